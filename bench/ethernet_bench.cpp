@@ -25,7 +25,7 @@ namespace {
 using namespace spinloom;
 
 template <class T>
-T made(Result<T> result) {
+T value_of(Result<T> result) {
   if (result) return std::move(result.value());
   std::fprintf(stderr, "%s\n", result.error().message.c_str());
   std::exit(1);
@@ -49,27 +49,27 @@ struct Outcome {
   std::vector<double> stages;
 };
 
-const packet::Ends ends{{{2, 0, 0, 0, 0, 9}}, {{2, 0, 0, 0, 0, 1}}, {0x0a000001}, {0x0a000002}};
+const packet::Endpoints ends{{{2, 0, 0, 0, 0, 9}}, {{2, 0, 0, 0, 0, 1}}, {0x0a000001}, {0x0a000002}};
 
-std::string capture(const std::filesystem::path& folder, uint32_t bytes) {
+std::string capture_path(const std::filesystem::path& folder, uint32_t bytes) {
   const std::string path = (folder / (std::to_string(bytes) + ".pcap")).string();
   if (std::filesystem::exists(path)) return path;
-  const auto port = made(port::open_pcap_port("", path));
+  const auto port = value_of(port::open_pcap_port("", path));
   for (uint32_t i = 0; i < capture_frames; ++i) {
     const auto frame = packet::echo_frame(ends, 1, static_cast<uint16_t>(i), packet::FrameBytes(bytes - 42, 7));
-    const std::array<port::Bytes, 1> one{port::Bytes(frame)};
-    if (made(port->send(one)) != 1) std::exit(1);
+    const std::array<port::Bytes, 1> frames{port::Bytes(frame)};
+    if (value_of(port->send(frames)) != 1) std::exit(1);
   }
   return path;
 }
 
 Outcome measure(const Way& way, const std::string& path, uint64_t frames) {
-  auto wire = made(port::open_replay_port(path, frames / capture_frames, ""));
-  const auto card = made(ethernet::Card::create({}, std::move(wire), made(port::open_pcap_port("", ""))));
+  auto wire = value_of(port::open_replay_port(path, frames / capture_frames, ""));
+  const auto card = value_of(ethernet::Card::create({}, std::move(wire), value_of(port::open_pcap_port("", ""))));
   // Four rule sets, as many as the board has; the frames fit the last, or none.
   const char* const last = way.handlers != nullptr ? "icmp" : "udp:4";
   std::vector<frames::RuleSet> sets;
-  for (const char* name : {"udp:1", "udp:2", "udp:3", last}) sets.push_back(made(ethernet::rule_set_named(name)));
+  for (const char* name : {"udp:1", "udp:2", "udp:3", last}) sets.push_back(value_of(ethernet::rule_set_named(name)));
   must(card->configure(sets));
   if (way.handlers != nullptr) {
     ethernet::ContextSetup setup;
@@ -99,10 +99,9 @@ Outcome measure(const Way& way, const std::string& path, uint64_t frames) {
 
 }  // namespace
 
-int main(int count, char** words) {
-  const int rounds = count > 1 ? std::atoi(words[1]) : 5;
-  const uint64_t frames =
-      (count > 2 ? std::strtoull(words[2], nullptr, 10) : 500'000) / capture_frames * capture_frames;
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
+  const uint64_t frames = (argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 500'000) / capture_frames * capture_frames;
   const TestFolder folder;
   std::vector<Way> ways{
       {"native", "icmp_echo.so", 64},
@@ -112,13 +111,13 @@ int main(int count, char** words) {
       {"host", nullptr, 64},
       {"host", nullptr, 1024},
   };
-  const std::string only = count > 3 ? words[3] : "";
+  const std::string only = argc > 3 ? argv[3] : "";
   if (!only.empty()) std::erase_if(ways, [&](const Way& way) { return way.name != only; });
   std::vector<Outcome> best(ways.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < ways.size(); ++i) {
-      const Outcome one = measure(ways[i], capture(folder.path(), ways[i].bytes), frames);
-      if (round == 0 || one.ns < best[i].ns) best[i] = one;
+      const Outcome outcome = measure(ways[i], capture_path(folder.path(), ways[i].bytes), frames);
+      if (round == 0 || outcome.ns < best[i].ns) best[i] = outcome;
     }
   }
   std::printf("host ns a frame; %llu frames, best of %d rounds\n%-12s %6s %9s %8s",

@@ -29,7 +29,7 @@ double seconds = 0.3;
 struct Row {
   const char* name;
   const char* handlers;  // with .so or .elf; null: no rule takes the frames; "": a plain loop
-  bool back;  // to the wire, or on to the host's port
+  bool returns;  // to the wire, or on to the host's port
   std::vector<double> rates;
   std::vector<double> ratios;
 };
@@ -39,42 +39,43 @@ void must(const Status& done) {
 }
 
 // The part between the two ports: a NIC, or a loop.
-class Between {
+class Relay {
  public:
-  virtual ~Between() = default;
+  virtual ~Relay() = default;
   // Does the work that there is; returns true if there was any.
   virtual bool turn() = 0;
 };
 
-class Loop final : public Between {
+class Loop final : public Relay {
  public:
-  Loop(const std::string& kind, bool back) : wire_(need(open_port(kind + ":nic0"))) {
-    if (!back) host_ = need(open_port("packet:nic1"));
-    if (back) echo_.emplace(*wire_, true);
+  Loop(const std::string& kind, bool returns) : wire_(value_or_exit(open_port(kind + ":nic0"))) {
+    if (!returns) host_ = value_or_exit(open_port("packet:nic1"));
+    if (returns) forwarder_.emplace(*wire_, true);
   }
   bool turn() override {
-    if (echo_) return echo_->turn() > 0;
-    const size_t count = need(wire_->receive(frames_));
-    for (size_t sent = 0; sent < count;) sent += need(host_->send(std::span(frames_).subspan(sent, count - sent)));
+    if (forwarder_) return forwarder_->forward_batch() > 0;
+    const size_t count = value_or_exit(wire_->receive(frames_));
+    for (size_t sent = 0; sent < count;)
+      sent += value_or_exit(host_->send(std::span(frames_).subspan(sent, count - sent)));
     return count > 0;
   }
 
  private:
   PortPointer wire_;
   PortPointer host_;
-  std::optional<Forwarder> echo_;
+  std::optional<Forwarder> forwarder_;
   std::array<Bytes, batch_frames> frames_{};
 };
 
-class Nic final : public Between {
+class Nic final : public Relay {
  public:
   Nic(const std::string& kind, const char* handlers) {
-    PortPointer host = handlers == nullptr ? need(open_port("packet:nic1")) : nullptr;
-    card_ = need(ethernet::Card::create({}, need(open_port(kind + ":nic0")), std::move(host)));
+    PortPointer host = handlers == nullptr ? value_or_exit(open_port("packet:nic1")) : nullptr;
+    card_ = value_or_exit(ethernet::Card::create({}, value_or_exit(open_port(kind + ":nic0")), std::move(host)));
     // The NIC has as many rule sets as the board. The frames fit the last one or, if there are no handlers, none.
     std::vector<frames::RuleSet> sets;
     for (const char* name : {"udp:1", "udp:2", "udp:3", handlers == nullptr ? "udp:4" : "udp:9330"}) {
-      sets.push_back(need(ethernet::rule_set_named(name)));
+      sets.push_back(value_or_exit(ethernet::rule_set_named(name)));
     }
     must(card_->configure(sets));
     if (handlers == nullptr) return;
@@ -84,7 +85,7 @@ class Nic final : public Between {
     must(card_->install(frames::ContextId{3}, setup));
     must(card_->activate(frames::ContextId{3}));
   }
-  bool turn() override { return need(card_->turn()); }
+  bool turn() override { return value_or_exit(card_->turn()); }
 
  private:
   std::unique_ptr<ethernet::Card> card_;
@@ -97,37 +98,38 @@ double measure(const Row& row, const std::string& kind) {
   test::run("ip link add nic1 type veth peer name host1");
   test::run("ip link set host1 addrgenmode none up");
   test::run("ip link set nic1 addrgenmode none up");
-  std::unique_ptr<Between> between;
+  std::unique_ptr<Relay> relay;
   if (row.handlers != nullptr && *row.handlers == '\0') {
-    between = std::make_unique<Loop>(kind, row.back);
+    relay = std::make_unique<Loop>(kind, row.returns);
   } else {
-    between = std::make_unique<Nic>(kind, row.handlers);
+    relay = std::make_unique<Nic>(kind, row.handlers);
   }
-  const PortPointer sender = need(open_port("packet:host0"));
-  const PortPointer taker = row.back ? nullptr : need(open_port("packet:host1"));
-  FramePort& other = row.back ? *sender : *taker;
+  const PortPointer sender = value_or_exit(open_port("packet:host0"));
+  const PortPointer sink = row.returns ? nullptr : value_or_exit(open_port("packet:host1"));
+  FramePort& receiver = row.returns ? *sender : *sink;
   const packet::FrameBytes frame = frame_of(64, {{2, 0, 0, 0, 0, 1}});
   const std::vector<Bytes> frames(batch_frames, frame);
   std::array<Bytes, batch_frames> answers;
   std::clock_t spent = 0;
-  size_t given = 0;
-  size_t came = 0;
+  size_t sent_frames = 0;
+  size_t received = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (std::chrono::steady_clock::now() < end) {
     for (size_t sent = 0; sent < waiting_frames;) {
-      const size_t now = need(sender->send(frames));
+      const size_t now = value_or_exit(sender->send(frames));
       sent += now;
-      given += now;
+      sent_frames += now;
     }
     const std::clock_t begin = std::clock();
-    while (between->turn()) continue;
+    while (relay->turn()) continue;
     spent += std::clock() - begin;
-    while (const size_t count = need(other.receive(answers))) came += count;
+    while (const size_t count = value_or_exit(receiver.receive(answers))) received += count;
   }
-  if (came != given) {
-    give_up(fail(Code::fault, row.name, " over ", kind, ": ", came, " of ", given, " frames came at the other end"));
+  if (received != sent_frames) {
+    give_up(fail(Code::fault, row.name, " over ", kind, ": ", received, " of ", sent_frames,
+                 " frames came at the other end"));
   }
-  return static_cast<double>(came) * CLOCKS_PER_SEC / static_cast<double>(std::max<std::clock_t>(spent, 1));
+  return static_cast<double>(received) * CLOCKS_PER_SEC / static_cast<double>(std::max<std::clock_t>(spent, 1));
 }
 
 double median(std::vector<double> values) {
@@ -137,8 +139,8 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-int main(int count, char** words) {
-  if (count > 1) seconds = std::strtod(words[1], nullptr);
+int main(int argc, char** argv) {
+  if (argc > 1) seconds = std::strtod(argv[1], nullptr);
   if (const std::string& reason = test::enter_namespace(); !reason.empty()) {
     std::printf("the NIC on a wire: not measured, %s\n", reason.c_str());
     return 0;

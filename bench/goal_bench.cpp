@@ -38,35 +38,35 @@ double now_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-struct Ended {
+struct RunResult {
   uint64_t events;
   uint64_t makespan;
 };
 
-Result<Ended> run(const std::string& rules, const schedule::Schedule& made) {
+Result<RunResult> run(const std::string& rules, const schedule::Schedule& schedule) {
   if (rules != "loggopsim") {
     goal::Model model;
     if (rules == "tree") model.network = network::Config{.topology = network::FatTree{.radix = 64}};
-    SPL_ASSIGN(const goal::Outcome outcome, goal::run(made, model));
-    return Ended{outcome.events, outcome.makespan_ps};
+    SPL_ASSIGN(const goal::Outcome outcome, goal::run(schedule, model));
+    return RunResult{outcome.events, outcome.makespan_ps};
   }
-  SPL_ASSIGN(const goal::LogGopSimOutcome outcome, goal::run_loggopsim(made, {}));
-  return Ended{outcome.events, outcome.makespan};
+  SPL_ASSIGN(const goal::LogGopSimOutcome outcome, goal::run_loggopsim(schedule, {}));
+  return RunResult{outcome.events, outcome.makespan};
 }
 
 int measure(const Row& row) {
   const double start = now_seconds();
-  const auto made = goal::make_pattern(row.name, row.ranks, row.bytes);
-  if (!made) {
-    std::fprintf(stderr, "goal_bench: %s\n", made.error().message.c_str());
+  const auto schedule = goal::make_pattern(row.name, row.ranks, row.bytes);
+  if (!schedule) {
+    std::fprintf(stderr, "goal_bench: %s\n", schedule.error().message.c_str());
     return 2;
   }
   const double make_seconds = now_seconds() - start;
   double best = 1e18;
-  Ended outcome{};
+  RunResult outcome{};
   for (int round = 0; round < 3; ++round) {
     const double begin = now_seconds();
-    const auto result = run(row.rules, *made);
+    const auto result = run(row.rules, *schedule);
     best = std::min(best, now_seconds() - begin);
     if (!result) {
       std::fprintf(stderr, "goal_bench: %s\n", result.error().message.c_str());
@@ -84,7 +84,7 @@ int measure(const Row& row) {
   return 0;
 }
 
-int measure_apart(const Row& row) {
+int measure_in_process(const Row& row) {
   const pid_t child = fork();
   if (child == 0) _exit(measure(row));
   int status = 1;
@@ -118,7 +118,8 @@ int main(int argc, char** argv) {
   };
   int failed = 0;
   for (const char* const rules : {"ours", "tree", "loggopsim"}) {
-    for (const auto& one : patterns) failed |= measure_apart({rules, one.name, one.ranks, one.bytes});
+    for (const auto& pattern : patterns)
+      failed |= measure_in_process({rules, pattern.name, pattern.ranks, pattern.bytes});
   }
   return failed;
 }

@@ -22,7 +22,7 @@ namespace {
 using namespace spinloom;
 using namespace spinloom::gpu;
 
-Memory must(Result<Memory> made) { return std::move(made.value()); }
+Memory value_of(Result<Memory> made) { return std::move(made.value()); }
 
 double now_us() {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -53,36 +53,36 @@ std::string blocks(int64_t count, int64_t block, int64_t stride) {
 }
 
 // Packs known bytes, compares with the host's copy, and unpacks them into memory that was cleared.
-std::string wrong(const Device& device, const Message& pack, const Plan& packs, const Plan& unpacks, std::byte* base,
-                  const Memory& packed, size_t reach) {
+std::string mismatch_of(const Device& device, const Message& pack, const Plan& packs, const Plan& unpacks,
+                        std::byte* base, const Memory& packed, size_t reach) {
   const layout::Blob& blob = *pack.from.blob;
-  const auto all = static_cast<size_t>(packs.program().bytes());
+  const auto packed_bytes = static_cast<size_t>(packs.program().bytes());
   std::byte* const start = base + blob.true_lb();
   std::vector<std::byte> memory(reach);
-  std::vector<std::byte> expected(all);
-  std::vector<std::byte> found(all);
+  std::vector<std::byte> expected(packed_bytes);
+  std::vector<std::byte> found(packed_bytes);
   Random random(1, "gpu_bench");
   for (size_t i = 0; i + 8 <= reach; i += 8) {
     const uint64_t word = random.next();
     std::memcpy(memory.data() + i, &word, 8);
   }
-  const auto go = [&](const Status& status) { return status ? std::string() : status.error().message; };
-  std::string error =
-      go(layout::pack(blob, pack.from.count, memory.data() - blob.true_lb(), 0, static_cast<int64_t>(all), expected));
-  if (error.empty()) error = go(copy_bytes(device, start, memory.data(), reach, nullptr));
-  if (error.empty()) error = go(packs.launch(base, packed.data()));
-  if (error.empty()) error = go(copy_bytes(device, found.data(), packed.data(), all, nullptr));
-  if (error.empty()) error = go(device.synchronise());
+  const auto error_of = [&](const Status& status) { return status ? std::string() : status.error().message; };
+  std::string error = error_of(layout::pack(blob, pack.from.count, memory.data() - blob.true_lb(), 0,
+                                            static_cast<int64_t>(packed_bytes), expected));
+  if (error.empty()) error = error_of(copy_bytes(device, start, memory.data(), reach, nullptr));
+  if (error.empty()) error = error_of(packs.launch(base, packed.data()));
+  if (error.empty()) error = error_of(copy_bytes(device, found.data(), packed.data(), packed_bytes, nullptr));
+  if (error.empty()) error = error_of(device.synchronise());
   if (error.empty() && found != expected) return "packed other bytes than the host";
   const std::vector<std::byte> before(reach);
-  if (error.empty()) error = go(copy_bytes(device, start, before.data(), reach, nullptr));
-  if (error.empty()) error = go(unpacks.launch(packed.data(), base));
-  if (error.empty()) error = go(copy_bytes(device, memory.data(), start, reach, nullptr));
-  if (error.empty()) error = go(device.synchronise());
+  if (error.empty()) error = error_of(copy_bytes(device, start, before.data(), reach, nullptr));
+  if (error.empty()) error = error_of(unpacks.launch(packed.data(), base));
+  if (error.empty()) error = error_of(copy_bytes(device, memory.data(), start, reach, nullptr));
+  if (error.empty()) error = error_of(device.synchronise());
   std::vector<std::byte> placed(reach);
   if (error.empty()) {
-    error = go(
-        layout::unpack(blob, pack.from.count, placed.data() - blob.true_lb(), 0, static_cast<int64_t>(all), expected));
+    error = error_of(layout::unpack(blob, pack.from.count, placed.data() - blob.true_lb(), 0,
+                                    static_cast<int64_t>(packed_bytes), expected));
   }
   if (error.empty() && memory != placed) return "unpacked other bytes than the host, or elsewhere";
   return error;
@@ -90,18 +90,18 @@ std::string wrong(const Device& device, const Message& pack, const Plan& packs, 
 
 int run(bool quick) {
   if (!available()) {
-    std::printf("no GPU: %s\n", why_not().c_str());
+    std::printf("no GPU: %s\n", unavailable_reason().c_str());
     return 0;
   }
   const Device device = *Device::at(0);
   const double start = now_us();
-  const auto origin = device.kernels();
+  const auto origin = device.kernel_origin();
   if (!origin) {
     std::printf("%s\n", origin.error().message.c_str());
     return 1;
   }
-  std::printf("# %s, compute %d, driver CUDA %s, kernels from %s in %.0f ms\n", device.name().c_str(), device.compute(),
-              device.driver().c_str(), origin->c_str(), (now_us() - start) / 1000);
+  std::printf("# %s, compute %d, driver CUDA %s, kernels from %s in %.0f ms\n", device.name().c_str(),
+              device.compute_capability(), device.driver_version().c_str(), origin->c_str(), (now_us() - start) / 1000);
   const char* const specfem =
       "struct([(0B, idxblock(1, rand(1, 834917, 11797), contig(3, float))), (10019072B, idxblock(1, rand(101, 51153, "
       "3009), contig(3, float)))])";
@@ -110,11 +110,11 @@ int run(bool quick) {
   std::vector<Row> rows;
   // Short messages, whose time is mostly that of a launch. The chosen kernel is the small one for short messages;
   // `word` by name is the full one, for comparison.
-  for (const int64_t some : {4 << 10, 64 << 10, 1 << 20}) {
+  for (const int64_t message_bytes : {4 << 10, 64 << 10, 1 << 20}) {
     for (const int64_t block : {8, 64}) {
       for (const char* const kernel : {"", "word"}) {
-        rows.push_back(
-            {text(some >> 10, " KiB, vector ", block, " B, half"), blocks(some / block, block, 2 * block), 1, kernel});
+        rows.push_back({text(message_bytes >> 10, " KiB, vector ", block, " B, half"),
+                        blocks(message_bytes / block, block, 2 * block), 1, kernel});
       }
     }
   }
@@ -162,13 +162,14 @@ int run(bool quick) {
   }
   // Beyond the cache of the device.
   if (!quick) {
-    const int64_t more = int64_t{512} << 20;
+    const int64_t large_bytes = int64_t{512} << 20;
     for (const int64_t block : {16, 32, 64, 256}) {
-      rows.push_back({text("512 MiB, vector ", block, " B, half"), blocks(more / block, block, 2 * block), 1, ""});
+      rows.push_back(
+          {text("512 MiB, vector ", block, " B, half"), blocks(large_bytes / block, block, 2 * block), 1, ""});
     }
     for (const int64_t block : {32, 64}) {
-      rows.push_back(
-          {text("512 MiB, vector ", block, " B, half, streaming"), blocks(more / block, block, 2 * block), 1, ""});
+      rows.push_back({text("512 MiB, vector ", block, " B, half, streaming"),
+                      blocks(large_bytes / block, block, 2 * block), 1, ""});
     }
     rows.push_back({"512 MiB, transpose 8 B", "hvector(8192, 1, 8B, hvector(8192, 1, 65536B, double))", 1, ""});
     rows.push_back({"1 GiB, contiguous", "contig(1073741824, byte)", 1, ""});
@@ -198,35 +199,36 @@ int run(bool quick) {
       std::printf("%s: %s\n", row.name.c_str(), (packs ? unpacks : packs).error().message.c_str());
       return 1;
     }
-    const int64_t all = packs->program().bytes();
+    const int64_t packed_bytes = packs->program().bytes();
     const auto reach = static_cast<size_t>(blob.true_extent() + (row.count - 1) * blob.extent());
     const auto memory = Memory::device(device, reach);
-    const auto packed = Memory::device(device, static_cast<size_t>(all));
-    const auto other = Memory::device(device, static_cast<size_t>(all));
+    const auto packed = Memory::device(device, static_cast<size_t>(packed_bytes));
+    const auto other = Memory::device(device, static_cast<size_t>(packed_bytes));
     if (!memory || !packed || !other) {
       std::printf("%s: %s\n", row.name.c_str(), "out of memory");
       continue;
     }
     std::byte* const base = memory->data() - blob.true_lb();
     // A launch takes the host longer than a short message takes the device: graphs tell the device's part.
-    const auto timed = [&](auto&& go) {
+    const auto timed = [&](auto&& launch) {
       constexpr int64_t short_bytes = 4 << 20;
-      const double alone = all <= short_bytes ? device_us(device, 400, go) : 0;
-      return alone > 0 ? alone : time_us(device, least_us, [&] { (void)go(nullptr); });
+      const double graph_us = packed_bytes <= short_bytes ? device_us(device, 400, launch) : 0;
+      return graph_us > 0 ? graph_us : time_us(device, least_us, [&] { (void)launch(nullptr); });
     };
     const double copied = timed([&](Stream stream) {
-      return copy_bytes(device, other->data(), packed->data(), static_cast<size_t>(all), stream);
+      return copy_bytes(device, other->data(), packed->data(), static_cast<size_t>(packed_bytes), stream);
     });
     const double out = timed([&](Stream stream) { return packs->launch(base, packed->data(), stream); });
     const double in = timed([&](Stream stream) { return unpacks->launch(packed->data(), base, stream); });
-    if (const std::string found = wrong(device, pack, *packs, *unpacks, base, *packed, reach); !found.empty()) {
-      std::printf("%s: %s\n", row.name.c_str(), found.c_str());
+    if (const std::string mismatch = mismatch_of(device, pack, *packs, *unpacks, base, *packed, reach);
+        !mismatch.empty()) {
+      std::printf("%s: %s\n", row.name.c_str(), mismatch.c_str());
       return 1;
     }
-    const double moved = 2e-3 * static_cast<double>(all);
+    const double moved = 2e-3 * static_cast<double>(packed_bytes);
     std::printf("%s,%s,%s,%lld,%.0f,%.0f,%.0f,%.2f,%.2f,%.0f,%.2f,%.2f,%.2f\n", row.name.c_str(),
-                packs->program().kernel_name().c_str(), row.kernel, static_cast<long long>(all), moved / copied,
-                moved / out, moved / in, copied / out, copied / in,
+                packs->program().kernel_name().c_str(), row.kernel, static_cast<long long>(packed_bytes),
+                moved / copied, moved / out, moved / in, copied / out, copied / in,
                 1e-3 * static_cast<double>(packs->program().bytes_touched()) / out, copied, out, in);
     std::fflush(stdout);
   }
@@ -235,8 +237,8 @@ int run(bool quick) {
     const layout::Blob blob = *layout::Blob::build(*layout::parse(type));
     const Message pack{Side::of(blob), Side::packed()};
     const Plan plan = *Plan::make(device, {&pack, 1});
-    const Memory memory = must(Memory::device(device, static_cast<size_t>(blob.true_extent())));
-    const Memory packed = must(Memory::device(device, static_cast<size_t>(blob.size())));
+    const Memory memory = value_of(Memory::device(device, static_cast<size_t>(blob.true_extent())));
+    const Memory packed = value_of(Memory::device(device, static_cast<size_t>(blob.size())));
     const auto launch = [&] { (void)plan.launch(memory.data() - blob.true_lb(), packed.data()); };
     launch();
     (void)device.synchronise();
@@ -245,7 +247,7 @@ int run(bool quick) {
     for (int i = 0; i < launches; ++i) launch();
     const double issued = now_us() - before;
     (void)device.synchronise();
-    const double one = time_us(device, least_us, launch);
+    const double launch_us = time_us(device, least_us, launch);
     const double alone_start = now_us();
     for (int i = 0; i < launches; ++i) {
       launch();
@@ -263,12 +265,12 @@ int run(bool quick) {
     std::printf(
         "# %lld blocks, %lld B: launch %.2f us of the host; kernel %.1f us, with a wait for each %.1f us; one copy a "
         "block %.0f us: %.0f times\n",
-        static_cast<long long>(*copies), static_cast<long long>(blob.size()), issued / launches, one, alone, naive,
-        naive / alone);
+        static_cast<long long>(*copies), static_cast<long long>(blob.size()), issued / launches, launch_us, alone,
+        naive, naive / alone);
   }
   return 0;
 }
 
 }  // namespace
 
-int main(int arguments, char** values) { return run(arguments > 1 && std::strcmp(values[1], "--quick") == 0); }
+int main(int argc, char** argv) { return run(argc > 1 && std::strcmp(argv[1], "--quick") == 0); }

@@ -3,9 +3,10 @@
     spinloom run -- mpiexec -n 2 python bench/gpu_mpi.py [--seconds S]      needs mpi4py and CuPy
 
 By a datatype: MPI_Send and MPI_Recv are given the array and a subarray's type; `spinloom run` moves it by one
-kernel from device to device, or one at each end. By hand: the part is made contiguous on the GPU, copied to pinned memory of the host, sent
-from there as bytes, and backwards at the other rank. Every row's bytes are compared first. The ways take
-turns; a time is that of half a round trip, the median. CSV on stdout, times in us.
+kernel from device to device, or one at each end. By hand: the part is made contiguous on the GPU, copied to
+pinned memory of the host, sent from there as bytes, and backwards at the other rank. Every row's bytes are
+compared first. The ways take turns; a time is that of half a round trip, the median. CSV on stdout, times in
+us.
 """
 
 from __future__ import annotations

@@ -46,12 +46,12 @@ constexpr Row rows[] = {
 constexpr const char* ways[] = {"ipc", "staged", "packed"};
 
 template <class T>
-T must(Result<T> made) {
-  if (!made) {
-    std::fprintf(stderr, "%s\n", made.error().message.c_str());
+T must(Result<T> result) {
+  if (!result) {
+    std::fprintf(stderr, "%s\n", result.error().message.c_str());
     std::exit(1);
   }
-  return std::move(made.value());
+  return std::move(result.value());
 }
 
 void must(const Status& status) {
@@ -163,21 +163,21 @@ int run(const char* program, bool quick) {
   std::printf("way,message,bytes,us,GB/s,memcpy_us,of_memcpy\n");
   (void)std::fflush(stdout);
   for (const char* const way : ways) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return 1;
-    const std::string other = std::to_string(ends[1]);
-    const pid_t child = fork();  // before the first is on the device
-    if (child == 0) {
-      close(ends[0]);
-      execl("/proc/self/exe", program, "--send", other.c_str(), way, quick ? "--quick" : nullptr, nullptr);
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 1;
+    const std::string sender_socket = std::to_string(sockets[1]);
+    const pid_t sender = fork();  // before the first is on the device
+    if (sender == 0) {
+      close(sockets[0]);
+      execl("/proc/self/exe", program, "--send", sender_socket.c_str(), way, quick ? "--quick" : nullptr, nullptr);
       _exit(127);
     }
-    close(ends[1]);
+    close(sockets[1]);
     const pid_t receiver = fork();
-    if (receiver == 0) _exit(receive_all(ends[0], way, quick));
-    close(ends[0]);
+    if (receiver == 0) _exit(receive_all(sockets[0], way, quick));
+    close(sockets[0]);
     bool failed = false;
-    for (const pid_t process : {child, receiver}) {
+    for (const pid_t process : {sender, receiver}) {
       int status = 0;
       failed = waitpid(process, &status, 0) != process || status != 0 || failed;
     }
@@ -188,10 +188,10 @@ int run(const char* program, bool quick) {
 
 }  // namespace
 
-int main(int count, char** arguments) {
-  const bool quick = count > 1 && std::string_view(arguments[count - 1]) == "--quick";
-  if (count >= 4 && std::string_view(arguments[1]) == "--send") {
-    return send_all(std::atoi(arguments[2]), arguments[3], quick);
+int main(int argc, char** argv) {
+  const bool quick = argc > 1 && std::string_view(argv[argc - 1]) == "--quick";
+  if (argc >= 4 && std::string_view(argv[1]) == "--send") {
+    return send_all(std::atoi(argv[2]), argv[3], quick);
   }
-  return run(arguments[0], quick);
+  return run(argv[0], quick);
 }

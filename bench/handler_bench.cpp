@@ -16,7 +16,7 @@ namespace {
 using namespace spinloom;
 using Clock = std::chrono::steady_clock;
 
-int64_t since(Clock::time_point begin) {
+int64_t ns_since(Clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
 }
 
@@ -49,18 +49,18 @@ class Owner final : public spin::HandlerCalls, public live::HandlerOwner {
     note_call();
     return 0;
   }
-  Called call(spin::HerId her, const spin::HandlerCall&) override {
+  CallResult call(spin::HerId her, const spin::HandlerCall&) override {
     note_call();
     pool->resume(her, 0);
     return {};
   }
   void ended(spin::HerId, const spin::HandlerOutcome&) override {
-    end_ns = since(begin);
+    end_ns = ns_since(begin);
     done.store(true, std::memory_order_release);
     done.notify_one();
   }
   void note_call() {
-    if (first_call_ns == 0) first_call_ns = since(begin);
+    if (first_call_ns == 0) first_call_ns = ns_since(begin);
   }
   void reset() {
     first_call_ns = 0;
@@ -75,7 +75,7 @@ class Owner final : public spin::HandlerCalls, public live::HandlerOwner {
   std::atomic<bool> done{false};
 };
 
-void direct(live::HandlerLibrary& library, Handler& handler, const char* name) {
+void measure_on_caller(live::HandlerLibrary& library, Handler& handler, const char* name) {
   constexpr int rounds = 20'000;
   Owner owner;
   std::vector<int64_t> firsts, ends;
@@ -83,32 +83,33 @@ void direct(live::HandlerLibrary& library, Handler& handler, const char* name) {
   for (int i = 0; i < rounds; ++i) {
     owner.reset();
     (void)library.run(handler.frame, owner);
-    ends.push_back(since(owner.begin));
+    ends.push_back(ns_since(owner.begin));
     firsts.push_back(owner.first_call_ns);
   }
-  constexpr uint32_t many = 1000;
+  constexpr uint32_t calls_per_handler = 1000;
   std::vector<int64_t> calls;
-  handler.calls = many;
+  handler.calls = calls_per_handler;
   for (int i = 0; i < 200; ++i) {
     owner.reset();
     owner.first_call_ns = 1;
     (void)library.run(handler.frame, owner);
-    calls.push_back(since(owner.begin));
+    calls.push_back(ns_since(owner.begin));
   }
   const int64_t first = median(firsts);
   const int64_t end = median(ends);
   std::printf("%-8s  %-22s  %12lld  %8lld  %6.1f\n", name, "caller's thread", static_cast<long long>(first),
-              static_cast<long long>(end), static_cast<double>(median(calls)) / many);
+              static_cast<long long>(end), static_cast<double>(median(calls)) / calls_per_handler);
 }
 
-void threaded(const std::shared_ptr<live::HandlerLibrary>& library, Handler& handler, const char* name, bool spinning) {
+void measure_on_hpu_thread(const std::shared_ptr<live::HandlerLibrary>& library, Handler& handler, const char* name,
+                           bool spinning) {
   Owner owner;
   live::HpuPoolOptions options;
   options.hpus = 1;
   options.spin = std::chrono::microseconds(spinning ? 1000 : 0);
-  const auto made = live::HpuPool::create(options, library, owner);
-  SPL_ASSERT(made.ok(), made.error().message);
-  live::HpuPool* const pool = made->get();
+  const auto created = live::HpuPool::create(options, library, owner);
+  SPL_ASSERT(created.ok(), created.error().message);
+  live::HpuPool* const pool = created->get();
   owner.pool = pool;
   handler.calls = 1;
   std::vector<int64_t> firsts, ends;
@@ -135,9 +136,9 @@ int main() {
   for (const bool native : {true, false}) {
     Handler handler(*library, std::string(SPINLOOM_BENCH_HANDLERS) + (native ? "/one_call.so" : "/one_call.elf"));
     const char* const name = native ? "native" : "sandbox";
-    direct(*library, handler, name);
-    threaded(library, handler, name, true);
-    threaded(library, handler, name, false);
+    measure_on_caller(*library, handler, name);
+    measure_on_hpu_thread(library, handler, name, true);
+    measure_on_hpu_thread(library, handler, name, false);
   }
   return 0;
 }

@@ -23,26 +23,26 @@ using namespace spinloom;
 
 constexpr double profile_clock_ghz = 3.4;
 constexpr int repetitions = 1001;
-constexpr int inner = 16;
+constexpr int runs_per_sample = 16;
 
 layout::Type vector_of(int64_t blocks, int64_t block_bytes) {
   return layout::hvector(blocks, block_bytes, 2 * block_bytes, layout::primitive("byte").value()).value();
 }
 
 layout::Type list_of(int64_t blocks, int64_t block_bytes) {
-  std::vector<int64_t> places(static_cast<size_t>(blocks));
-  for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int64_t>(i) * 2 * block_bytes;
-  Random(1).shuffle(places);
-  return layout::hindexed_block(block_bytes, places, layout::primitive("byte").value()).value();
+  std::vector<int64_t> displacements(static_cast<size_t>(blocks));
+  for (size_t i = 0; i < displacements.size(); ++i) displacements[i] = static_cast<int64_t>(i) * 2 * block_bytes;
+  Random(1).shuffle(displacements);
+  return layout::hindexed_block(block_bytes, displacements, layout::primitive("byte").value()).value();
 }
 
 double median_ns_per_block(int64_t blocks, const std::function<void()>& run) {
   std::vector<double> times;
   for (int i = 0; i < repetitions; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    for (int j = 0; j < inner; ++j) run();
+    for (int j = 0; j < runs_per_sample; ++j) run();
     const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
-    times.push_back(spent.count() / inner / static_cast<double>(blocks));
+    times.push_back(spent.count() / runs_per_sample / static_cast<double>(blocks));
   }
   std::nth_element(times.begin(), times.begin() + repetitions / 2, times.end());
   return times[repetitions / 2];
@@ -52,16 +52,16 @@ void print_row(const char* shape, const layout::Type& type, int64_t blocks, int6
   const strategies::Message message = strategies::make_message(type, 1).value();
   const std::vector<uint8_t> packed(static_cast<size_t>(message.bytes), 1);
   std::vector<uint8_t> array(static_cast<size_t>(2 * message.bytes));
-  const auto keep = [&] { asm volatile("" ::"r"(array.data()) : "memory"); };
+  const auto keep_result = [&] { asm volatile("" ::"r"(array.data()) : "memory"); };
   const double mpitypes = median_ns_per_block(blocks, [&] {
     strategies::unpack(message, packed.data(), array.data());
-    keep();
+    keep_result();
   });
   const double best = median_ns_per_block(blocks, [&] {
     const Status done = layout::unpack(message.blob, 1, reinterpret_cast<std::byte*>(array.data()), 0, message.bytes,
                                        std::as_bytes(std::span(packed)));
     if (!done) std::printf("%s\n", done.error().message.c_str());
-    keep();
+    keep_result();
   });
   const double segment = median_ns_per_block(blocks, [&] {
     uint64_t sum = 0;

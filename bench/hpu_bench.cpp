@@ -22,13 +22,13 @@ constexpr int rounds = 60;  // short ones: the best falls between two preemption
 
 // The benchmark's own programs are right; an error is a bug and throws.
 template <class T>
-T take(Result<T> result) {
+T value_of(Result<T> result) {
   return std::move(result.value());
 }
 
 struct Bench {
   explicit Bench(const as::Assembler& code, const TimingParameters& timing)
-      : image(take(code.image())), core(take(Core::create(timing))), scratch(array_bytes), state(64) {
+      : image(value_of(code.image())), core(value_of(Core::create(timing))), scratch(array_bytes), state(64) {
     for (const Region& region :
          {Region::image(image.base(), image.bytes()), Region::private_memory(SPL_HPU_STACK_BASE, scratch),
           Region::shared(SPL_HPU_STATE_BASE, state), Region::command_window()}) {
@@ -148,8 +148,8 @@ as::Assembler shared() {
   return code(as::ret());
 }
 
-void mips(const char* model, const TimingParameters& timing, const char* name, const as::Assembler& code,
-          uint64_t quantum) {
+void measure_mips(const char* model, const TimingParameters& timing, const char* name, const as::Assembler& code,
+                  uint64_t quantum) {
   double best = 0;
   double cycles_per_instruction = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -164,7 +164,7 @@ void mips(const char* model, const TimingParameters& timing, const char* name, c
               quantum > 1000000 ? "infinite" : std::to_string(quantum).c_str(), best, cycles_per_instruction);
 }
 
-void stops(const char* model, const TimingParameters& timing, const char* name, const as::Assembler& code) {
+void measure_stops(const char* model, const TimingParameters& timing, const char* name, const as::Assembler& code) {
   constexpr uint32_t count = 10000;
   double best = 1e9;
   for (int round = 0; round < rounds; ++round) {
@@ -175,7 +175,7 @@ void stops(const char* model, const TimingParameters& timing, const char* name, 
   std::printf("%-10s %-28s %7.1f ns each (host), its instructions included\n", model, name, best);
 }
 
-void starts(const char* model, const TimingParameters& timing) {
+void measure_starts(const char* model, const TimingParameters& timing) {
   constexpr uint32_t count = 10000;
   double best = 1e9;
   for (int round = 0; round < rounds; ++round) {
@@ -198,12 +198,12 @@ int main() {
   const std::pair<const char*, TimingParameters> models[] = {{"a15", A15Parameters{}},
                                                              {"functional", FunctionalParameters{}}};
   for (const auto& [name, timing] : models) {
-    mips(name, timing, "mix", mix(), infinite);
-    mips(name, timing, "mix", mix(), 256);
-    mips(name, timing, "branchy", branchy(), infinite);
-    mips(name, timing, "complex", complex(), infinite);
-    stops(name, timing, "call out and back (7 + 2)", calls());
-    stops(name, timing, "stop at an atomic (1 + 4)", shared());
-    starts(name, timing);
+    measure_mips(name, timing, "mix", mix(), infinite);
+    measure_mips(name, timing, "mix", mix(), 256);
+    measure_mips(name, timing, "branchy", branchy(), infinite);
+    measure_mips(name, timing, "complex", complex(), infinite);
+    measure_stops(name, timing, "call out and back (7 + 2)", calls());
+    measure_stops(name, timing, "stop at an atomic (1 + 4)", shared());
+    measure_starts(name, timing);
   }
 }

@@ -25,8 +25,8 @@ constexpr int batch = 64;
 constexpr QueueId queue{0};
 constexpr PortalIndex portal{0};
 constexpr CounterId counter{0};
-constexpr Rank here{0};
-constexpr Rank there{1};
+constexpr Rank initiator_rank{0};
+constexpr Rank target_rank{1};
 
 // A step of a row: `prepare` is not timed, `work` is, both for `batch` operations.
 struct Row {
@@ -36,15 +36,15 @@ struct Row {
   int batches = 200;
 };
 
-const char* wanted = nullptr;  // part of the names of rows to measure
+const char* name_filter = nullptr;  // part of the names of rows to measure
 
 void measure(Row row) {
-  if (wanted != nullptr) {
-    if (std::strstr(row.name, wanted) == nullptr) return;
+  if (name_filter != nullptr) {
+    if (std::strstr(row.name, name_filter) == nullptr) return;
     row.batches *= 20;
   }
   std::array<double, repeats> nanoseconds{};
-  for (double& one : nanoseconds) {
+  for (double& repeat_ns : nanoseconds) {
     std::chrono::steady_clock::duration spent{};
     for (int i = 0; i < row.batches; ++i) {
       row.prepare();
@@ -52,7 +52,7 @@ void measure(Row row) {
       row.work();
       spent += std::chrono::steady_clock::now() - begin;
     }
-    one = std::chrono::duration<double, std::nano>(spent).count() / (double{batch} * row.batches);
+    repeat_ns = std::chrono::duration<double, std::nano>(spent).count() / (double{batch} * row.batches);
   }
   std::sort(nanoseconds.begin(), nanoseconds.end());
   std::printf("%-58s %9.1f %9.1f\n", row.name, nanoseconds[repeats / 2], nanoseconds.front());
@@ -61,11 +61,11 @@ void measure(Row row) {
 // A NIC with a queue, a counter and a portal table entry.
 struct Side {
   explicit Side(Rank rank, bool flow_control = false) : nic(rank, NicLimits{}) {
-    give(QueueAlloc{queue, 1024});
-    give(CounterAlloc{counter});
-    give(PortalAlloc{portal, queue, flow_control});
+    command(QueueAlloc{queue, 1024});
+    command(CounterAlloc{counter});
+    command(PortalAlloc{portal, queue, flow_control});
   }
-  void give(const CommandBody& body) { nic.on_command(Command{body, {}, 0}, out.clear_all()); }
+  void command(const CommandBody& body) { nic.on_command(Command{body, {}, 0}, out.clear_all()); }
 
   struct Output : Actions {
     Actions& clear_all() {
@@ -93,16 +93,16 @@ Put put_of(const std::vector<uint8_t>& memory) {
   Put put;
   put.local = memory.data();
   put.length = 8;
-  put.target = there;
+  put.target = target_rank;
   put.portal = portal;
   put.event_send_disable = true;
   return put;
 }
 
-Packet arriving(const std::vector<uint8_t>& memory, uint64_t match_bits) {
+Packet arriving_put(const std::vector<uint8_t>& memory, uint64_t match_bits) {
   Packet packet;
-  packet.source = here;
-  packet.target = there;
+  packet.source = initiator_rank;
+  packet.target = target_rank;
   packet.message_length = 8;
   packet.payload = {PayloadRef::Space::peer, memory.data(), 8};
   packet.fields.portal_index = portal.value;
@@ -117,7 +117,7 @@ Packet arriving(const std::vector<uint8_t>& memory, uint64_t match_bits) {
 }
 
 template <class T>
-const T& first(const Actions& actions) {
+const T& first_action(const Actions& actions) {
   for (const Action& action : actions.list) {
     if (const T* found = std::get_if<T>(&action)) return *found;
   }
@@ -125,8 +125,8 @@ const T& first(const Actions& actions) {
 }
 
 // Puts of 8 bytes, as the initiator sees them.
-void initiator(const char* name, const char* ack_name, const Put& put) {
-  Side side(here);
+void measure_initiator(const char* name, const char* ack_name, const Put& put) {
+  Side side(initiator_rank);
   const Command command{put, {}, 0};
   std::vector<Packet> acks(batch);
   const bool acked = put.ack_request != AckRequest::none;
@@ -136,8 +136,8 @@ void initiator(const char* name, const char* ack_name, const Put& put) {
     side.nic.on_packet_sent(message, side.out.clear_all());
     if (!acked) return;
     acks[i].operation = Operation::ack;
-    acks[i].source = there;
-    acks[i].target = here;
+    acks[i].source = target_rank;
+    acks[i].target = initiator_rank;
     acks[i].message = message;
     acks[i].fields.ack_request = put.ack_request;
     acks[i].fields.manipulated_bytes = 8;
@@ -157,16 +157,16 @@ void initiator(const char* name, const char* ack_name, const Put& put) {
 }
 
 // Puts of 8 bytes, as the target sees them.
-void target(const char* name, uint32_t entries, bool events, AckRequest ack, bool flow_control = false) {
-  Side side(there, flow_control);
+void measure_target(const char* name, uint32_t entries, bool events, AckRequest ack, bool flow_control = false) {
+  Side side(target_rank, flow_control);
   std::vector<uint8_t> memory(4096);
   for (uint32_t i = 0; i < entries; ++i) {
     Entry entry = entry_of(memory, i);
     entry.options.event_comm_disable = !events;
     entry.options.ct_comm = !events;
-    side.give(Append{EntryId{i}, portal, ListKind::priority, entry});
+    side.command(Append{EntryId{i}, portal, ListKind::priority, entry});
   }
-  Packet packet = arriving(memory, entries - 1);
+  Packet packet = arriving_put(memory, entries - 1);
   packet.fields.ack_request = ack;
   const auto work = [&] {
     for (int i = 0; i < batch; ++i) {
@@ -177,24 +177,24 @@ void target(const char* name, uint32_t entries, bool events, AckRequest ack, boo
     }
   };
   work();
-  if (events) (void)first<PostEvent>(side.out);
-  if (!events && first<PostCounter>(side.out).value.success != batch) give_up();
+  if (events) (void)first_action<PostEvent>(side.out);
+  if (!events && first_action<PostCounter>(side.out).value.success != batch) give_up();
   measure({name, [] {}, work, entries > 100 ? 4 : 200});
 }
 
 // Gets of 8 bytes, both sides.
-void gets() {
-  Side initiator_side(here);
-  Side target_side(there);
+void measure_gets() {
+  Side initiator_side(initiator_rank);
+  Side target_side(target_rank);
   std::vector<uint8_t> memory(4096);
-  target_side.give(Append{EntryId{0}, portal, ListKind::priority, entry_of(memory, 0)});
+  target_side.command(Append{EntryId{0}, portal, ListKind::priority, entry_of(memory, 0)});
   Get get;
   get.reply.local = memory.data();
   get.reply.counter = counter;
   get.reply.ct_reply = true;
   get.reply.event_success_disable = true;
   get.length = 8;
-  get.target = there;
+  get.target = target_rank;
   get.portal = portal;
   const Command command{get, {}, 0};
   const auto work = [&] {
@@ -203,22 +203,22 @@ void gets() {
       const Packet request = std::get<Send>(initiator_side.out.list.front()).packet;
       initiator_side.nic.on_packet_sent(request.message, initiator_side.out.clear_all());
       target_side.nic.on_packet(request, target_side.out.clear_all());
-      const Packet reply = first<Send>(target_side.out).packet;
+      const Packet reply = first_action<Send>(target_side.out).packet;
       target_side.nic.on_packet_sent(reply.message, target_side.out.clear_all());
       initiator_side.nic.on_packet(reply, initiator_side.out.clear_all());
-      const DmaId dma = first<DmaWrite>(initiator_side.out).dma;
+      const DmaId dma = first_action<DmaWrite>(initiator_side.out).dma;
       initiator_side.nic.on_dma_done(dma, initiator_side.out.clear_all());
     }
   };
   work();
-  if (first<PostCounter>(initiator_side.out).value.success != batch) give_up();
+  if (first_action<PostCounter>(initiator_side.out).value.success != batch) give_up();
   measure({"get: command, request, reply, its DMA", [] {}, work});
 }
 
 // A counter that triggers the increment of the next, which triggers ...
-void triggered() {
-  Side side(here);
-  for (uint32_t i = 1; i <= batch; ++i) side.give(CounterAlloc{CounterId{i}});
+void measure_triggered() {
+  Side side(initiator_rank);
+  for (uint32_t i = 1; i <= batch; ++i) side.command(CounterAlloc{CounterId{i}});
   uint64_t round = 0;
   const auto arm = [&] {
     ++round;
@@ -228,31 +228,31 @@ void triggered() {
     }
   };
   const auto fire = [&] {
-    side.give(CounterInc{CounterId{0}, {1, 0}});
+    side.command(CounterInc{CounterId{0}, {1, 0}});
     for (int i = 0; i < batch; ++i) side.nic.on_continue(side.out.clear_all());
   };
   arm();
   fire();
-  if (first<PostCounter>(side.out).counter != CounterId{batch}) give_up();
+  if (first_action<PostCounter>(side.out).counter != CounterId{batch}) give_up();
   measure({"triggered chain, a step: fired, executed, counted", arm, fire});
   arm();
   measure({"triggered command: registered", fire, arm});
 }
 
 // A handler's DMA calls, 64 in flight.
-void handler_calls() {
-  Side side(here);
+void measure_handler_calls() {
+  Side side(initiator_rank);
   std::vector<uint8_t> memory(1 << 20);
   std::vector<uint8_t> source(1 << 20);
   Context context;
   context.payload_entry = 1;
-  side.give(ContextCreate{ContextId{0}, context});
+  side.command(ContextCreate{ContextId{0}, context});
   Entry entry;
   entry.start = memory.data();
   entry.length = memory.size();
   entry.context = ContextId{0};
-  side.give(Append{EntryId{0}, portal, ListKind::priority, entry});
-  Packet packet = arriving(source, 0);
+  side.command(Append{EntryId{0}, portal, ListKind::priority, entry});
+  Packet packet = arriving_put(source, 0);
   packet.message_length = 2048;
   packet.payload.length = 2048;
   HandlerCall call;
@@ -262,25 +262,25 @@ void handler_calls() {
   call.local = source.data();
   call.length = 4;
   HerId her;
-  std::vector<DmaId> open(batch);
+  std::vector<DmaId> open_dmas(batch);
   const auto end = [&] {
     if (!her.exists()) return;
-    for (const DmaId dma : open) side.nic.on_dma_done(dma, side.out.clear_all());
+    for (const DmaId dma : open_dmas) side.nic.on_dma_done(dma, side.out.clear_all());
     side.nic.on_handler_done(her, HandlerEnd::returned, SUCCESS, side.out.clear_all());
   };
   const auto begin = [&] {
     end();
     ++packet.message;
     side.nic.on_packet(packet, side.out.clear_all());
-    her = first<BufferPacket>(side.out).her;
+    her = first_action<BufferPacket>(side.out).her;
     side.nic.on_her_ready(her, side.out.clear_all());
-    for (DmaId& dma : open) {
+    for (DmaId& dma : open_dmas) {
       if (side.nic.on_handler_call(her, call, side.out.clear_all())) give_up();
-      dma = first<DmaWrite>(side.out).dma;
+      dma = first_action<DmaWrite>(side.out).dma;
     }
   };
   const auto pairs = [&] {
-    for (DmaId& dma : open) {
+    for (DmaId& dma : open_dmas) {
       side.nic.on_dma_done(dma, side.out.clear_all());
       if (side.nic.on_handler_call(her, call, side.out.clear_all())) give_up();
       dma = std::get<DmaWrite>(side.out.list.front()).dma;
@@ -290,40 +290,40 @@ void handler_calls() {
     for (int i = 0; i < batch; ++i) {
       ++packet.message;
       side.nic.on_packet(packet, side.out.clear_all());
-      const HerId one = std::get<BufferPacket>(side.out.list.front()).her;
-      side.nic.on_her_ready(one, side.out.clear_all());
-      side.nic.on_handler_done(one, HandlerEnd::returned, SUCCESS, side.out.clear_all());
+      const HerId message_her = std::get<BufferPacket>(side.out.list.front()).her;
+      side.nic.on_her_ready(message_her, side.out.clear_all());
+      side.nic.on_handler_done(message_her, HandlerEnd::returned, SUCCESS, side.out.clear_all());
     }
   };
   measure({"handler: a DMA call with its end", begin, pairs});
   measure({"handler: a message of one packet, its handler, the end", [] {}, messages});
 }
 
-int all() {
+int measure_all() {
   std::vector<uint8_t> memory(4096);
   std::printf("%-58s %9s %9s\n", "one operation of the engine, ns of host time", "median", "least");
   Put put = put_of(memory);
-  initiator("put: command, packet sent", "", put);
+  measure_initiator("put: command, packet sent", "", put);
   Put with_events = put;
   with_events.queue = queue;
   with_events.event_send_disable = false;
-  initiator("put with a send event: command, packet sent", "", with_events);
+  measure_initiator("put with a send event: command, packet sent", "", with_events);
   put.counter = counter;
   put.ack_request = AckRequest::ct_ack;
-  initiator("", "acknowledgement that counts", put);
+  measure_initiator("", "acknowledgement that counts", put);
   with_events.ack_request = AckRequest::ack;
-  initiator("", "acknowledgement with an event", with_events);
-  target("put arrives: packet, DMA, counter", 1, false, AckRequest::none);
-  target("put arrives under flow control: packet, DMA, counter", 1, false, AckRequest::none, true);
-  target("put arrives: packet, DMA, event", 1, true, AckRequest::none);
-  target("put arrives: packet, DMA, counter, acknowledgement", 1, false, AckRequest::ct_ack);
+  measure_initiator("", "acknowledgement with an event", with_events);
+  measure_target("put arrives: packet, DMA, counter", 1, false, AckRequest::none);
+  measure_target("put arrives under flow control: packet, DMA, counter", 1, false, AckRequest::none, true);
+  measure_target("put arrives: packet, DMA, event", 1, true, AckRequest::none);
+  measure_target("put arrives: packet, DMA, counter, acknowledgement", 1, false, AckRequest::ct_ack);
   for (const uint32_t entries : {10u, 100u, 1000u, 10000u}) {
     const std::string name = "put arrives, matches the last of " + std::to_string(entries) + " entries";
-    target(name.c_str(), entries, false, AckRequest::none);
+    measure_target(name.c_str(), entries, false, AckRequest::none);
   }
-  gets();
-  triggered();
-  handler_calls();
+  measure_gets();
+  measure_triggered();
+  measure_handler_calls();
   return 0;
 }
 
@@ -331,6 +331,6 @@ int all() {
 }  // namespace spinloom::nic
 
 int main(int argc, char** argv) {
-  if (argc > 1) spinloom::nic::wanted = argv[1];
-  return spinloom::nic::all();
+  if (argc > 1) spinloom::nic::name_filter = argv[1];
+  return spinloom::nic::measure_all();
 }

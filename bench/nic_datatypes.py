@@ -60,9 +60,11 @@ PARTS = {
 
 
 def places(type_name: str, elements: int) -> np.ndarray:
-    """Where each packed byte lands."""
-    whole = layout.from_text(f"contig({elements}, {TYPES[type_name]})")
-    return np.concatenate([np.arange(at, at + length) for at, length in whole.blocks(limit=whole.size)])
+    """Returns the position in the layout of each packed byte."""
+    elements_layout = layout.from_text(f"contig({elements}, {TYPES[type_name]})")
+    return np.concatenate(
+        [np.arange(at, at + length) for at, length in elements_layout.blocks(limit=elements_layout.size)]
+    )
 
 
 def write_messages(folder: Path, type_name: str, elements: int, messages: int) -> None:
@@ -85,15 +87,15 @@ class ByHandlers:
         self.close = self.unpacked.close
 
     def begin(self) -> None:
-        self.come: set[int] = set()
+        self.arrived: set[int] = set()
         while self.unpacked.next(0) is not None:
             pass  # told again after the last transfer
 
-    def look(self, seconds: float) -> bool:
-        """Whether all have come."""
+    def all_arrived(self, seconds: float) -> bool:
+        """Waits for notices; True once all messages have arrived, False if none comes within `seconds`."""
         while (number := self.unpacked.next(seconds)) is not None:
-            self.come.add(number)
-            if len(self.come) == self.messages:
+            self.arrived.add(number)
+            if len(self.arrived) == self.messages:
                 return True
         return False
 
@@ -103,8 +105,8 @@ class BySockets:
         self.messages = messages
         text, offsets = PARTS[type_name]
         self.part = layout.from_text(text)
-        whole = layout.from_text(TYPES[type_name])
-        self.offsets = [each * whole.extent + at for each in range(elements) for at in offsets]
+        element = layout.from_text(TYPES[type_name])
+        self.offsets = [each * element.extent + at for each in range(elements) for at in offsets]
         span = int(places(type_name, elements).max()) + 1
         self.memory = [np.empty(span, np.uint8) for _ in range(messages)]
         self.receiver = slmp.Receiver(("0.0.0.0", slmp.PORT), GIBI)
@@ -122,7 +124,7 @@ class BySockets:
                 part = packed[number * self.part.size : (number + 1) * self.part.size]
                 self.part.unpack(part, memory, offset=offset)
 
-    def look(self, seconds: float) -> bool:
+    def all_arrived(self, seconds: float) -> bool:
         self.thread.join(seconds)
         return not self.thread.is_alive()
 
@@ -156,7 +158,7 @@ def receive(nic: str, handlers: str, type_name: str, elements: str, messages: st
         way.begin()
         print(json.dumps({"ready": True}), flush=True)
         began, used, steps = time.monotonic(), time.process_time(), 0
-        while not way.look(0 if computes else 0.01) and time.monotonic() - began < PATIENCE_S:
+        while not way.all_arrived(0 if computes else 0.01) and time.monotonic() - began < PATIENCE_S:
             if computes:
                 step()
                 steps += 1
@@ -168,13 +170,13 @@ def receive(nic: str, handlers: str, type_name: str, elements: str, messages: st
             expected[where] = packed
             if not np.array_equal(memory, expected):
                 sys.exit(f"{type_name}, {handlers or 'sockets'}: message {number} differs from what was sent")
-        told = {
+        result = {
             "bytes": sizes[1] * len(where),
             "ended": ended,
             "share": used / (ended - began),
             "overlap": steps * alone / (2 * ALONE_STEPS) / (ended - began),
         }
-        print(json.dumps(told), flush=True)
+        print(json.dumps(result), flush=True)
     way.close()
 
 
@@ -191,40 +193,40 @@ def measure(
     window: int,
     options: dict[str, int],
 ) -> Reading:
-    here = slmp_source.started(cable.nic, slmp_source.HOST, [__file__, "receive", *words])
-    slmp_source.line_of(here)
-    found: Reading = {}
+    receiver = slmp_source.started(cable.nic, slmp_source.HOST, [__file__, "receive", *words])
+    slmp_source.line_of(receiver)
+    reading: Reading = {}
     for computes in (False, True):
-        slmp_source.ask(here, computes=computes)
-        slmp_source.line_of(here)
+        slmp_source.ask(receiver, computes=computes)
+        slmp_source.line_of(receiver)
         source.begin("10.7.0.2", window, 4, 1, **options)
-        sent, got = source.end(), slmp_source.line_of(here)
-        rate = got["bytes"] * 8 / (got["ended"] - sent["began"]) / 1e9
-        found["computing" if computes else "waiting"] = rate
-        found["again"] = found.get("again", 0) + sent["retransmitted"]
-        found["share"] = got["share"]  # of the core, when it computes
-        found["overlap"] = got["overlap"]
-    here.communicate()
-    return found
+        sent, received = source.end(), slmp_source.line_of(receiver)
+        rate = received["bytes"] * 8 / (received["ended"] - sent["began"]) / 1e9
+        reading["computing" if computes else "waiting"] = rate
+        reading["again"] = reading.get("again", 0) + sent["retransmitted"]
+        reading["share"] = received["share"]  # of the core, when it computes
+        reading["overlap"] = received["overlap"]
+    receiver.communicate()
+    return reading
 
 
 def summary(readings: list[Reading]) -> list[str]:
     """Medians of the rounds in which the receiving program had its core."""
-    own = [each for each in readings if each["share"] >= SHARE_LEAST]
+    undisturbed = [each for each in readings if each["share"] >= SHARE_LEAST]
 
     def middle(key: str, digits: int = 2) -> str:
-        return f"{statistics.median(each[key] for each in own):.{digits}f}" if own else "-"
+        return f"{statistics.median(each[key] for each in undisturbed):.{digits}f}" if undisturbed else "-"
 
-    return [*map(middle, ("waiting", "computing", "overlap")), middle("again", 0), str(len(own))]
+    return [*map(middle, ("waiting", "computing", "overlap")), middle("again", 0), str(len(undisturbed))]
 
 
 def main() -> None:
-    given = [int(text) for text in sys.argv[1:] if text != "original"]
-    rounds, elements, messages = (given + [5, 10, 16][len(given) :])[:3]
+    numbers = [int(text) for text in sys.argv[1:] if text != "original"]
+    rounds, elements, messages = (numbers + [5, 10, 16][len(numbers) :])[:3]
     options = {"as_original": 1} if "original" in sys.argv[1:] else {}
     if len(slmp_source.CORES) < 2:
         sys.exit("this bench needs two cores")
-    found: dict[tuple[str, str, int], list[Reading]] = {}
+    readings_by_way: dict[tuple[str, str, int], list[Reading]] = {}
     with contextlib.ExitStack() as stack:
         served, plain = (stack.enter_context(namespaces.cable()) for _ in range(2))
         plain.nic.ip("address add 10.7.0.2/24 dev nic0")
@@ -235,8 +237,8 @@ def main() -> None:
             (scratch / type_name).mkdir()
             write_messages(scratch / type_name, type_name, elements, messages)
             for cable in (served, plain):
-                made = slmp_source.Source(cable.client, scratch / type_name)
-                sources[type_name, id(cable)] = stack.enter_context(made)
+                sender = slmp_source.Source(cable.client, scratch / type_name)
+                sources[type_name, id(cable)] = stack.enter_context(sender)
         for _ in range(rounds):
             for type_name in TYPES:
                 for handlers, window in WAYS:
@@ -244,12 +246,12 @@ def main() -> None:
                     words = [nic, handlers, type_name, str(elements), str(messages), str(scratch / type_name)]
                     source = sources[type_name, id(cable)]
                     reading = measure(cable, source, words, window, options)
-                    found.setdefault((type_name, handlers, window), []).append(reading)
+                    readings_by_way.setdefault((type_name, handlers, window), []).append(reading)
                     print(type_name, handlers or "sockets", window, reading, file=sys.stderr)
     columns = ["type", "unpacks", "window", "Gbit/s, waits", "Gbit/s, computes", "overlap", "again", "rounds"]
     rows = [
         [name, handlers or "the process", str(window), *summary(readings)]
-        for (name, handlers, window), readings in found.items()
+        for (name, handlers, window), readings in readings_by_way.items()
     ]
     title = f"{messages} messages of {elements} elements, {rounds} rounds, host time"
     output.show(output.table(columns, rows, numeric=set(columns[2:]), title=title))

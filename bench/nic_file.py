@@ -46,7 +46,7 @@ def by_handlers(nic: str, land: Callable[[bytes], None]) -> None:
         LIMIT,
         WAIT_S,
         LINGER_S,
-        lambda landed: land(landed.content),
+        lambda message: land(message.content),
         lambda: say(ready=True),
     )
 
@@ -68,9 +68,9 @@ def receive(nic: str, path: str) -> None:
 
 
 def main() -> None:
-    given = [int(text) for text in sys.argv[1:]]
-    rounds, size = (given + [7, 13_000_000][len(given) :])[:2]
-    found: dict[tuple[str, int, int], list[tuple[float, float]]] = {}
+    numbers = [int(text) for text in sys.argv[1:]]
+    rounds, size = (numbers + [7, 13_000_000][len(numbers) :])[:2]
+    samples: dict[tuple[str, int, int], list[tuple[float, float]]] = {}
     frames: dict[str, int] = {}
     with contextlib.ExitStack() as stack:
         served, plain = (stack.enter_context(namespaces.cable()) for _ in range(2))
@@ -83,23 +83,23 @@ def main() -> None:
         for way, name, cable in (("handlers", nic, served), ("a process", "", plain)):
             source = stack.enter_context(slmp_source.Source(cable.client, scratch))
             words = [__file__, "receive", name, str(path)]
-            here = slmp_source.started(cable.nic, slmp_source.HOST, words)
-            stack.callback(here.communicate)
-            ways.append((way, source, here))
+            receiver = slmp_source.started(cable.nic, slmp_source.HOST, words)
+            stack.callback(receiver.communicate)
+            ways.append((way, source, receiver))
         for _ in range(rounds):
             for window in WINDOWS:
                 for threads in THREADS:
-                    for way, source, here in ways if threads <= window else ():
-                        slmp_source.ask(here)
-                        slmp_source.line_of(here)
+                    for way, source, receiver in ways if threads <= window else ():
+                        slmp_source.ask(receiver)
+                        slmp_source.line_of(receiver)
                         source.begin("10.7.0.2", window, 64, threads)
                         sent = source.end()
-                        if not slmp_source.line_of(here)["same"]:
+                        if not slmp_source.line_of(receiver)["same"]:
                             sys.exit(f"{way}, window {window}, threads {threads}: other bytes came")
                         rate = size * 8 / (sent["ended"] - sent["began"]) / 1e9
                         frames[way] = frames.get(way, 0) + sent["packets"] + sent["retransmitted"]
                         again = 1000 * sent["retransmitted"] / sent["packets"]
-                        found.setdefault((way, window, threads), []).append((rate, again))
+                        samples.setdefault((way, window, threads), []).append((rate, again))
     columns = [
         "window",
         *(f"{way}, {threads} thr." for way in ("handlers", "a process") for threads in THREADS),
@@ -108,7 +108,7 @@ def main() -> None:
     def shown(way: str, window: int, threads: int) -> str:
         if threads > window:
             return "-"
-        rates, again = zip(*found[way, window, threads], strict=True)
+        rates, again = zip(*samples[way, window, threads], strict=True)
         return f"{statistics.median(rates):.2f} / {statistics.median(again):.1f}"
 
     rows = [

@@ -55,27 +55,29 @@ def numbers(program: Path, launcher: tuple[str, ...], arguments: list[str]) -> d
 
 
 def main() -> None:
-    given = [int(text) for text in sys.argv[1:]]
-    rounds, samples = (given + [5, 300][len(given) :])[:2]
-    more = [f"compute={given[2]}"] if len(given) > 2 else []
-    here = {name: row for name, row in CARRIERS.items() if shutil.which(row[0]) and shutil.which(row[2][0])}
+    counts = [int(text) for text in sys.argv[1:]]
+    rounds, samples = (counts + [5, 300][len(counts) :])[:2]
+    more = [f"compute={counts[2]}"] if len(counts) > 2 else []
+    usable = {name: row for name, row in CARRIERS.items() if shutil.which(row[0]) and shutil.which(row[2][0])}
     with tempfile.TemporaryDirectory() as folder:
-        programs = {name: compiled(Path(folder), name) for name in here}
+        programs = {name: compiled(Path(folder), name) for name in usable}
         for operation in overlap.ALGORITHMS:
             for size in SIZES_BYTES:
-                found: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
+                rows_by_program: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
                 for _ in range(rounds):
                     for name, program in programs.items():
                         arguments = [operation, "-", str(size), f"samples={samples}", *more]
                         row = numbers(program, CARRIERS[name][2], arguments)
                         if row is not None:
-                            found[name].append(row)
-                for name, rows in found.items():
+                            rows_by_program[name].append(row)
+                for name, rows in rows_by_program.items():
                     if rows:
-                        told = [f"{label} {median(r[key] for r in rows):.0f}" for key, label in SHOWN.items()]
+                        columns = [
+                            f"{label} {median(r[key] for r in rows):.0f}" for key, label in SHOWN.items()
+                        ]
                         least = min(r["in_calls_ns"] for r in rows)
                         print(
-                            f"{operation} {size} B, {name}: {', '.join(told)} ns (least {least:.0f})",
+                            f"{operation} {size} B, {name}: {', '.join(columns)} ns (least {least:.0f})",
                             flush=True,
                         )
 

@@ -43,9 +43,9 @@ class Sender {
     process_ = fork();
     if (process_ != 0) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const PortPointer port = need(open_port("packet:host0"));
+    const PortPointer port = value_or_exit(open_port("packet:host0"));
     const std::vector<Bytes> frames(batch_frames, frame);
-    for (;;) (void)need(port->send(frames));
+    for (;;) (void)value_or_exit(port->send(frames));
   }
   ~Sender() {
     kill(process_, SIGKILL);
@@ -59,43 +59,43 @@ class Sender {
 };
 
 struct Rate {
-  double forwarded = 0;  // a second
+  double forwarded = 0;  // frames a second, as are the others
   double sent = 0;
-  double full = 0;
+  double from_full_rings = 0;
 };
 
-double from_full_rings(FramePort& port, bool back, const packet::FrameBytes& frame) {
-  const PortPointer host = need(open_port("packet:host0"));
-  Forwarder forwarder(port, back);
+double full_rings_rate(FramePort& port, bool sends_back, const packet::FrameBytes& frame) {
+  const PortPointer host = value_or_exit(open_port("packet:host0"));
+  Forwarder forwarder(port, sends_back);
   const std::vector<Bytes> frames(batch_frames, frame);
   std::array<Bytes, batch_frames> answers;
   std::clock_t spent = 0;
   size_t forwarded = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (std::chrono::steady_clock::now() < end) {
-    for (size_t sent = 0; sent < waiting_frames; sent += need(host->send(frames))) continue;
+    for (size_t sent = 0; sent < waiting_frames; sent += value_or_exit(host->send(frames))) continue;
     const std::clock_t begin = std::clock();
-    while (const size_t count = forwarder.turn()) forwarded += count;
+    while (const size_t count = forwarder.forward_batch()) forwarded += count;
     spent += std::clock() - begin;
-    while (need(host->receive(answers)) > 0) continue;
+    while (value_or_exit(host->receive(answers)) > 0) continue;
   }
   return static_cast<double>(forwarded) * CLOCKS_PER_SEC / static_cast<double>(std::max<std::clock_t>(spent, 1));
 }
 
-Rate over_interface(const std::string& kind, size_t frame_bytes, bool back) {
+Rate over_interface(const std::string& kind, size_t frame_bytes, bool sends_back) {
   if (!test::make_pair()) give_up(fail(Code::environment, "this kernel has no veth pairs"));
-  const PortPointer port = need(open_port(kind + ":nic0"));
+  const PortPointer port = value_or_exit(open_port(kind + ":nic0"));
   const packet::FrameBytes frame = frame_of(frame_bytes, port->mac());
   Rate rate;
-  rate.full = from_full_rings(*port, back, frame);
-  Forwarder forwarder(*port, back);
+  rate.from_full_rings = full_rings_rate(*port, sends_back, frame);
+  Forwarder forwarder(*port, sends_back);
   const Sender sender(frame);
   const auto run = [&](double length) {
     const auto begin = std::chrono::steady_clock::now();
     size_t frames = 0;
     double passed = 0;
     while (passed < length) {
-      for (int i = 0; i < 16; ++i) frames += forwarder.turn();
+      for (int i = 0; i < 16; ++i) frames += forwarder.forward_batch();
       passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
     return static_cast<double>(frames) / passed;
@@ -109,23 +109,23 @@ Rate over_interface(const std::string& kind, size_t frame_bytes, bool back) {
   return rate;
 }
 
-Rate over_memory(const std::string& folder, size_t frame_bytes, bool back) {
+Rate over_memory(const std::string& folder, size_t frame_bytes, bool sends_back) {
   const std::string path = text(folder, "/", frame_bytes, ".pcap");
   if (!std::filesystem::exists(path)) {
-    auto writer = need(PcapWriter::create(path));
+    auto writer = value_or_exit(PcapWriter::create(path));
     const auto frame = frame_of(frame_bytes, mac_for("pcap"));
     for (int i = 0; i < 1024; ++i) {
       if (const auto written = writer.append(frame, i); !written) give_up(written.error());
     }
     if (const auto written = writer.flush(); !written) give_up(written.error());
   }
-  const PortPointer port = need(open_port(text("replay:", path, ",", 1'000'000'000)));
-  Forwarder forwarder(*port, back);
+  const PortPointer port = value_or_exit(open_port(text("replay:", path, ",", 1'000'000'000)));
+  Forwarder forwarder(*port, sends_back);
   const auto begin = std::chrono::steady_clock::now();
   size_t frames = 0;
   double passed = 0;
   while (passed < seconds) {
-    for (int i = 0; i < 1024; ++i) frames += forwarder.turn();
+    for (int i = 0; i < 1024; ++i) frames += forwarder.forward_batch();
     passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   const double rate = static_cast<double>(frames) / passed;
@@ -135,10 +135,10 @@ Rate over_memory(const std::string& folder, size_t frame_bytes, bool back) {
 struct Row {
   const char* port;
   size_t frame_bytes;
-  bool back;
+  bool sends_back;
   std::vector<double> forwarded;
   std::vector<double> sent;
-  std::vector<double> full;
+  std::vector<double> from_full_rings;
 };
 
 double median(std::vector<double> values) {
@@ -149,10 +149,10 @@ double median(std::vector<double> values) {
 }  // namespace
 }  // namespace spinloom::port
 
-int main(int count, char** words) {
+int main(int argc, char** argv) {
   using namespace spinloom;
   using namespace spinloom::port;
-  if (count > 1) seconds = std::strtod(words[1], nullptr);
+  if (argc > 1) seconds = std::strtod(argv[1], nullptr);
   if (const std::string& reason = test::enter_namespace(); !reason.empty()) {
     std::printf("frame ports: not measured, %s\n", reason.c_str());
     return 0;
@@ -162,7 +162,7 @@ int main(int count, char** words) {
   std::vector<Row> rows;
   for (const size_t frame_bytes : {size_t{64}, size_t{1514}}) {
     for (const char* const port : {"packet", "xdp", "replay"}) {
-      for (const bool back : {false, true}) rows.push_back({port, frame_bytes, back, {}, {}, {}});
+      for (const bool sends_back : {false, true}) rows.push_back({port, frame_bytes, sends_back, {}, {}, {}});
     }
   }
   if (test::make_pair()) {
@@ -174,20 +174,20 @@ int main(int count, char** words) {
   for (int round = 0; round < rounds; ++round) {
     for (Row& row : rows) {
       const bool memory = std::string_view(row.port) == "replay";
-      const Rate rate =
-          memory ? over_memory(folder, row.frame_bytes, row.back) : over_interface(row.port, row.frame_bytes, row.back);
+      const Rate rate = memory ? over_memory(folder, row.frame_bytes, row.sends_back)
+                               : over_interface(row.port, row.frame_bytes, row.sends_back);
       row.forwarded.push_back(rate.forwarded);
       row.sent.push_back(rate.sent);
-      row.full.push_back(rate.full);
+      row.from_full_rings.push_back(rate.from_full_rings);
     }
   }
   std::filesystem::remove_all(folder);
   std::printf("Million frames a second:      with a sender   it sends   from full rings    least     most\n");
   for (const Row& row : rows) {
-    const auto [least, most] = std::minmax_element(row.full.begin(), row.full.end());
+    const auto [least, most] = std::minmax_element(row.from_full_rings.begin(), row.from_full_rings.end());
     std::printf("%-7s %5zu bytes %-9s %14.3f %10.3f %17.3f %8.3f %8.3f\n", row.port, row.frame_bytes,
-                row.back ? "and back" : "", median(row.forwarded), median(row.sent), median(row.full), *least * 1e-6,
-                *most * 1e-6);
+                row.sends_back ? "and back" : "", median(row.forwarded), median(row.sent), median(row.from_full_rings),
+                *least * 1e-6, *most * 1e-6);
   }
   return 0;
 }

@@ -23,40 +23,42 @@ constexpr size_t waiting_frames = 1500;  // what a ring takes
 }
 
 template <class Value>
-Value need(Result<Value> result) {
+Value value_or_exit(Result<Value> result) {
   if (!result) give_up(result.error());
   return std::move(*result);
 }
 
 inline packet::FrameBytes frame_of(size_t frame_bytes, const packet::MacAddress& target) {
-  const packet::Ends ends{{{2, 0, 0, 0, 0, 9}}, target, {0x0a000001}, {0x0a000002}};
+  const packet::Endpoints ends{{{2, 0, 0, 0, 0, 9}}, target, {0x0a000001}, {0x0a000002}};
   return packet::udp_frame(ends, 4000, 9330, packet::FrameBytes(frame_bytes - 42, 7));
 }
 
 // Takes each frame and sends it back to where it came from.
 class Forwarder {
  public:
-  Forwarder(FramePort& port, bool back) : port_(port), back_(back), space_(batch_frames * port.frame_bytes_max()) {}
+  Forwarder(FramePort& port, bool sends_back)
+      : port_(port), sends_back_(sends_back), frame_memory_(batch_frames * port.frame_bytes_max()) {}
 
   // Returns how many frames came.
-  size_t turn() {
-    const size_t count = need(port_.receive(frames_));
-    if (!back_) return count;
+  size_t forward_batch() {
+    const size_t count = value_or_exit(port_.receive(frames_));
+    if (!sends_back_) return count;
     for (size_t i = 0; i < count; ++i) {
-      uint8_t* const at = space_.data() + i * port_.frame_bytes_max();
-      std::copy(frames_[i].begin(), frames_[i].end(), at);
-      packet::store_mac(at, packet::load_mac(frames_[i].data() + 6));
-      packet::store_mac(at + 6, port_.mac());
-      answers_[i] = {at, frames_[i].size()};
+      uint8_t* const frame = frame_memory_.data() + i * port_.frame_bytes_max();
+      std::copy(frames_[i].begin(), frames_[i].end(), frame);
+      packet::store_mac(frame, packet::load_mac(frames_[i].data() + 6));
+      packet::store_mac(frame + 6, port_.mac());
+      answers_[i] = {frame, frames_[i].size()};
     }
-    for (size_t sent = 0; sent < count;) sent += need(port_.send(std::span(answers_).subspan(sent, count - sent)));
+    for (size_t sent = 0; sent < count;)
+      sent += value_or_exit(port_.send(std::span(answers_).subspan(sent, count - sent)));
     return count;
   }
 
  private:
   FramePort& port_;
-  bool back_;
-  std::vector<uint8_t> space_;
+  bool sends_back_;
+  std::vector<uint8_t> frame_memory_;
   std::array<Bytes, batch_frames> frames_{};
   std::array<Bytes, batch_frames> answers_{};
 };

@@ -44,10 +44,10 @@ class BenchHost final : public calls::Host {
   void begin_call() override { node_.lock().lock(); }
   void end_call() override {
     node_.tell_sleepers();
-    progress_.look_after();
+    progress_.note_call_end();
     node_.lock().unlock();
   }
-  void call() override {}
+  void spend_call_time() override {}
   [[nodiscard]] uint32_t size() const override { return 2; }
   [[nodiscard]] uint64_t random() override { return 4; }  // nobody opens one-sided memory here
   [[nodiscard]] uint32_t user() const override { return geteuid(); }
@@ -75,8 +75,8 @@ class Rank {
         shm_(node_, segment, rank, cards, ShmOptions{}, [](int, nic::Rank) {}),
         host_(node_, *progress_),
         process_(host_) {
-    node_.add(shm_);
-    node_.route(nic::Rank{1 - rank}, shm_);
+    node_.add_transport(shm_);
+    node_.set_route(nic::Rank{1 - rank}, shm_);
     other_.rank = 1 - rank;
     enter();
     must(PtlInit() == PTL_OK);
@@ -93,8 +93,8 @@ class Rank {
     entry.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE;
     entry.match_id.rank = PTL_RANK_ANY;
     entry.match_bits = bits;
-    ptl_handle_me_t made{};
-    must(PtlMEAppend(ni_, portal, &entry, PTL_PRIORITY_LIST, nullptr, &made) == PTL_OK);
+    ptl_handle_me_t entry_handle{};
+    must(PtlMEAppend(ni_, portal, &entry, PTL_PRIORITY_LIST, nullptr, &entry_handle) == PTL_OK);
     ptl_md_t descriptor{};
     descriptor.start = out_.data();
     descriptor.length = out_.size();
@@ -105,11 +105,11 @@ class Rank {
   }
 
   void enter() { calls::Process::enter(&process_); }
-  void fill(uint8_t with) { out_.fill(with); }
+  void fill(uint8_t byte) { out_.fill(byte); }
   void put() { must(PtlPut(md_, 0, out_.size(), PTL_NO_ACK_REQ, other_, 0, bits, 0, nullptr, 0) == PTL_OK); }
-  void wait(uint64_t more) {
+  void wait(uint64_t messages) {
     ptl_ct_event_t count{};
-    expected_ += more;
+    expected_ += messages;
     must(PtlCTWait(landed_, expected_, &count) == PTL_OK);
   }
   void check(const Rank& sender) const { must(in_ == sender.out_); }
@@ -132,9 +132,9 @@ double nanoseconds(Clock::duration spent, double count) {
   return std::chrono::duration<double, std::nano>(spent).count() / count;
 }
 
-void print(const char* what, std::array<double, repeats>& all) {
-  std::sort(all.begin(), all.end());
-  std::printf("%-58s %9.1f %9.1f\n", what, all[repeats / 2], all.front());
+void print(const char* what, std::array<double, repeats>& samples) {
+  std::sort(samples.begin(), samples.end());
+  std::printf("%-58s %9.1f %9.1f\n", what, samples[repeats / 2], samples.front());
 }
 
 void run() {

@@ -1,4 +1,4 @@
-"""What recording costs: LAMMPS (lmp) with and without, in turns; and ns for a call (bench/record_calls.c).
+"""The cost of recording: LAMMPS (lmp) with and without, in turns; and ns for a call (bench/record_calls.c).
 
     .venv/bin/python bench/record_overhead.py [PAIRS] [RANKS]
 
@@ -52,8 +52,8 @@ def melt(pairs: int, ranks: int, folder: Path) -> None:
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(pairs):
         for records in (False, True):
-            told = run(words, folder / "trace" if records else None, folder)
-            times[records].append(float(re.search(r"Loop time of (\S+)", told)[1]))
+            output = run(words, folder / "trace" if records else None, folder)
+            times[records].append(float(re.search(r"Loop time of (\S+)", output)[1]))
     without, with_trace = median(times[False]), median(times[True])
     traces = recorded.read(folder / "trace")
     calls = sum(trace.events for trace in traces)
@@ -69,11 +69,11 @@ def calls(folder: Path) -> None:
         program = folder / "calls"
         subprocess.run([compiler, "-O2", "-w", "-o", str(program), str(SOURCE)], check=True)
         words = [*launcher, "-n", "1", str(program)]
-        found: dict[bool, list[float]] = {False: [], True: []}
+        times: dict[bool, list[float]] = {False: [], True: []}
         for _ in range(3):
             for records in (False, True):
-                found[records].append(float(run(words, folder / "trace" if records else None, folder)))
-        without, with_trace = min(found[False]), min(found[True])
+                times[records].append(float(run(words, folder / "trace" if records else None, folder)))
+        without, with_trace = min(times[False]), min(times[True])
         print(f"{name}: {without:.1f} ns a call without, {with_trace:.1f} ns recorded")
 
 

@@ -30,7 +30,7 @@ constexpr uint32_t payload_bytes = 1408;
 constexpr uint32_t windows[] = {1, 4, 16, 64, 256, 1024};
 constexpr uint32_t thread_counts[] = {1, 2, 4};
 constexpr Time second{1'000'000'000'000};
-constexpr Time quiet{100'000'000'000};
+constexpr Time quiet_time{100'000'000'000};
 
 void must(bool good, const std::string& what) {
   if (good) return;
@@ -39,7 +39,7 @@ void must(bool good, const std::string& what) {
 }
 
 template <class T>
-T got(Result<T> result) {
+T value_of(Result<T> result) {
   must(result.ok(), result.ok() ? "" : result.error().message);
   return std::move(*result);
 }
@@ -52,7 +52,7 @@ sockaddr_in loopback(uint16_t port) {
   return address;
 }
 
-double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // From the first byte sent until the receiver has all.
 double tcp_seconds(const Bytes& message) {
@@ -66,7 +66,7 @@ double tcp_seconds(const Bytes& message) {
   must(connect(sender, named, length) == 0, "no TCP connection");
   const int receiver = accept(listener, nullptr, nullptr);
   Bytes copy(message.size());
-  const auto began = Clock::now();
+  const auto start = Clock::now();
   std::thread receiving([&] {
     for (size_t at = 0; at < copy.size();) {
       const ssize_t count = recv(receiver, copy.data() + at, copy.size() - at, 0);
@@ -80,38 +80,38 @@ double tcp_seconds(const Bytes& message) {
     at += static_cast<size_t>(count);
   }
   receiving.join();
-  const double seconds = seconds_since(began);
+  const double seconds = seconds_since(start);
   must(copy == message, "TCP brought other bytes");
   for (const int file : {listener, sender, receiver}) close(file);
   return seconds;
 }
 
-struct Udp {
+struct UdpCopy {
   double seconds = 0;
   double arrived = 0;  // of all packets
 };
 
 // Packets of SLMP's size without headers, acknowledgements or flow control, from the first sent to the last that
 // arrived.
-Udp udp(const Bytes& message) {
+UdpCopy measure_udp(const Bytes& message) {
   UdpPort receiver;
   must(receiver.bind(loopback(0)).ok(), "no UDP port");
   UdpPort sender;
   must(sender.connect(loopback(receiver.own_port())).ok(), "no UDP port");
-  const auto began = Clock::now();
-  Udp out;
+  const auto start = Clock::now();
+  UdpCopy out;
   size_t bytes = 0;
   std::thread receiving([&] {
     const auto received = std::make_unique<UdpPort::Received>();
     for (auto last = Clock::now(); seconds_since(last) < 0.1;) {
-      const size_t count = got(receiver.receive(*received));
+      const size_t count = value_of(receiver.receive(*received));
       for (size_t i = 0; i < count; ++i) bytes += received->lengths[i];
       if (count == 0) {
         receiver.wait(Time{1'000'000'000}, -1, false);
         continue;
       }
       last = Clock::now();
-      out.seconds = seconds_since(began);
+      out.seconds = seconds_since(start);
     }
   });
   std::vector<Datagram> datagrams;
@@ -119,7 +119,7 @@ Udp udp(const Bytes& message) {
     datagrams.push_back({{}, {message.data() + at, std::min<size_t>(payload_bytes, message.size() - at)}});
   }
   for (size_t at = 0; at < datagrams.size();) {
-    const size_t sent = got(sender.send({datagrams.data() + at, std::min<size_t>(32, datagrams.size() - at)}));
+    const size_t sent = value_of(sender.send({datagrams.data() + at, std::min<size_t>(32, datagrams.size() - at)}));
     if (sent == 0) sender.wait(Time{1'000'000'000}, -1, true);
     at += sent;
   }
@@ -137,13 +137,13 @@ double slmp_seconds(const Bytes& message, uint32_t window, uint32_t threads, boo
   options.sender.window = window;
   options.sender.retransmit = !as_original;
   options.polling = as_original ? Polling::original : Polling::wait;
-  const auto began = Clock::now();
+  const auto start = Clock::now();
   double seconds = 0;
   std::thread receiving([&] {
-    const auto whole = got(receiver.receive(second * 60));
-    seconds = seconds_since(began);
-    must(whole && whole->bytes == message, "SLMP brought other bytes, or none within a minute");
-    must(receiver.answer(quiet).ok(), "repeats are not answered");
+    const auto received = value_of(receiver.receive(second * 60));
+    seconds = seconds_since(start);
+    must(received && received->bytes == message, "SLMP brought other bytes, or none within a minute");
+    must(receiver.answer_until_quiet(quiet_time).ok(), "repeats are not answered");
   });
   SenderCounts counts;
   const Status status = send_message(options, loopback(receiver.own_port()), 1, message, counts);
@@ -163,13 +163,13 @@ void run(int rounds, size_t size) {
   Random random(1, "slmp_bench");
   for (uint8_t& byte : message) byte = static_cast<uint8_t>(random.next());
   std::vector<double> tcp;
-  std::vector<double> plain;  // seconds that all bytes would take
+  std::vector<double> udp_seconds;  // seconds that all bytes would take
   std::vector<double> arrived;
   std::map<std::tuple<bool, uint32_t, uint32_t>, std::pair<std::vector<double>, std::vector<double>>> ratios;
   for (int round = 0; round < rounds; ++round) {
     tcp.push_back(tcp_seconds(message));
-    const Udp copied = udp(message);
-    plain.push_back(copied.seconds / copied.arrived);
+    const UdpCopy copied = measure_udp(message);
+    udp_seconds.push_back(copied.seconds / copied.arrived);
     arrived.push_back(copied.arrived);
     for (const bool as_original : {false, true}) {
       for (const uint32_t window : windows) {
@@ -177,7 +177,7 @@ void run(int rounds, size_t size) {
           if (threads > window) continue;
           const double seconds = slmp_seconds(message, window, threads, as_original);
           auto& [of_udp, of_tcp] = ratios[{as_original, window, threads}];
-          of_udp.push_back(plain.back() / seconds);
+          of_udp.push_back(udp_seconds.back() / seconds);
           of_tcp.push_back(tcp.back() / seconds);
         }
       }
@@ -185,7 +185,7 @@ void run(int rounds, size_t size) {
   }
   const double gigabits = static_cast<double>(size) * 8 / 1e9;
   std::printf("%zu B over loopback, %d rounds, host time: UDP %.2f Gbit/s, %.0f %% arriving; TCP %.2f Gbit/s.\n", size,
-              rounds, gigabits / median(plain), 100 * median(arrived), gigabits / median(tcp));
+              rounds, gigabits / median(udp_seconds), 100 * median(arrived), gigabits / median(tcp));
   std::printf("Ratios of goodput: SLMP over UDP / over TCP.\n");
   for (const bool as_original : {false, true}) {
     std::printf("\n| window%s |", as_original ? ", as the original" : "");
@@ -209,9 +209,9 @@ void run(int rounds, size_t size) {
 }  // namespace
 }  // namespace spinloom::slmp
 
-int main(int count, char** words) {
-  const int rounds = count > 1 ? std::atoi(words[1]) : 5;
-  const long long size = count > 2 ? std::atoll(words[2]) : 13'000'000;
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
+  const long long size = argc > 2 ? std::atoll(argv[2]) : 13'000'000;
   if (rounds < 1 || size < 1 || size > (1 << 29)) {
     std::fputs("usage: spinloom_slmp_bench [ROUNDS [BYTES]], with 512 MiB at most\n", stderr);
     return 2;

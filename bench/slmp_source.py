@@ -70,10 +70,10 @@ def nic_on(cable: namespaces.Cable, core: int) -> Iterator[str]:
     nic = cable.nic.start(
         [*pinned(core), *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    said = nic.stdout.readline()
+    first_line = nic.stdout.readline()
     try:
-        found = re.match(r"(spinloom\d+): ", said)
-        yield found[1] if found else sys.exit(said)
+        match = re.match(r"(spinloom\d+): ", first_line)
+        yield match[1] if match else sys.exit(first_line)
     finally:
         nic.send_signal(signal.SIGINT)
         print(nic.communicate()[0], file=sys.stderr)  # what it has counted
@@ -120,13 +120,13 @@ def main() -> None:
 
             began = time.monotonic()
             sent = list(pool.map(send, messages))
-            told = {
+            result = {
                 "began": began,
                 "ended": time.monotonic(),
                 "packets": sum(each.packets for each in sent),
                 "retransmitted": sum(each.retransmitted for each in sent),
             }
-            print(json.dumps(told), flush=True)
+            print(json.dumps(result), flush=True)
 
 
 if __name__ == "__main__":

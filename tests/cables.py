@@ -1,4 +1,4 @@
-"""What tests over cables between namespaces share: the ways to make one, and a client of UDP."""
+"""The helpers of tests over cables between namespaces: the ways to make one, and a client of UDP."""
 
 from __future__ import annotations
 

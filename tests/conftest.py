@@ -1,4 +1,4 @@
-"""What several tests share: the command line in this process, and a stand-in for the engine."""
+"""The helpers that several tests share: the command line in this process, a stand-in for the engine."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ TIME_LIMIT_S = seconds(240)
 
 
 @functools.cache
-def found() -> dict[str, tuple[str, ...]]:
+def available() -> dict[str, tuple[str, ...]]:
     """By its interface, what comes before "-n RANKS PROGRAM"."""
     places = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     launchers: dict[str, tuple[str, ...]] = {}
@@ -29,7 +29,7 @@ def found() -> dict[str, tuple[str, ...]]:
 
 def run(launcher: str, ranks: int, *command: str | Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """The job's exit code, output and complaints; `settings` are environment variables."""
-    words = [*found()[launcher], "-n", str(ranks), *map(str, command)]
+    words = [*available()[launcher], "-n", str(ranks), *map(str, command)]
     return subprocess.run(
         words,
         env={**os.environ, **settings},

@@ -63,23 +63,23 @@ def compile_for(
     if not mpi.present:
         pytest.skip(f"{mpi.name} is not here")
     words = [*options, *map(str, sources), "-o", str(path), *libraries]
-    told = refusal(mpi, words)
-    if told == "":
+    complaint = refusal(mpi, words)
+    if complaint == "":
         return
-    if lack := re.search(r'#error "?not this MPI: ([^"\n]*)', told):
+    if lack := re.search(r'#error "?not this MPI: ([^"\n]*)', complaint):
         pytest.skip(f"{mpi.name}: {lack[1]}")
     if why := refusal_of_any(mpi, sources[0].suffix, libraries):
         with_them = f" with {' '.join(libraries)}" if libraries else ""
         pytest.skip(f"{mpi.name} compiles nothing{with_them} here: {why[-300:]}")
-    pytest.fail(f"{mpi.name} does not compile {' '.join(words)}\n{told[-4000:]}")
+    pytest.fail(f"{mpi.name} does not compile {' '.join(words)}\n{complaint[-4000:]}")
 
 
 def refusal(mpi: Mpi, words: list[str]) -> str:
-    """What the compiler says where it fails; empty where it does not."""
+    """Returns the compiler's complaints; empty where it succeeds."""
     rpath = Path(mpi.compiler).parent.parent / "lib"
     command = [mpi.compiler, "-O2", "-pthread", *words, f"-Wl,-rpath,{rpath}"]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    return "" if made.returncode == 0 else made.stderr or f"exit code {made.returncode}"
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "" if outcome.returncode == 0 else outcome.stderr or f"exit code {outcome.returncode}"
 
 
 LEAST = {

@@ -70,7 +70,7 @@ class Machine:
     first: int  # its process 1, as seen from here
 
     def words(self, *command: str | Path, folder: str | Path = "/") -> list[str]:
-        """What runs a command in the machine."""
+        """Returns the words that run a command in the machine."""
         entered = ["nsenter", "--target", str(self.first), *OWN_NAMESPACES, f"--wd={folder}", "--"]
         return [*entered, *map(str, command)]
 
@@ -122,7 +122,7 @@ class Machines:
         self.ip("link", "set", f"{LETTERS[index]}{network}", "down")
 
     def shape(self, network: int, mbit: int) -> None:
-        """What each machine sends into the network leaves at this rate, by a token bucket of the kernel."""
+        """Limits each machine's sending into the network to this rate, by a token bucket of the kernel."""
         bucket = ("tbf", "rate", f"{mbit}mbit", "burst", "64kb", "latency", "50ms")
         for machine in self.members:
             entered = ("nsenter", "--target", str(machine.first), "--net")
@@ -148,7 +148,7 @@ class Machines:
         )
 
     def nothing_runs(self, program: Path) -> bool:
-        """Whether, on all machines, soon no process runs the program."""
+        """Waits until no process on any machine runs the program; False if one still does at the end."""
 
         def running() -> bool:
             for entry in Path("/proc").glob("[0-9]*"):
@@ -219,30 +219,30 @@ def machines(folder: Path, count: int, first_interface: str = "") -> Iterator[Ma
         switch, _ = started("unshare", "--net", "sh", "-c", "echo is there; exec cat > /dev/null")
         processes = [switch]
         stack.callback(end, processes)
-        made = Machines(folder, switch, remote_shell)
+        cluster = Machines(folder, switch, remote_shell)
         for index in range(count):
             name = LETTERS[index]
-            inside = ["nsenter", "--target", str(made[0].first), "--pid", "--"] if index else []
+            inside = ["nsenter", "--target", str(cluster[0].first), "--pid", "--"] if index else []
             apart = ["unshare", *OWN_NAMESPACES, "--fork", "--kill-child"]
             holder, ids = started(*inside, *apart, "sh", str(first), name, str(hosts))
             processes.append(holder)
             seen = ids.split()
             (folder / f"files-{name}").mkdir()
-            made.members.append(Machine(name, f"10.77.0.{index + 1}", holder, int(seen[0])))
-            for known_as in (name, made[index].address):
+            cluster.members.append(Machine(name, f"10.77.0.{index + 1}", holder, int(seen[0])))
+            for known_as in (name, cluster[index].address):
                 (folder / known_as).write_text(f"{seen[1] if index else 1} {name}\n", encoding="utf-8")
-            made[index].ip("link", "set", "lo", "up")
+            cluster[index].ip("link", "set", "lo", "up")
             if first_interface:
-                made[index].ip("link", "add", "docker0", "type", "bridge")
-                made[index].ip("addr", "add", f"{first_interface}/16", "dev", "docker0")
-                made[index].ip("link", "set", "docker0", "up")
-            made.cable(index)
-        yield made
+                cluster[index].ip("link", "add", "docker0", "type", "bridge")
+                cluster[index].ip("addr", "add", f"{first_interface}/16", "dev", "docker0")
+                cluster[index].ip("link", "set", "docker0", "up")
+            cluster.cable(index)
+        yield cluster
 
 
 @functools.cache
 def why_not_shaped() -> str:
-    """Why their networks cannot be given a speed; empty: they can."""
+    """Returns why the machines' networks cannot be given a speed; empty: they can."""
     if why := why_not():
         return why
     try:
@@ -255,7 +255,7 @@ def why_not_shaped() -> str:
 
 @functools.cache
 def why_not() -> str:
-    """Why machines cannot be imitated here; empty: they can."""
+    """Returns why machines cannot be imitated here; empty: they can."""
     if os.geteuid() != 0:
         return "machines are imitated by root only"
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:

@@ -1,4 +1,4 @@
-"""How long tests wait for what must happen, and the signals that they give to what they start.
+"""The time that tests wait for what must happen, and the signals of the programs that they start.
 
 Contract: seconds(limit) is a time limit in seconds. Limits are generous, and a machine that is slow or busy
 makes all of them longer by one factor, SPINLOOM_TEST_PATIENCE; the C++ tests take the same one
@@ -23,7 +23,7 @@ def seconds(limit: float) -> float:
 
 
 def until(ready: Callable[[], Found], limit: float = 60) -> Found:
-    """What ready() gives as soon as that is true, or at the end of the limit."""
+    """Returns the value of ready() as soon as that is true, or at the end of the limit."""
     end = time.monotonic() + seconds(limit)
     while not (found := ready()) and time.monotonic() < end:
         time.sleep(0.01)

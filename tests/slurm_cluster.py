@@ -106,9 +106,9 @@ def running(
     logs = {(name, node): folder / f"{name}-{node}.log" for name, node, _ in daemons}
 
     def states() -> list[str]:
-        asked = on(controller, ["sinfo", "--noheader", "--Node", "--format=%T"])
-        said = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False).stdout
-        return said.split()
+        words = on(controller, ["sinfo", "--noheader", "--Node", "--format=%T"])
+        text = subprocess.run(words, env=environment, capture_output=True, text=True, check=False).stdout
+        return text.split()
 
     with contextlib.ExitStack() as stack:
         for name, node, options in daemons:
@@ -125,6 +125,6 @@ def running(
             if name == "munged":
                 until((folder / "munge.socket").exists)
         if not until(lambda: states() == ["idle"] * len(nodes)):
-            said = "\n".join(f"{log.name}: {log.read_text()[-1000:]}" for log in logs.values())
-            raise RuntimeError(f"Slurm's nodes are not idle but {states()}:\n{said}")
+            text = "\n".join(f"{log.name}: {log.read_text()[-1000:]}" for log in logs.values())
+            raise RuntimeError(f"Slurm's nodes are not idle but {states()}:\n{text}")
         yield environment

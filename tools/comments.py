@@ -30,33 +30,33 @@ ENDS = re.compile(r"(?<=[.:;!?])\s+")
 
 def comments_of(text: str) -> Iterator[tuple[int, str]]:
     """The line and the words of each comment; lines of // below each other are one comment."""
-    first, held, last = 0, "", -1
-    for found in TOKEN.finditer(text):
-        said = found.group(0)
-        if not said.startswith(("//", "/*")):
+    first, text_so_far, last = 0, "", -1
+    for match in TOKEN.finditer(text):
+        token = match.group(0)
+        if not token.startswith(("//", "/*")):
             continue
-        line = text.count("\n", 0, found.start()) + 1
-        alone = text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip() == ""
-        words = re.sub(r"^/[/*]+<?|^\s*\*+", "", said.removesuffix("*/"), flags=re.MULTILINE).strip()
-        if held and alone and said.startswith("//") and line == last + 1:
-            held += " " + words if words else "\n"
+        line = text.count("\n", 0, match.start()) + 1
+        alone = text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip() == ""
+        words = re.sub(r"^/[/*]+<?|^\s*\*+", "", token.removesuffix("*/"), flags=re.MULTILINE).strip()
+        if text_so_far and alone and token.startswith("//") and line == last + 1:
+            text_so_far += " " + words if words else "\n"
         else:
-            if held:
-                yield first, held
-            first, held = line, words
+            if text_so_far:
+                yield first, text_so_far
+            first, text_so_far = line, words
         last = line if alone else -1
-    if held:
-        yield first, held
+    if text_so_far:
+        yield first, text_so_far
 
 
 def offences(path: Path) -> Iterator[str]:
     text = path.read_text(encoding="utf-8")
     name = path.relative_to(ROOT)
     marked: set[int] = set()  # lines of comments
-    for found in TOKEN.finditer(text):
-        if found.group(0).startswith(("//", "/*")):
-            first = text.count("\n", 0, found.start()) + 1
-            marked.update(range(first, first + found.group(0).count("\n") + 1))
+    for match in TOKEN.finditer(text):
+        if match.group(0).startswith(("//", "/*")):
+            first = text.count("\n", 0, match.start()) + 1
+            marked.update(range(first, first + match.group(0).count("\n") + 1))
     for number, line in enumerate(text.split("\n"), start=1):
         if len(line) > COLUMNS and number in marked:
             yield f"{name}:{number}: long: {len(line)} columns"
@@ -73,17 +73,17 @@ def main(names: list[str]) -> int:
         paths = [Path(name).resolve() for name in names]
     else:
         folders = ("src", "include", "handlers", "bench", "tests")
-        known = subprocess.run(
+        tracked = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders],
             cwd=ROOT,
             capture_output=True,
             text=True,
             check=True,
         ).stdout.split("\0")
-        paths = [ROOT / name for name in known if name.endswith((".c", ".h", ".cpp", ".hpp", ".cu"))]
-    found = [one for path in sorted(paths) if path.is_file() for one in offences(path)]
-    print("\n".join(found) if found else "comments.py: no comment is hard to read")
-    return 1 if found else 0
+        paths = [ROOT / name for name in tracked if name.endswith((".c", ".h", ".cpp", ".hpp", ".cu"))]
+    offences_found = [offence for path in sorted(paths) if path.is_file() for offence in offences(path)]
+    print("\n".join(offences_found) if offences_found else "comments.py: no comment is hard to read")
+    return 1 if offences_found else 0
 
 
 if __name__ == "__main__":

@@ -181,31 +181,31 @@ ASSERTION = re.compile(r"\b(?:SPL_ASSERT|static_assert)\(")
 
 def masked(source: str) -> str:
     """The source with "_" where no mistake is made; lines and columns stay."""
-    source = LITERAL.sub(lambda found: re.sub(r"[^\n]", "_", found[0]), source)
-    for found in ASSERTION.finditer(source):
-        depth, at = 1, found.end()
+    source = LITERAL.sub(lambda match: re.sub(r"[^\n]", "_", match[0]), source)
+    for match in ASSERTION.finditer(source):
+        depth, at = 1, match.end()
         while depth > 0 and at < len(source):
             depth += {"(": 1, ")": -1}.get(source[at], 0)
             at += 1
-        source = blank(source, found.start(), at)
+        source = blank(source, match.start(), at)
     for begin, end in for_gpus(source):
         source = blank(source, begin, end)
-    return DIRECTIVE.sub(lambda found: re.sub(r"[^\n]", "_", found[0]), source)
+    return DIRECTIVE.sub(lambda match: re.sub(r"[^\n]", "_", match[0]), source)
 
 
 def for_gpus(source: str) -> Iterator[tuple[int, int]]:
-    """What only a compiler for GPUs reads."""
+    """Yields (begin, end) of each part that only a compiler for GPUs reads."""
     opened: list[int | None] = []  # where such a part began, of each #if
-    for found in re.finditer(
+    for directive in re.finditer(
         r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b([^\n]*)", source, re.MULTILINE
     ):
-        word, rest = found[1], found[2]
+        word, rest = directive[1], directive[2]
         if word in ("if", "ifdef", "ifndef"):
-            opened.append(found.end() if word == "ifdef" and "__CUDA" in rest else None)
+            opened.append(directive.end() if word == "ifdef" and "__CUDA" in rest else None)
         elif opened:
             begin = opened.pop()
             if begin is not None:
-                yield begin, found.start()
+                yield begin, directive.start()
             if word != "endif":
                 opened.append(None)
 
@@ -224,7 +224,7 @@ def changes_of(line: str, begins: bool) -> Iterator[tuple[int, int, str, str]]:
 
 
 def mutants_of(file: str, source: str) -> list[Mutant]:
-    found = []
+    mutants = []
     seen: collections.Counter[str] = collections.Counter()
     plain = source.split("\n")
     begins = True
@@ -232,12 +232,12 @@ def mutants_of(file: str, source: str) -> list[Mutant]:
         text, line = text.strip(), line.strip()
         for begin, end, old, new in changes_of(line, begins):
             change = "the call is left out" if new == ";" else f"{old.strip()} becomes {new or 'nothing'}"
-            by = text[:begin] + new + text[end:]
-            found.append(Mutant(file, number, begin, seen[text], text, change, by))
+            changed_text = text[:begin] + new + text[end:]
+            mutants.append(Mutant(file, number, begin, seen[text], text, change, changed_text))
         seen[text] += 1
         if code := line.strip("_ "):
             begins = code.endswith((";", "{", "}", ":"))
-    return found
+    return mutants
 
 
 def is_drawn(path: Path) -> bool:
@@ -339,13 +339,13 @@ def configure() -> None:
 
 
 def build(targets: tuple[str, ...], limit: float = 7200) -> str:
-    """What the compiler says against it; "unbuilt" where there was nothing to do; else nothing."""
+    """Builds the targets; returns the compiler's errors, "unbuilt" where nothing was to do, else ""."""
     done = run(["ninja", "-C", str(BUILD), "-j2", *targets], limit, {})
     if done.code == 0:
-        return "unbuilt" if "no work to do" in done.said else ""
-    if not re.search(r":\d+: error: |undefined reference|GoogleTestAddTests", done.said):
-        raise SystemExit(f"the build fails, and not by a mistake:\n{done.said[-3000:]}")
-    return done.said
+        return "unbuilt" if "no work to do" in done.output else ""
+    if not re.search(r":\d+: error: |undefined reference|GoogleTestAddTests", done.output):
+        raise SystemExit(f"the build fails, and not by a mistake:\n{done.output[-3000:]}")
+    return done.output
 
 
 # Running.
@@ -355,7 +355,7 @@ def build(targets: tuple[str, ...], limit: float = 7200) -> str:
 class Ran:
     code: int | None  # None: it did not end in time
     seconds: float
-    said: str
+    output: str
 
 
 @functools.cache
@@ -415,33 +415,35 @@ class Check:
     def only(self, failed: list[str]) -> list[str]:
         return self.command
 
-    def failed(self, said: str) -> list[str]:
+    def failed(self, output: str) -> list[str]:
         return []
 
     def attempt(self, limit: float, failed: list[str] | None = None) -> Ran:
         ran = run(self.only(failed) if failed else self.command, limit, self.environment, TREE)
-        skips = self.must_run and ran.code == 0 and "[  SKIPPED ]" in ran.said
-        return Ran(1, ran.seconds, ran.said) if skips else ran
+        skips = self.must_run and ran.code == 0 and "[  SKIPPED ]" in ran.output
+        return Ran(1, ran.seconds, ran.output) if skips else ran
 
     def measure(self) -> None:
         """Without a mistake: it must pass, and its time is the usual one."""
         ran = self.attempt(3600)
         if ran.code != 0:
-            print(f"{self.name} fails without a mistake: {self.failed(ran.said)}; once more", file=sys.stderr)
+            print(
+                f"{self.name} fails without a mistake: {self.failed(ran.output)}; once more", file=sys.stderr
+            )
             ran = self.attempt(3600)
         if ran.code != 0:
-            raise SystemExit(f"{self.name} fails without a mistake:\n{ran.said[-3000:]}")
+            raise SystemExit(f"{self.name} fails without a mistake:\n{ran.output[-3000:]}")
         self.usual = ran.seconds
         print(f"{self.name}: usually {self.usual:.0f} s", file=sys.stderr, flush=True)
 
     def finds(self, mutant: Mutant | Named) -> str:
-        """What is wrong with a mistake that is built; empty where nothing is."""
+        """Runs the check; returns the tests that find the mistake that is built, empty where none does."""
         limit = 10 * self.usual + 30
         for _ in range(2):
             ran = self.attempt(limit)
             if ran.code == 0:
                 return ""
-            failed = self.failed(ran.said)
+            failed = self.failed(ran.output)
             what = ", ".join(failed[:3]) or f"exit code {ran.code}"
             if ran.code is None:
                 return f"does not end: {what}"
@@ -458,10 +460,10 @@ class GTest(Check):
     def only(self, failed: list[str]) -> list[str]:
         return [*self.command, "--gtest_filter=" + ":".join(failed)]
 
-    def failed(self, said: str) -> list[str]:
-        which = " SKIPPED" if "[  FAILED  ]" not in said and self.must_run else " FAILED "
-        named = re.findall(rf"^\[ {which} \] ([\w/.]+)", said, re.MULTILINE)
-        begun = re.findall(r"^\[ RUN      \] ([\w/.]+)", said, re.MULTILINE)
+    def failed(self, output: str) -> list[str]:
+        which = " SKIPPED" if "[  FAILED  ]" not in output and self.must_run else " FAILED "
+        named = re.findall(rf"^\[ {which} \] ([\w/.]+)", output, re.MULTILINE)
+        begun = re.findall(r"^\[ RUN      \] ([\w/.]+)", output, re.MULTILINE)
         return list(dict.fromkeys(name for name in named if "." in name)) or begun[-1:]
 
 
@@ -477,8 +479,8 @@ class PyTest(Check):
     def only(self, failed: list[str]) -> list[str]:
         return [*self.command[: -len(self.tests)], *failed]
 
-    def failed(self, said: str) -> list[str]:
-        return re.findall(r"^(?:FAILED|ERROR) (\S+(?: \S+)*?)(?= - |$)", said, re.MULTILINE)
+    def failed(self, output: str) -> list[str]:
+        return re.findall(r"^(?:FAILED|ERROR) (\S+(?: \S+)*?)(?= - |$)", output, re.MULTILINE)
 
     def attempt(self, limit: float, failed: list[str] | None = None) -> Ran:
         make_package()
@@ -504,15 +506,15 @@ class Torture(Check):
         super().__init__("torture", ("spinloom_torture_run",), [])
 
     def measure(self) -> None:
-        whole = hunter().hunt(hunter().SEEDS[:1])
-        if whole is not None:
+        violation = hunter().hunt(hunter().SEEDS[:1])
+        if violation is not None:
             raise SystemExit(
-                f"torture finds a violation without a mistake: {whole.scenario}, {whole.sentence}"
+                f"torture finds a violation without a mistake: {violation.scenario}, {violation.sentence}"
             )
 
     def finds(self, mutant: Mutant | Named) -> str:
-        found = hunter().hunt(file=mutant.file)
-        return f"{found.scenario}, seed {found.seed}: {found.sentence[:110]}" if found else ""
+        violation = hunter().hunt(file=mutant.file)
+        return f"{violation.scenario}, seed {violation.seed}: {violation.sentence[:110]}" if violation else ""
 
 
 @functools.cache
@@ -609,8 +611,8 @@ class Worker:
         for check in those:
             if id(check) in self.ready:
                 continue
-            if (said := build(check.targets)) not in ("", "unbuilt"):
-                raise SystemExit(f"{check.targets} cannot be built without a mistake:\n{said[-3000:]}")
+            if (output := build(check.targets)) not in ("", "unbuilt"):
+                raise SystemExit(f"{check.targets} cannot be built without a mistake:\n{output[-3000:]}")
             check.measure()
             self.ready.add(id(check))
 
@@ -626,11 +628,11 @@ class Worker:
             path.write_text(mutant.applied(source), encoding="utf-8")
             anything = False
             for check in those:
-                said = build(check.targets)
-                if said not in ("", "unbuilt"):
-                    listing = "GoogleTestAddTests" in said and ": error: " not in said
+                output = build(check.targets)
+                if output not in ("", "unbuilt"):
+                    listing = "GoogleTestAddTests" in output and ": error: " not in output
                     return ("found", f"{check.name}: does not start") if listing else ("does not compile", "")
-                anything |= said == ""
+                anything |= output == ""
                 if anything and (what := check.finds(mutant)):
                     return "found", f"{check.name}: {what}"
             return "survived" if anything or stage == "quick" else "unbuilt", ""
@@ -657,14 +659,16 @@ def reason_of(mutant: Mutant | Named) -> str:
     return reasons().get((mutant.file, mutant.text, mutant.change), "")
 
 
-def chosen(drawn: dict[str, list], each: int, known: dict[str, dict]) -> list[Mutant]:
+def chosen(drawn: dict[str, list], each: int, rows_by_key: dict[str, dict]) -> list[Mutant]:
     """The first `each` of every folder that compile, as far as that is known."""
     lost = ("does not compile", "unbuilt")
     good = {
-        folder: [one for one in all_of_them if known.get(one.key, {}).get("outcome") not in lost][:each]
+        folder: [
+            mutant for mutant in all_of_them if rows_by_key.get(mutant.key, {}).get("outcome") not in lost
+        ][:each]
         for folder, all_of_them in drawn.items()
     }
-    return [one for row in itertools.zip_longest(*good.values()) for one in row if one]
+    return [mutant for row in itertools.zip_longest(*good.values()) for mutant in row if mutant]
 
 
 def work(drawn: dict[str, list], each: int, again: bool) -> dict[str, dict]:
@@ -672,36 +676,36 @@ def work(drawn: dict[str, list], each: int, again: bool) -> dict[str, dict]:
     forget_mutated()
     copy_tree()
     configure()
-    known = results()
+    rows_by_key = results()
     worker = Worker()
     tried: set[str] = set()  # in this run
     while True:
-        wanted = [one for one in chosen(drawn, each, known) if not reason_of(one)]
+        wanted = [mutant for mutant in chosen(drawn, each, rows_by_key) if not reason_of(mutant)]
         untried = {
             stage: [
-                one
-                for one in wanted
-                if is_open(known.get(one.key), stage, again and f"{stage} {one.key}" not in tried)
+                mutant
+                for mutant in wanted
+                if is_open(rows_by_key.get(mutant.key), stage, again and f"{stage} {mutant.key}" not in tried)
             ]
             for stage in worker.checks
         }
         stage = next((stage for stage, those in untried.items() if those), None)
         if stage is None:
-            return known
-        one = untried[stage][0]
-        tried.add(f"{stage} {one.key}")
-        those = worker.checks_of(one, stage)
+            return rows_by_key
+        mutant = untried[stage][0]
+        tried.add(f"{stage} {mutant.key}")
+        those = worker.checks_of(mutant, stage)
         worker.prepare(those)
         began = time.monotonic()
-        outcome, by = worker.tried(one, stage, those)
+        outcome, by = worker.tried(mutant, stage, those)
         took = time.monotonic() - began
-        known[one.key] = note(one, stage, outcome, by, took)
+        rows_by_key[mutant.key] = note(mutant, stage, outcome, by, took)
         left = ", ".join(f"{stage} {len(those)}" for stage, those in untried.items())
-        print(f"[{left}] {one.place} {one.change}: {outcome} {by} ({took:.0f} s)", flush=True)
+        print(f"[{left}] {mutant.place} {mutant.change}: {outcome} {by} ({took:.0f} s)", flush=True)
 
 
 def is_open(row: dict | None, stage: str, again: bool) -> bool:
-    """Whether a mistake is still to be tried in a stage."""
+    """True if a mistake is still to be tried in a stage."""
     if row is None:
         return stage == "quick"
     if row["outcome"] != "survived":
@@ -709,29 +713,29 @@ def is_open(row: dict | None, stage: str, again: bool) -> bool:
     return again or (stage == "whole" and row["stage"] == "quick")
 
 
-def table(drawn: dict[str, list], each: int, known: dict[str, dict]) -> int:
+def table(drawn: dict[str, list], each: int, rows_by_key: dict[str, dict]) -> int:
     """Prints what came out; how many survive without a reason."""
-    those = chosen(drawn, each, known)
+    those = chosen(drawn, each, rows_by_key)
     print("\n| folder | possible | drawn | found | equivalent | not found |\n|---|---|---|---|---|---|")
     survivors = []
     sums: collections.Counter[str] = collections.Counter()
     for folder, possible in drawn.items():
         count = collections.Counter(drawn=0, found=0, equivalent=0, lost=0)
-        for one in (mutant for mutant in those if mutant in possible):
-            is_found = known.get(one.key, {}).get("outcome") == "found"
-            kind = "found" if is_found else "equivalent" if reason_of(one) else "lost"
+        for mutant in [each for each in those if each in possible]:
+            is_found = rows_by_key.get(mutant.key, {}).get("outcome") == "found"
+            kind = "found" if is_found else "equivalent" if reason_of(mutant) else "lost"
             count.update([kind, "drawn"])
-            survivors += [one] if kind == "lost" else []
+            survivors += [mutant] if kind == "lost" else []
         sums.update({**count, "possible": len(possible)})
         print(f"| {folder} | {len(possible)} | " + " | ".join(map(str, count.values())) + " |")
     names = ("possible", "drawn", "found", "equivalent", "lost")
     print("| all | " + " | ".join(str(sums[name]) for name in names) + " |")
     print(f"\nscore: {sums['found']} of {sums['drawn'] - sums['equivalent']}")
-    for one in survivors:
-        print(f"not found: {one.place}: {one.change}\n    {one.text}")
-    for one in those:
-        if why := reason_of(one):
-            print(f"equivalent: {one.place}: {one.change}: {why}")
+    for mutant in survivors:
+        print(f"not found: {mutant.place}: {mutant.change}\n    {mutant.text}")
+    for mutant in those:
+        if why := reason_of(mutant):
+            print(f"equivalent: {mutant.place}: {mutant.change}: {why}")
     return len(survivors)
 
 
@@ -748,32 +752,32 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="try those that were not found once more")
     parser.add_argument("--named", action="store_true", help="those that draw_mutants.toml names")
     parser.add_argument("--report", action="store_true", help="the table of what was tried, build nothing")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was changed is put back
     os.nice(10)
-    each = -(-given.mutants // len(FOLDERS))
-    drawn: dict[str, list] = {folder: candidates(folder, given.seed) for folder in FOLDERS}
-    if given.named:
+    each = -(-arguments.mutants // len(FOLDERS))
+    drawn: dict[str, list] = {folder: candidates(folder, arguments.seed) for folder in FOLDERS}
+    if arguments.named:
         drawn, each = {"named": named()}, len(named())
-    known = results()
+    rows_by_key = results()
     wanted = [
-        one
-        for one in chosen(drawn, each, known)
-        if not given.parts or any(part in one.key for part in given.parts)
+        mutant
+        for mutant in chosen(drawn, each, rows_by_key)
+        if not arguments.parts or any(part in mutant.key for part in arguments.parts)
     ]
-    if given.list:
-        for one in wanted:
-            print(f"{one.place}: {one.change}\n    {one.text}")
-        if not given.named:
+    if arguments.list:
+        for mutant in wanted:
+            print(f"{mutant.place}: {mutant.change}\n    {mutant.text}")
+        if not arguments.named:
             for pattern, why in NOT_DRAWN.items():
                 print(f"not drawn: {pattern}: {why}")
             print(", ".join(f"{folder}: {len(found)} possible" for folder, found in drawn.items()))
         return 0
-    if given.parts:
+    if arguments.parts:
         drawn = {"chosen": wanted}
         each = len(wanted)
-    known = known if given.report else work(drawn, each, given.again)
-    return 1 if table(drawn, each, known) else 0
+    rows_by_key = rows_by_key if arguments.report else work(drawn, each, arguments.again)
+    return 1 if table(drawn, each, rows_by_key) else 0
 
 
 if __name__ == "__main__":

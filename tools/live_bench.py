@@ -46,7 +46,7 @@ APART = ("127.0.0.1/31", "127.0.0.1/30")
 
 @dataclass(frozen=True)
 class Row:
-    """What is measured: one kind of transfer of one size over one transport."""
+    """A line of the table: one kind of transfer of one size over one transport."""
 
     transport: str
     kind: str  # lat, rate, bw, idle
@@ -137,13 +137,13 @@ def ours(program: Path, mpiexec: str, *arguments: str, **environment: str) -> Ca
             return None
         words = [str(program), row.kind, str(row.size_bytes), str(row.rounds), *arguments]
         if row.transport == "bridge":
-            said = run([mpiexec, *bridged(program, words)], **SETTINGS[row.transport]).strip()
+            output = run([mpiexec, *bridged(program, words)], **SETTINGS[row.transport]).strip()
         else:
             settings = {**SETTINGS[row.transport], **LOOPBACK, **environment}
-            said = run([mpiexec, "-n", "2", *words], **settings).strip()
-        if not said:
+            output = run([mpiexec, "-n", "2", *words], **settings).strip()
+        if not output:
             return None
-        return float(said) / {"lat": 1, "rate": 1e6, "bw": 1e9, "idle": 1}[row.kind]
+        return float(output) / {"lat": 1, "rate": 1e6, "bw": 1e9, "idle": 1}[row.kind]
 
     return measure
 
@@ -152,11 +152,11 @@ def bridged(program: Path, words: list[str]) -> list[str]:
     """mpiexec's words: two ranks on networks of their own, and a gateway on both."""
     near = (folder / "bin/spinloom-gateway" for folder in program.resolve().parents)
     gateway = next((path for path in near if path.exists()), Path("spinloom-gateway"))
-    said: list[str] = []
+    launch_words: list[str] = []
     for networks, command in ((APART[0], words), (APART[1], words), (",".join(APART), [str(gateway)])):
-        said += [":"] if said else []
-        said += ["-n", "1", "-env", "SPINLOOM_UDP_ADDRESS", networks, *command]
-    return said
+        launch_words += [":"] if launch_words else []
+        launch_words += ["-n", "1", "-env", "SPINLOOM_UDP_ADDRESS", networks, *command]
+    return launch_words
 
 
 def ucx(transports: str) -> Callable[[Row], float | None]:
@@ -166,12 +166,12 @@ def ucx(transports: str) -> Callable[[Row], float | None]:
         test = "tag_lat" if row.kind == "lat" else "tag_bw"
         port = free_port()
         options = ["-p", str(port), "-t", test, "-s", str(row.size_bytes), "-n", str(row.rounds)]
-        said = with_server(
+        output = with_server(
             ["ucx_perftest", "-p", str(port)],
             ["ucx_perftest", "localhost", *options],
             UCX_TLS=transports,
         )
-        final = [line.split() for line in said.splitlines() if line.startswith("Final:")]
+        final = [line.split() for line in output.splitlines() if line.startswith("Final:")]
         if not final:
             return None
         average_us, overall_rate = float(final[-1][4]), float(final[-1][-1])
@@ -199,11 +199,11 @@ def libfabric(provider: str, endpoint: str, *transports: str) -> Callable[[Row],
             "-I",
             str(max(row.rounds // 10, 20)),
         ]
-        said = with_server(
+        output = with_server(
             ["fi_pingpong", *options, "-B", port],
             ["fi_pingpong", *options, "-P", port, "127.0.0.1"],
         )
-        lines = [line.split() for line in said.splitlines() if re.match(r"^\d", line)]
+        lines = [line.split() for line in output.splitlines() if re.match(r"^\d", line)]
         if not lines:
             return None
         megabytes_s, us = float(lines[-1][5]), float(lines[-1][6])
@@ -213,39 +213,39 @@ def libfabric(provider: str, endpoint: str, *transports: str) -> Callable[[Row],
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 OURS = ("spinloom", "spinloom heap", "spinloom two-copy")
 
 
 def contenders(program: Path, mpiexec: str) -> dict[str, Callable[[Row], float | None]]:
-    found: dict[str, Callable[[Row], float | None]] = {
+    by_name: dict[str, Callable[[Row], float | None]] = {
         OURS[0]: ours(program, mpiexec),
         OURS[1]: ours(program, mpiexec, "heap"),
         OURS[2]: ours(program, mpiexec, SPINLOOM_COPY="two-copy"),
     }
     if shutil.which("ucx_perftest"):
-        found["ucx posix"] = ucx("posix,self")
-        found["ucx posix+cma"] = ucx("posix,cma,self")
+        by_name["ucx posix"] = ucx("posix,self")
+        by_name["ucx posix+cma"] = ucx("posix,cma,self")
     if shutil.which("fi_pingpong"):
-        found["libfabric shm"] = libfabric("shm", "rdm", "shm", "fabric shm")
-        found["libfabric udp"] = libfabric("udp", "dgram", "udp")
-        found["libfabric tcp"] = libfabric("tcp", "rdm", "udp", "fabric tcp")
-    return found
+        by_name["libfabric shm"] = libfabric("shm", "rdm", "shm", "fabric shm")
+        by_name["libfabric udp"] = libfabric("udp", "dgram", "udp")
+        by_name["libfabric tcp"] = libfabric("tcp", "rdm", "udp", "fabric tcp")
+    return by_name
 
 
 def measure_all(
-    rows: list[Row], which: dict[str, Callable[[Row], float | None]], repeat: int, console: Console
+    rows: list[Row], measures_by_name: dict[str, Callable[[Row], float | None]], repeat: int, console: Console
 ):
     """Medians by row and contender; what cannot be measured is missing."""
     samples: dict[tuple[Row, str], list[float]] = {}
     with console.status("") as status:
         for turn in range(repeat):
             for row in rows:
-                for name, measure in which.items():
+                for name, measure in measures_by_name.items():
                     status.update(
                         f"run {turn + 1} of {repeat}: {row.transport} {row.kind} {row.size_bytes} B, {name}"
                     )
@@ -264,12 +264,12 @@ def best_peer(row: Row, medians: dict) -> tuple[float, str] | None:
 
 def cells_of(row: Row, medians: dict) -> list[str]:
     best = best_peer(row, medians)
-    mine = [medians.get((row, way)) for way in OURS]
-    ratios = [value / best[0] if value is not None and best else None for value in mine[:2]]
+    own_medians = [medians.get((row, way)) for way in OURS]
+    ratios = [value / best[0] if value is not None and best else None for value in own_medians[:2]]
     return [
         row.name,
         row.unit,
-        *("" if value is None else f"{value:.3g}" for value in mine),
+        *("" if value is None else f"{value:.3g}" for value in own_medians),
         f"{best[0]:.3g} {best[1]}" if best else "",
         *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios),
     ]
@@ -282,19 +282,19 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--only", choices=SETTINGS, help="one transport")
     parser.add_argument("--csv", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 100)
-    if not given.mpiexec:
+    if not arguments.mpiexec:
         console.print("no mpiexec: install an MPI (the Python package mpich has one)")
         return 3
-    rows = [row for row in ROWS if given.only in (None, row.transport)]
-    which = contenders(given.program, given.mpiexec)
+    rows = [row for row in ROWS if arguments.only in (None, row.transport)]
+    measures_by_name = contenders(arguments.program, arguments.mpiexec)
     for tool, package in (("ucx_perftest", "ucx-utils"), ("fi_pingpong", "libfabric-bin")):
         if not shutil.which(tool):
             console.print(f"skipped: {tool} is not installed (Debian: {package})")
-    medians = measure_all(rows, which, given.repeat, console)
+    medians = measure_all(rows, measures_by_name, arguments.repeat, console)
     table = Table(
-        title=f"two processes of this machine, host time, medians of {given.repeat} runs that take turns",
+        title=f"two processes of this machine, host time, medians of {arguments.repeat} runs that take turns",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
@@ -303,8 +303,8 @@ def main() -> int:
     for row in rows:
         table.add_row(*cells_of(row, medians))
     console.print(table)
-    if given.csv:
-        with given.csv.open("w", newline="", encoding="utf-8") as file:
+    if arguments.csv:
+        with arguments.csv.open("w", newline="", encoding="utf-8") as file:
             out = csv.writer(file)
             out.writerow(["transport", "kind", "size_bytes", "unit", "contender", "median"])
             for (row, name), value in medians.items():

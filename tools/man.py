@@ -26,11 +26,11 @@ VARIABLES = {
 
 def prototypes() -> dict[str, str]:
     """Each function of the headers, as it is declared, on one line."""
-    found = {}
+    declarations = {}
     for name in HEADERS:
         text = (ROOT / "include" / name).read_text(encoding="utf-8")
-        found |= {match[1]: " ".join(match[0].split()) for match in PROTOTYPE.finditer(text)}
-    return found
+        declarations |= {match[1]: " ".join(match[0].split()) for match in PROTOTYPE.finditer(text)}
+    return declarations
 
 
 def own_prototypes(header: str) -> list[str]:
@@ -131,7 +131,7 @@ def written(page: dict, declared: dict[str, str]) -> str:
 
 def write_all(out: Path, books: Sequence[str] = BOOKS) -> list[Path]:
     declared = prototypes()
-    made = []
+    paths = []
     for page in (page for book in books for page in pages(book)):
         folder = out / f"man{page['section']}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -141,8 +141,8 @@ def write_all(out: Path, books: Sequence[str] = BOOKS) -> list[Path]:
         for name, text in texts.items():
             path = folder / f"{name}.{page['section']}"
             path.write_text(text, encoding="utf-8")
-            made.append(path)
-    return made
+            paths.append(path)
+    return paths
 
 
 if __name__ == "__main__":

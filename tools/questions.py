@@ -29,7 +29,7 @@ class Question:
     printed: str
 
     def ask(self) -> str:
-        """What it prints now, without spaces at the ends of lines."""
+        """Runs the code; returns its output, without spaces at the ends of lines."""
         if self.kind == "sh":
             words = shlex.split(self.code.replace("\\\n", " "))
             command = [sys.executable, "-m", "spinloom.cli", *words[1:]]

@@ -72,41 +72,48 @@ class Description:
 
     @property
     def groups(self) -> dict[str, list[Register]]:
-        found: dict[str, list[Register]] = {}
+        by_group: dict[str, list[Register]] = {}
         for register in self.registers:
-            found.setdefault(register.group, []).append(register)
-        return found
+            by_group.setdefault(register.group, []).append(register)
+        return by_group
 
 
 def registers_of(node: AddrmapNode, marked: AddrmapNode) -> list[Register]:
     parameter = {mark: name for name, mark in MARKS.items()}
-    found = []
+    registers = []
     for group, group_marked in zip(node.children(), marked.children(), strict=True):
         base = group.absolute_address - node.absolute_address
-        for one, other in zip(group.children(), group_marked.children(), strict=True):
-            assert isinstance(one, RegNode)
-            marks = other.array_dimensions or []
-            own = f"{group.inst_name}/{one.inst_name}"
-            guard = one.get_property("guarded_by", default=group.get_property("guarded_by", default=""))
-            (field,) = one.fields()
-            found.append(
+        for register_node, marked_node in zip(group.children(), group_marked.children(), strict=True):
+            assert isinstance(register_node, RegNode)
+            marks = marked_node.array_dimensions or []
+            own_path = f"{group.inst_name}/{register_node.inst_name}"
+            guard = register_node.get_property(
+                "guarded_by", default=group.get_property("guarded_by", default="")
+            )
+            (field,) = register_node.fields()
+            registers.append(
                 Register(
                     group=group.inst_name,
                     group_about=group.get_property("desc"),
                     group_base=base,
-                    name=one.inst_name,
-                    about=one.get_property("desc"),
-                    address=base + (one.raw_address_offset if one.is_array else one.address_offset),
-                    count=math.prod(one.array_dimensions or []),
+                    name=register_node.inst_name,
+                    about=register_node.get_property("desc"),
+                    address=base
+                    + (
+                        register_node.raw_address_offset
+                        if register_node.is_array
+                        else register_node.address_offset
+                    ),
+                    count=math.prod(register_node.array_dimensions or []),
                     dimensions=tuple(parameter[mark] for mark in marks if mark in parameter),
                     literal=math.prod(mark for mark in marks if mark not in parameter),
-                    access=one.type_name.partition("_")[0],
+                    access=register_node.type_name.partition("_")[0],
                     width=field.width,
                     reset=field.get_property("reset"),
-                    guard="" if guard == own else guard,
+                    guard="" if guard == own_path else guard,
                 )
             )
-    return found
+    return registers
 
 
 def read(source: Path = SOURCE) -> Description:
@@ -118,20 +125,20 @@ def read(source: Path = SOURCE) -> Description:
     marked = compiler.elaborate("fpspin", parameters=MARKS).top
     memories = [
         Memory(
-            one.inst_name,
-            one.get_property("desc"),
-            one.address_offset,
-            one.get_property("nic_address"),
-            one.size,
+            memory_node.inst_name,
+            memory_node.get_property("desc"),
+            memory_node.address_offset,
+            memory_node.get_property("nic_address"),
+            memory_node.size,
         )
-        for one in board.children()
-        if one is not node and one.inst_name != "registers"
+        for memory_node in board.children()
+        if memory_node is not node and memory_node.inst_name != "registers"
     ]
     parameters = {name: parameter.get_value() for name, parameter in node.inst.parameters_dict.items()}
     return Description(registers_of(node, marked), memories, node.address_offset, parameters)
 
 
-def c_header(all_: Description) -> str:
+def c_header(description: Description) -> str:
     lines = [
         "/* Control registers of an FPsPIN-like NIC: addresses, counts, reset values.",
         " *",
@@ -143,48 +150,48 @@ def c_header(all_: Description) -> str:
         "#define SPINLOOM_FPSPIN_REGISTERS_H",
         "",
     ]
-    lines += [f"#define SPL_FPSPIN_{name} {value}u" for name, value in all_.parameters.items()]
+    lines += [f"#define SPL_FPSPIN_{name} {value}u" for name, value in description.parameters.items()]
     lines += ["#define SPL_FPSPIN_STRIDE_BYTES 4u", ""]
-    for memory in all_.memories:
+    for memory in description.memories:
         name = f"SPL_FPSPIN_{memory.name.upper()}"
         lines += [
             f"#define {name}_HOST_OFFSET {memory.host_offset:#x}u",
             f"#define {name}_NIC_ADDRESS {memory.nic_address:#x}u",
             f"#define {name}_BYTES {memory.size:#x}u",
         ]
-    lines.append(f"#define SPL_FPSPIN_REGISTERS_HOST_OFFSET {all_.registers_offset:#x}u")
-    for group, registers in all_.groups.items():
+    lines.append(f"#define SPL_FPSPIN_REGISTERS_HOST_OFFSET {description.registers_offset:#x}u")
+    for group, registers in description.groups.items():
         lines += ["", f"/* {group}: {registers[0].group_about} */"]
-        for one in registers:
-            name = f"SPL_FPSPIN_{one.identifier.upper()}"
-            lines.append(f"#define {name} {one.address:#06x}u")
-            if one.count > 1:
-                lines.append(f"#define {name}_COUNT {one.count}u")
-            if one.reset:
-                lines.append(f"#define {name}_RESET {one.reset:#x}u")
+        for register in registers:
+            name = f"SPL_FPSPIN_{register.identifier.upper()}"
+            lines.append(f"#define {name} {register.address:#06x}u")
+            if register.count > 1:
+                lines.append(f"#define {name}_COUNT {register.count}u")
+            if register.reset:
+                lines.append(f"#define {name}_RESET {register.reset:#x}u")
     return "\n".join([*lines, "", "#endif", ""])
 
 
-def cpp_table(all_: Description) -> str:
+def cpp_table(description: Description) -> str:
     text = {
-        "fields": ", ".join(one.identifier for one in all_.registers),
-        "count": len(all_.registers),
+        "fields": ", ".join(register.identifier for register in description.registers),
+        "count": len(description.registers),
     }
     rows = []
-    for one in all_.registers:
-        dimensions = [f"Dimension::{name.lower()}" for name in one.dimensions]
-        guard = f"Register::{one.guard.replace('/', '_')}" if one.guard else "no_register"
-        numbers = f"{one.group_base:#x}, {one.address:#x}, {one.literal}"
-        rules = f"Access::{one.access}, {one.width}, {one.reset:#x}, {guard}"
+    for register in description.registers:
+        dimensions = [f"Dimension::{name.lower()}" for name in register.dimensions]
+        guard = f"Register::{register.guard.replace('/', '_')}" if register.guard else "no_register"
+        numbers = f"{register.group_base:#x}, {register.address:#x}, {register.literal}"
+        rules = f"Access::{register.access}, {register.width}, {register.reset:#x}, {guard}"
         rows.append(
-            f'{{Register::{one.identifier}, "{one.group}", "{one.name}", {numbers}, '
+            f'{{Register::{register.identifier}, "{register.group}", "{register.name}", {numbers}, '
             f"{{{', '.join(dimensions)}}}, {rules}}}"
         )
     memories = ", ".join(
-        f'{{"{one.name}", {one.host_offset:#x}, {one.nic_address:#x}, {one.size:#x}}}'
-        for one in all_.memories
+        f'{{"{register.name}", {register.host_offset:#x}, {register.nic_address:#x}, {register.size:#x}}}'
+        for register in description.memories
     )
-    board = ", ".join(str(value) for value in all_.parameters.values())
+    board = ", ".join(str(value) for value in description.parameters.values())
     return f"""// Table - every register of data/nics/fpspin.rdl as constants.
 //
 // Contract: {NOTE} Entries are in the order of their addresses.
@@ -201,8 +208,8 @@ enum class Register : uint8_t {{ {text["fields"]} }};
 
 inline constexpr uint32_t register_kinds = {text["count"]};
 inline constexpr std::array<uint32_t, 4> board_counts = {{{board}}};
-inline constexpr uint32_t registers_host_offset = {all_.registers_offset:#x};
-inline constexpr std::array<MemoryWindow, {len(all_.memories)}> memory_windows = {{{{{memories}}}}};
+inline constexpr uint32_t registers_host_offset = {description.registers_offset:#x};
+inline constexpr std::array<MemoryWindow, {len(description.memories)}> memory_windows = {{{{{memories}}}}};
 
 inline constexpr std::array<Description, {text["count"]}> descriptions = {{{{
     // clang-format off
@@ -213,17 +220,19 @@ inline constexpr std::array<Description, {text["count"]}> descriptions = {{{{
 """
 
 
-def python_module(all_: Description) -> str:
+def python_module(description: Description) -> str:
     rows = "".join(
-        f'Register("{one.path}", {one.address:#x}, {one.count}, "{one.access}", {one.width}, {one.reset:#x}, '
-        f'"{one.guard}", "{one.about}"),\n'
-        for one in all_.registers
+        f'Register("{register.path}", {register.address:#x}, {register.count}, "{register.access}", '
+        f"{register.width}, {register.reset:#x}, "
+        f'"{register.guard}", "{register.about}"),\n'
+        for register in description.registers
     )
     memories = "".join(
-        f'"{one.name}": Memory({one.host_offset:#x}, {one.nic_address:#x}, {one.size:#x}),\n'
-        for one in all_.memories
+        f'"{register.name}": Memory({register.host_offset:#x}, '
+        f"{register.nic_address:#x}, {register.size:#x}),\n"
+        for register in description.memories
     )
-    groups = "".join(f'"{name}": "{ones[0].group_about}",\n' for name, ones in all_.groups.items())
+    groups = "".join(f'"{name}": "{ones[0].group_about}",\n' for name, ones in description.groups.items())
     return f'''"""Control registers of an FPsPIN-like NIC, in the board's shape.
 
 {NOTE} Register i of an array is 4 * i bytes after its first.
@@ -253,8 +262,8 @@ class Memory:
     size_bytes: int
 
 
-{"".join(f"{name} = {value}{chr(10)}" for name, value in all_.parameters.items())}
-REGISTERS_HOST_OFFSET = {all_.registers_offset:#x}
+{"".join(f"{name} = {value}{chr(10)}" for name, value in description.parameters.items())}
+REGISTERS_HOST_OFFSET = {description.registers_offset:#x}
 MEMORIES = {{
 {memories}}}
 GROUPS = {{
@@ -267,37 +276,37 @@ REGISTERS = {{
 '''
 
 
-def docs_tables(all_: Description) -> str:
+def docs_tables(description: Description) -> str:
     lines = ["| what | host offset | NIC address | bytes |", "|---|---|---|---|"]
-    for memory in all_.memories:
+    for memory in description.memories:
         lines.append(
             f"| {memory.about} | `{memory.host_offset:#08x}` | `{memory.nic_address:#x}` | {memory.size} |"
         )
-    lines += [f"| registers | `{all_.registers_offset:#08x}` | - | {0x10000} |", ""]
+    lines += [f"| registers | `{description.registers_offset:#08x}` | - | {0x10000} |", ""]
     words = {"kept": "read, write", "told": "read", "queue": "read takes one", "command": "write acts"}
-    for group, registers in all_.groups.items():
-        count = sum(one.count for one in registers)
+    for group, registers in description.groups.items():
+        count = sum(register.count for register in registers)
         lines += [f"### {group}: {registers[0].group_about} ({count} registers)", ""]
         lines += [
             "| address | name | number | access | reset | while 1, not writable | meaning |",
             "|---|---|---|---|---|---|---|",
         ]
-        for one in registers:
+        for register in registers:
             parts = [
-                *([str(one.literal)] if one.literal > 1 else []),
-                *(name.lower().replace("_", " ") for name in one.dimensions),
+                *([str(register.literal)] if register.literal > 1 else []),
+                *(name.lower().replace("_", " ") for name in register.dimensions),
             ]
-            number = f"{one.count} ({' x '.join(parts)})" if one.dimensions else str(one.count)
-            reset = one.reset if one.reset < 256 else hex(one.reset)
-            guard = f"`{one.guard}`" if one.guard else ""
+            number = f"{register.count} ({' x '.join(parts)})" if register.dimensions else str(register.count)
+            reset = register.reset if register.reset < 256 else hex(register.reset)
+            guard = f"`{register.guard}`" if register.guard else ""
             cells = [
-                f"`{one.address:#06x}`",
-                f"`{one.path}`",
+                f"`{register.address:#06x}`",
+                f"`{register.path}`",
                 number,
-                words[one.access],
+                words[register.access],
                 reset,
                 guard,
-                one.about,
+                register.about,
             ]
             lines.append(f"| {' | '.join(map(str, cells))} |")
         lines.append("")
@@ -321,16 +330,16 @@ def formatted(text: str, name: str) -> str:
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
-def made(all_: Description) -> dict[str, str]:
+def generated_files(description: Description) -> dict[str, str]:
     """Each generated file by its path in the tree."""
     page = (ROOT / "docs/registers.md").read_text(encoding="utf-8")
     files = {
-        "include/spinloom/fpspin_registers.h": c_header(all_),
-        "src/nic/registers/table.hpp": cpp_table(all_),
-        "python/spinloom/nics/fpspin_registers.py": python_module(all_),
+        "include/spinloom/fpspin_registers.h": c_header(description),
+        "src/nic/registers/table.hpp": cpp_table(description),
+        "python/spinloom/nics/fpspin_registers.py": python_module(description),
     }
     return {name: formatted(text, name) for name, text in files.items()} | {
-        "docs/registers.md": in_page(page, docs_tables(all_))
+        "docs/registers.md": in_page(page, docs_tables(description))
     }
 
 
@@ -338,7 +347,7 @@ def main() -> int:
     check = sys.argv[1:] == ["--check"]
     stale = [
         (name, text)
-        for name, text in made(read()).items()
+        for name, text in generated_files(read()).items()
         if not (ROOT / name).is_file() or (ROOT / name).read_text(encoding="utf-8") != text
     ]
     for name, text in stale:

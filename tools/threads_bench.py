@@ -18,9 +18,9 @@ CASES = {"8 B": (8, 20_000), "1 MiB": (1 << 20, 60)}  # bytes, rounds of each se
 def rate(command: list[str]) -> float:
     """Messages a second of all workers, from the first one's start to the last one's end."""
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    found = re.findall(r"sent (\d+) from ([\d.]+) to ([\d.]+)", done.stdout)
-    start, end = min(float(one[1]) for one in found), max(float(one[2]) for one in found)
-    return sum(int(one[0]) for one in found) / (end - start)
+    spans = re.findall(r"sent (\d+) from ([\d.]+) to ([\d.]+)", done.stdout)
+    start, end = min(float(span[1]) for span in spans), max(float(span[2]) for span in spans)
+    return sum(int(span[0]) for span in spans) / (end - start)
 
 
 def main() -> None:
@@ -29,21 +29,23 @@ def main() -> None:
     options.add_argument("--workers", type=int, default=8)
     options.add_argument("--repeat", type=int, default=3)
     options.add_argument("--factor", type=float, default=1, help="of the numbers of rounds")
-    given = options.parse_args()
-    program = str(given.build / "bin/threads_bench")
-    workers = str(given.workers)
+    arguments = options.parse_args()
+    program = str(arguments.build / "bin/threads_bench")
+    workers = str(arguments.workers)
     ways = {
         "threads of one rank": [program, workers],
-        "ranks on threads": [str(given.build / "bin/spinloom-threads"), "-n", workers, program, "1"],
+        "ranks on threads": [str(arguments.build / "bin/spinloom-threads"), "-n", workers, program, "1"],
     }
     if launcher := shutil.which("mpiexec.hydra"):
         ways["ranks as processes"] = [launcher, "-n", workers, program, "1"]
     for name, (size, rounds) in CASES.items():
-        found: dict[str, list[float]] = {way: [] for way in ways}
-        for _ in range(given.repeat):
+        rates_by_way: dict[str, list[float]] = {way: [] for way in ways}
+        for _ in range(arguments.repeat):
             for way, command in ways.items():
-                found[way].append(rate([*command, str(size), str(max(1, int(rounds * given.factor)))]))
-        for way, rates in found.items():
+                rates_by_way[way].append(
+                    rate([*command, str(size), str(max(1, int(rounds * arguments.factor)))])
+                )
+        for way, rates in rates_by_way.items():
             median = statistics.median(rates)
             shown = f"{median / 1e6:.3f} M messages/s" if size < 4096 else f"{median * size / 1e9:.2f} GB/s"
             print(f"{name:6} {way:22} {shown}  (from {min(rates):.0f} to {max(rates):.0f} messages/s)")

@@ -41,23 +41,23 @@ def included(path: Path) -> tuple[Path, ...]:
 
 def headers_of(source: Path) -> set[Path]:
     """Our headers that a source reads, directly or by another."""
-    found: set[Path] = set()
+    headers: set[Path] = set()
     ahead = [source]
     while ahead:
-        new = set(included(ahead.pop())) - found
-        found |= new
+        new = set(included(ahead.pop())) - headers
+        headers |= new
         ahead += new
-    return found
+    return headers
 
 
 def configured(build: Path) -> Path:
     """A folder configured as BUILD is, but with a compile command for each source by itself."""
     cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
-    kept = re.findall(
+    settings = re.findall(
         r"^((?:SPINLOOM_(?!UNITY)\w+|Python_EXECUTABLE|CMAKE_BUILD_TYPE):.*)$", cache, re.MULTILINE
     )
     folder = build / "tidy"
-    options = [f"-D{one}" for one in ("SPINLOOM_UNITY=OFF", *kept)]
+    options = [f"-D{one}" for one in ("SPINLOOM_UNITY=OFF", *settings)]
     command = [BIN / "cmake", "-S", ROOT, "-B", folder, "-GNinja", *options]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:

@@ -30,7 +30,7 @@ from spinloom.common.errors import (
 )
 from spinloom.verbs.jobs import JOBS, PLACES
 
-OF_THE_MACHINE = (
+MACHINE_ERRORS = (
     errno.ENOSPC,
     errno.EDQUOT,
     errno.EROFS,
@@ -57,8 +57,8 @@ class Verbs(click.Group):
         widest = max(map(len, PLACES))
         for job, verbs in JOBS.items():
             limit = formatter.width - widest - 6
-            found = {name: self.get_command(ctx, name) for name in verbs}
-            lines = [(f"{name:{widest}}", verb.get_short_help_str(limit)) for name, verb in found.items()]
+            commands = {name: self.get_command(ctx, name) for name in verbs}
+            lines = [(f"{name:{widest}}", verb.get_short_help_str(limit)) for name, verb in commands.items()]
             with formatter.section(job):
                 formatter.write_dl(lines)
 
@@ -145,7 +145,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         ):  # the latter: no folder for temporary files
             where = "" if error.filename is None else f"{error.filename}: "
             say(f"{where}{error.strerror}")
-            sys.exit(EXIT_ENVIRONMENT if error.errno in OF_THE_MACHINE else EXIT_USAGE)
+            sys.exit(EXIT_ENVIRONMENT if error.errno in MACHINE_ERRORS else EXIT_USAGE)
         if error.errno not in (errno.ENOSPC, errno.EBADF, errno.EIO):
             raise
         say(f"standard output cannot be written: {error.strerror}")
@@ -157,9 +157,9 @@ def show(error: click.ClickException) -> None:
     """Shows an error with its usage; that repeats words of the command line, which may be names of files."""
     from spinloom.common import output
 
-    said = io.StringIO()
-    error.show(said)
-    output.echo(said.getvalue(), err=True, nl=False)
+    text = io.StringIO()
+    error.show(text)
+    output.echo(text.getvalue(), err=True, nl=False)
 
 
 def flush(code: int) -> int:

@@ -1,4 +1,4 @@
-"""What every function of Spinloom raises where a user can mend the trouble."""
+"""The exception that every function of Spinloom raises where a user can mend the trouble."""
 
 from __future__ import annotations
 

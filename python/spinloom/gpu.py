@@ -104,7 +104,7 @@ class Pair:
 
     @property
     def reason(self) -> str:
-        """Why this way, in a sentence."""
+        """The sentence that says why this way was chosen."""
         return self.engine.reason
 
     def send(
@@ -166,19 +166,19 @@ def with_itself() -> Pair | None:
 
     None where the second process, or the pair, does not come about.
     """
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        other = subprocess.Popen(
-            [sys.executable, "-c", OTHER, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
+    own_end, peer_end = socket.socketpair()
+    with own_end, peer_end:
+        process = subprocess.Popen(
+            [sys.executable, "-c", OTHER, str(peer_end.fileno())],
+            pass_fds=[peer_end.fileno()],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        theirs.close()
+        peer_end.close()
         try:
-            return Pair(ours, patience_s=20)
+            return Pair(own_end, patience_s=20)
         except Trouble:
             return None
         finally:
-            ours.close()  # the other one ends, too
-            other.wait()
+            own_end.close()  # the other one ends, too
+            process.wait()

@@ -68,25 +68,25 @@ def library() -> ctypes.CDLL:
     path = data.PACKAGE / "lib/libspinloom_slmp.so.0"
     if not path.is_file():
         raise Trouble("environment", f"{path} is missing; 'make setup' in the checkout brings it")
-    found = ctypes.CDLL(str(path))
-    pointer, whole = ctypes.c_void_p, ctypes.c_int
-    found.slmp_last_error.restype = ctypes.c_char_p
-    found.slmp_set.argtypes = [pointer, whole, ctypes.c_int64]
-    found.slmp_on_progress.argtypes = [pointer, Progress, pointer]
-    found.slmp_sendmsg.argtypes = [pointer, ctypes.c_uint32, whole, pointer, ctypes.c_size_t]
-    found.slmp_listen.argtypes = [pointer, ctypes.c_uint32, whole, ctypes.c_uint64]
-    found.slmp_receive.argtypes = [pointer, pointer, whole]
+    c_library = ctypes.CDLL(str(path))
+    pointer, c_int = ctypes.c_void_p, ctypes.c_int
+    c_library.slmp_last_error.restype = ctypes.c_char_p
+    c_library.slmp_set.argtypes = [pointer, c_int, ctypes.c_int64]
+    c_library.slmp_on_progress.argtypes = [pointer, Progress, pointer]
+    c_library.slmp_sendmsg.argtypes = [pointer, ctypes.c_uint32, c_int, pointer, ctypes.c_size_t]
+    c_library.slmp_listen.argtypes = [pointer, ctypes.c_uint32, c_int, ctypes.c_uint64]
+    c_library.slmp_receive.argtypes = [pointer, pointer, c_int]
     for name in ("slmp_receiver_port", "slmp_receiver_close"):
-        getattr(found, name).argtypes = [pointer]
-    found.slmp_answer.argtypes = [pointer, whole]
-    found.slmp_receiver_counts.argtypes = [pointer, pointer]
-    return found
+        getattr(c_library, name).argtypes = [pointer]
+    c_library.slmp_answer.argtypes = [pointer, c_int]
+    c_library.slmp_receiver_counts.argtypes = [pointer, pointer]
+    return c_library
 
 
-def must(found: ctypes.CDLL, status: int) -> int:
+def must(c_library: ctypes.CDLL, status: int) -> int:
     """The status, or Trouble with the sentence of this thread's last failure."""
     if status < 0:
-        raise Trouble(CODES.get(status, "fault"), found.slmp_last_error().decode())
+        raise Trouble(CODES.get(status, "fault"), c_library.slmp_last_error().decode())
     return status
 
 
@@ -147,7 +147,7 @@ def send(
     reached: Callable[[int], None],
 ) -> Sent:
     """`options` are those of OPTIONS; `reached` hears how many bytes are through."""
-    found = library()
+    c_library = library()
     sock = CSocket()
     stopped: list[BaseException] = []
     ended: list[tuple[int, str]] = []
@@ -163,8 +163,8 @@ def send(
     def run() -> None:
         signed = message_id - (1 << 32) if message_id >= 1 << 31 else message_id
         try:
-            status = found.slmp_sendmsg(ctypes.byref(sock), server, signed, content, len(content))
-            ended.append((status, found.slmp_last_error().decode()))
+            status = c_library.slmp_sendmsg(ctypes.byref(sock), server, signed, content, len(content))
+            ended.append((status, c_library.slmp_last_error().decode()))
         except BaseException as stop:
             stopped.append(stop)
         finally:
@@ -172,11 +172,11 @@ def send(
 
     called = Progress(report)  # must live as long as it may be called
     server = resolve(place[0])
-    must(found, found.slmp_socket(ctypes.byref(sock), window, align, gap_us, threads))
+    must(c_library, c_library.slmp_socket(ctypes.byref(sock), window, align, gap_us, threads))
     try:
         for name, value in {"as_original": 0, **options, "port": place[1]}.items():
-            must(found, found.slmp_set(ctypes.byref(sock), OPTIONS[name], value))
-        must(found, found.slmp_on_progress(ctypes.byref(sock), called, None))
+            must(c_library, c_library.slmp_set(ctypes.byref(sock), OPTIONS[name], value))
+        must(c_library, c_library.slmp_on_progress(ctypes.byref(sock), called, None))
         # An interrupt is seen by this thread, and not within a call of C. The library's call must end before
         # its socket does; after an interrupted join(), some versions of Python say that the thread has ended.
         sending = threading.Thread(target=run)
@@ -195,10 +195,10 @@ def send(
         if status < 0:
             raise Trouble(CODES.get(status, "fault"), sentence)
         sent = CSent()
-        must(found, found.slmp_last_sent(ctypes.byref(sock), ctypes.byref(sent)))
+        must(c_library, c_library.slmp_last_sent(ctypes.byref(sock), ctypes.byref(sent)))
         return Sent(seconds, **counts(sent))
     finally:
-        found.slmp_close(ctypes.byref(sock))
+        c_library.slmp_close(ctypes.byref(sock))
 
 
 @dataclass(frozen=True)
@@ -246,13 +246,13 @@ class Receiver:
         end = None if seconds is None else time.monotonic() + seconds
         message = CMessage()
         while True:
-            left = PATIENCE_MS if end is None else min(PATIENCE_MS, int((end - time.monotonic()) * 1000))
-            status = self.library.slmp_receive(self.receiver, ctypes.byref(message), max(left, 0))
+            left_ms = PATIENCE_MS if end is None else min(PATIENCE_MS, int((end - time.monotonic()) * 1000))
+            status = self.library.slmp_receive(self.receiver, ctypes.byref(message), max(left_ms, 0))
             if status != TIMEOUT:
                 must(self.library, status)
                 break
             waiting(self.counts())
-            if left <= 0:
+            if left_ms <= 0:
                 raise Trouble(
                     "stalled",
                     f"no message has come whole to port {self.port} within {seconds:g} s "
@@ -270,8 +270,8 @@ class Receiver:
         """Acknowledges repeats until none has come for so long, or until another message is whole."""
         before = self.counts()
         end = time.monotonic() + quiet_s
-        while (left := end - time.monotonic()) > 0:
-            quiet_ms = min(PATIENCE_MS, math.ceil(left * 1000))
+        while (left_s := end - time.monotonic()) > 0:
+            quiet_ms = min(PATIENCE_MS, math.ceil(left_s * 1000))
             must(self.library, self.library.slmp_answer(self.receiver, quiet_ms))
             now = self.counts()
             if now["messages"] != before["messages"]:

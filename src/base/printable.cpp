@@ -9,22 +9,22 @@
 namespace spinloom {
 namespace {
 
-constexpr std::array<std::pair<uint32_t, uint32_t>, 13> escaped = {{{0x00, 0x08},
-                                                                    {0x0b, 0x1f},
-                                                                    {0x7f, 0x9f},
-                                                                    {0xad, 0xad},
-                                                                    {0x61c, 0x61c},
-                                                                    {0x180e, 0x180e},
-                                                                    {0x200b, 0x200f},
-                                                                    {0x2028, 0x202e},
-                                                                    {0x2060, 0x206f},
-                                                                    {0xfe00, 0xfe0f},
-                                                                    {0xfeff, 0xfeff},
-                                                                    {0xfff0, 0xfffb},
-                                                                    {0xe0000, 0xe0fff}}};
+constexpr std::array<std::pair<uint32_t, uint32_t>, 13> escaped_ranges = {{{0x00, 0x08},
+                                                                           {0x0b, 0x1f},
+                                                                           {0x7f, 0x9f},
+                                                                           {0xad, 0xad},
+                                                                           {0x61c, 0x61c},
+                                                                           {0x180e, 0x180e},
+                                                                           {0x200b, 0x200f},
+                                                                           {0x2028, 0x202e},
+                                                                           {0x2060, 0x206f},
+                                                                           {0xfe00, 0xfe0f},
+                                                                           {0xfeff, 0xfeff},
+                                                                           {0xfff0, 0xfffb},
+                                                                           {0xe0000, 0xe0fff}}};
 
 bool is_escaped(uint32_t code) {
-  return std::ranges::any_of(escaped,
+  return std::ranges::any_of(escaped_ranges,
                              [code](const auto& range) { return range.first <= code && code <= range.second; });
 }
 
@@ -41,9 +41,9 @@ std::pair<uint32_t, size_t> first_of(std::string_view text) {
     if ((byte(at) & 0xc0) != 0x80) return {head, 0};
     code = code << 6 | (byte(at) & 0x3fu);
   }
-  constexpr std::array<uint32_t, 5> least = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr std::array<uint32_t, 5> code_min = {0, 0, 0x80, 0x800, 0x10000};
   const bool is_half = 0xd800 <= code && code <= 0xdfff;
-  if (code < least[bytes] || code > 0x10ffff || is_half) return {head, 0};
+  if (code < code_min[bytes] || code > 0x10ffff || is_half) return {head, 0};
   return {code, bytes};
 }
 

@@ -24,40 +24,40 @@ struct Rig {
 
 TEST(RangeTable, GivesEverythingOnceAndTakesItBack) {
   Rig rig(1000);
-  for (uint32_t i = 0; i < 1000; ++i) EXPECT_EQ(rig.table.take(1).first, i);
-  EXPECT_EQ(rig.table.take(1).first, RangeTable::none);
-  for (uint32_t i = 0; i < 1000; i += 2) rig.table.give_back(i);
-  EXPECT_EQ(rig.table.take(2).first, RangeTable::none) << "500 are free, but no two beside each other";
-  EXPECT_EQ(rig.table.used(), 500u);
-  for (uint32_t i = 1; i < 1000; i += 2) rig.table.give_back(i);
-  EXPECT_EQ(rig.table.used(), 0u);
-  EXPECT_EQ(rig.table.take(1000).first, 0u) << "all of them are one range again";
+  for (uint32_t i = 0; i < 1000; ++i) EXPECT_EQ(rig.table.allocate(1).first, i);
+  EXPECT_EQ(rig.table.allocate(1).first, RangeTable::none);
+  for (uint32_t i = 0; i < 1000; i += 2) rig.table.release(i);
+  EXPECT_EQ(rig.table.allocate(2).first, RangeTable::none) << "500 are free, but no two beside each other";
+  EXPECT_EQ(rig.table.used_granules(), 500u);
+  for (uint32_t i = 1; i < 1000; i += 2) rig.table.release(i);
+  EXPECT_EQ(rig.table.used_granules(), 0u);
+  EXPECT_EQ(rig.table.allocate(1000).first, 0u) << "all of them are one range again";
 }
 
 TEST(RangeTable, RangesThatNobodyEverHadAreClean) {
   Rig rig(100);
-  EXPECT_FALSE(rig.table.take(10).dirty);
-  EXPECT_FALSE(rig.table.take(10).dirty);
-  rig.table.give_back(0);
-  EXPECT_EQ(rig.table.dirty(), 10u);
-  const auto again = rig.table.take(10);
+  EXPECT_FALSE(rig.table.allocate(10).dirty);
+  EXPECT_FALSE(rig.table.allocate(10).dirty);
+  rig.table.release(0);
+  EXPECT_EQ(rig.table.dirty_granules(), 10u);
+  const auto again = rig.table.allocate(10);
   EXPECT_EQ(again.first, 0u) << "what has been used comes before what has not";
   EXPECT_TRUE(again.dirty);
-  EXPECT_EQ(rig.table.dirty(), 0u);
-  rig.table.give_back(0);
+  EXPECT_EQ(rig.table.dirty_granules(), 0u);
+  rig.table.release(0);
   std::map<uint32_t, uint32_t> cleaned;
   rig.table.clean([&](uint32_t first, uint32_t count) { return cleaned.emplace(first, count).second; });
   EXPECT_EQ(cleaned, (std::map<uint32_t, uint32_t>{{0, 10}}));
-  EXPECT_FALSE(rig.table.take(10).dirty);
+  EXPECT_FALSE(rig.table.allocate(10).dirty);
 }
 
 TEST(RangeTable, WhatIsNoRangeHasNoCount) {
   Rig rig(100);
-  ASSERT_EQ(rig.table.take(10).first, 0u);
-  ASSERT_EQ(rig.table.take(5).first, 10u);
+  ASSERT_EQ(rig.table.allocate(10).first, 0u);
+  ASSERT_EQ(rig.table.allocate(5).first, 10u);
   EXPECT_EQ(rig.table.count_of(10), 5u);
   for (const uint32_t other : {1u, 9u, 11u, 15u, 99u, 100u, RangeTable::none}) EXPECT_EQ(rig.table.count_of(other), 0u);
-  rig.table.give_back(10);
+  rig.table.release(10);
   EXPECT_EQ(rig.table.count_of(10), 0u);
   EXPECT_FALSE(rig.table.resize(10, 3));
 }
@@ -68,12 +68,12 @@ TEST(RangeTable, TheLongestTableIsOneRange) {
   const std::unique_ptr<void, void (*)(void*)> memory(std::calloc(1, RangeTable::bytes_for(all)), &std::free);
   ASSERT_NE(memory.get(), nullptr);
   RangeTable table(memory.get(), all);
-  ASSERT_EQ(table.take(1).first, 0u);
-  EXPECT_EQ(table.take(all).first, RangeTable::none);
-  EXPECT_EQ(table.take(all, all).first, RangeTable::none);
-  table.give_back(0);
-  EXPECT_EQ(table.take(all).first, 0u);
-  EXPECT_EQ(table.used(), all);
+  ASSERT_EQ(table.allocate(1).first, 0u);
+  EXPECT_EQ(table.allocate(all).first, RangeTable::none);
+  EXPECT_EQ(table.allocate(all, all).first, RangeTable::none);
+  table.release(0);
+  EXPECT_EQ(table.allocate(all).first, 0u);
+  EXPECT_EQ(table.used_granules(), all);
 }
 
 TEST(RangeTable, RandomWorkKeepsToItself) {
@@ -87,7 +87,7 @@ TEST(RangeTable, RandomWorkKeepsToItself) {
       if (what < 5 || mine.empty()) {
         const auto count = static_cast<uint32_t>(1 + random.below(random.chance(1, 10) ? granules : 20));
         const uint32_t alignment = 1u << random.below(6);
-        const auto taken = rig.table.take(count, alignment);
+        const auto taken = rig.table.allocate(count, alignment);
         if (taken.first == RangeTable::none) {
           ++refused;
           continue;
@@ -115,19 +115,19 @@ TEST(RangeTable, RandomWorkKeepsToItself) {
         used += now;
         one->second = now;
       } else {
-        rig.table.give_back(first);
+        rig.table.release(first);
         for (uint32_t i = first; i < first + count; ++i) rig.owner[i] = 0;
         mine.erase(one);
       }
       used -= count;
-      ASSERT_EQ(rig.table.used(), used);
+      ASSERT_EQ(rig.table.used_granules(), used);
       std::map<uint32_t, uint32_t> seen;
-      rig.table.each_used([&](uint32_t at, uint32_t length) { seen[at] = length; });
+      rig.table.for_each_used([&](uint32_t at, uint32_t length) { seen[at] = length; });
       ASSERT_EQ(seen, mine);
     }
     EXPECT_GT(refused, 0u);
-    for (const auto& [first, count] : mine) rig.table.give_back(first);
-    EXPECT_EQ(rig.table.take(granules).first, 0u);
+    for (const auto& [first, count] : mine) rig.table.release(first);
+    EXPECT_EQ(rig.table.allocate(granules).first, 0u);
   }
 }
 

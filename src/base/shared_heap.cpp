@@ -32,8 +32,8 @@ uint64_t reservable_bytes() {
 int high_descriptor(int file) {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
-  const int wanted = static_cast<int>(std::min<rlim_t>(files.rlim_cur, file_number_max)) / 2;
-  const int high = fcntl(file, F_DUPFD_CLOEXEC, wanted);
+  const int number_min = static_cast<int>(std::min<rlim_t>(files.rlim_cur, file_number_max)) / 2;
+  const int high = fcntl(file, F_DUPFD_CLOEXEC, number_min);
   if (high < 0) return file;
   close(file);
   return high;
@@ -52,12 +52,12 @@ class SharedHeap::Lock {
   pthread_mutex_t* mutex_;
 };
 
-uint8_t* SharedHeap::at(uint32_t granule) const {
+uint8_t* SharedHeap::address_of(uint32_t granule) const {
   return reinterpret_cast<uint8_t*>(base_.load(std::memory_order_relaxed)) + size_t{granule} * granule_bytes;
 }
 
 uint32_t SharedHeap::granule_of(const void* block) const {
-  if (!holds(block, 1)) return RangeTable::none;
+  if (!contains(block, 1)) return RangeTable::none;
   const uint64_t offset = reinterpret_cast<uint64_t>(block) - base_.load(std::memory_order_relaxed);
   return offset % granule_bytes == 0 ? static_cast<uint32_t>(offset / granule_bytes) : RangeTable::none;
 }
@@ -65,8 +65,8 @@ uint32_t SharedHeap::granule_of(const void* block) const {
 int SharedHeap::open() {
   if (base_.load(std::memory_order_acquire) != 0) return 0;
   const Lock lock(*this);
-  if (base_.load(std::memory_order_relaxed) == 0 && error_ == 0) error_ = make();
-  return error_;
+  if (base_.load(std::memory_order_relaxed) == 0 && open_errno_ == 0) open_errno_ = reserve();
+  return open_errno_;
 }
 
 // Returns a file of `bytes_` bytes that can neither shrink nor grow, or -1.
@@ -82,7 +82,7 @@ int SharedHeap::make_file() const {
   return -1;
 }
 
-int SharedHeap::make() {
+int SharedHeap::reserve() {
   void* reserved = MAP_FAILED;
   for (bytes_ = reservable_bytes(); reserved == MAP_FAILED && bytes_ >= region_bytes_min; bytes_ /= 2) {
     reserved = mmap(nullptr, bytes_ + alignment_max, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -107,7 +107,7 @@ int SharedHeap::make() {
   if (base > begin) munmap(reserved, base - begin);
   if (begin + alignment_max > base) munmap(reinterpret_cast<void*>(base + bytes_), begin + alignment_max - base);
   ranges_ = RangeTable(table, granules);
-  keep(file);
+  adopt_file(file);
   base_.store(base, std::memory_order_release);
   // Without MADV_DONTDUMP, a core file would hold every page of the region, even pages that were never touched.
   madvise(reinterpret_cast<void*>(base), bytes_, MADV_DONTDUMP);
@@ -115,7 +115,7 @@ int SharedHeap::make() {
   return 0;
 }
 
-void SharedHeap::keep(int file) {
+void SharedHeap::adopt_file(int file) {
   file_ = high_descriptor(file);
   struct stat status{};
   inode_ = fstat(file_, &status) == 0 ? status.st_ino : 0;
@@ -131,22 +131,23 @@ void* SharedHeap::allocate(size_t bytes, size_t alignment, bool zeroed) {
   if (bytes == 0 || bytes > region_bytes_max || alignment > alignment_max || open() != 0) return nullptr;
   const auto count = static_cast<uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
   const auto step = static_cast<uint32_t>(std::max(alignment, granule_bytes) / granule_bytes);
-  RangeTable::Taken taken;
+  RangeTable::Allocation allocation;
   {
     const Lock lock(*this);
-    taken = ranges_.take(count, step);
+    allocation = ranges_.allocate(count, step);
   }
-  if (taken.first == RangeTable::none) return nullptr;
-  uint8_t* const block = at(taken.first);
-  const bool discards = bytes > idle_bytes && !private_;  // erasing few bytes is faster than new pages
-  if (zeroed && (private_ || taken.dirty) && !(discards && discard(taken.first, count))) std::memset(block, 0, bytes);
+  if (allocation.first == RangeTable::none) return nullptr;
+  uint8_t* const block = address_of(allocation.first);
+  const bool can_discard = bytes > idle_bytes && !is_private_;  // erasing few bytes is faster than new pages
+  if (zeroed && (is_private_ || allocation.dirty) && !(can_discard && discard(allocation.first, count)))
+    std::memset(block, 0, bytes);
   return block;
 }
 
 // Gives the pages of these granules back to the system; they read as zeros afterwards. False: the system refuses, as it
 // does for a private heap.
 bool SharedHeap::discard(uint32_t first, uint32_t count) const {
-  return madvise(at(first), size_t{count} * granule_bytes, MADV_REMOVE) == 0;
+  return madvise(address_of(first), size_t{count} * granule_bytes, MADV_REMOVE) == 0;
 }
 
 bool SharedHeap::release(void* block) {
@@ -156,12 +157,12 @@ bool SharedHeap::release(void* block) {
   if (ranges_.is_pinned(first)) return true;
   if (ranges_.is_marked(first)) {
     const uint32_t end = first + ranges_.count_of(first);
-    const bool restored = private_ ? map(first, end, MAP_PRIVATE | MAP_ANONYMOUS, -1)
-                                   : is_ours(file_) && map(first, end, MAP_SHARED, file_);
-    if (!restored) return true;  // what lies there is not ours: the block stays in use
+    const bool is_restored = is_private_ ? map(first, end, MAP_PRIVATE | MAP_ANONYMOUS, -1)
+                                         : is_ours(file_) && map(first, end, MAP_SHARED, file_);
+    if (!is_restored) return true;  // what lies there is not ours: the block stays in use
   }
-  ranges_.give_back(first);
-  if (size_t{ranges_.dirty()} * granule_bytes > idle_bytes) {
+  ranges_.release(first);
+  if (size_t{ranges_.dirty_granules()} * granule_bytes > idle_bytes) {
     ranges_.clean([this](uint32_t from, uint32_t count) { return discard(from, count); });
   }
   return true;
@@ -178,32 +179,32 @@ bool SharedHeap::map(uint32_t first, uint32_t end, int flags, int file) {
   if (first == end) return true;
   const size_t bytes = size_t{end - first} * granule_bytes;
   const auto offset = static_cast<off_t>(size_t{first} * granule_bytes);
-  maps_ = true;
-  void* const mapped =
-      mmap(at(first), bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, file, file < 0 ? 0 : offset);
-  maps_ = false;
+  is_mapping_ = true;
+  void* const mapped = mmap(address_of(first), bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED | MAP_NORESERVE, file,
+                            file < 0 ? 0 : offset);
+  is_mapping_ = false;
   if (mapped == MAP_FAILED) return false;
   madvise(mapped, bytes, MADV_DONTDUMP);
   return true;
 }
 
-void SharedHeap::replace(const void* start, size_t bytes, bool moved) {
+void SharedHeap::mark(const void* start, size_t bytes, bool moved) {
   const uint64_t base = base_.load(std::memory_order_acquire);
   const auto first = reinterpret_cast<uint64_t>(start);
   if (base == 0 || bytes == 0 || first >= base + bytes_ || (first < base && base - first >= bytes)) return;
   const uint64_t from = first < base ? 0 : first - base;
-  const uint64_t until = bytes_ - from < bytes ? bytes_ : first + bytes - base;
+  const uint64_t end = bytes_ - from < bytes ? bytes_ : first + bytes - base;
   const auto granule = static_cast<uint32_t>(from / granule_bytes);
-  const auto last = static_cast<uint32_t>((until - 1) / granule_bytes);
+  const auto last = static_cast<uint32_t>((end - 1) / granule_bytes);
   const Lock lock(*this);
-  if (maps_) return;
+  if (is_mapping_) return;
   const RangeTable::Span marked = ranges_.mark(granule, last - granule + 1, moved);
   replaced_last_.store(std::max(replaced_last_.load(), marked.last));
   replaced_first_.store(std::min(replaced_first_.load(), marked.first));
 }
 
-bool SharedHeap::shares(const void* start, size_t bytes) {
-  if (!holds(start, bytes)) return false;
+bool SharedHeap::is_shared(const void* start, size_t bytes) {
+  if (!contains(start, bytes)) return false;
   const uint32_t replaced_first = replaced_first_.load(std::memory_order_acquire);
   if (bytes == 0 || replaced_first == RangeTable::none) return true;
   const uint64_t offset = reinterpret_cast<uint64_t>(start) - base_.load(std::memory_order_relaxed);
@@ -214,13 +215,13 @@ bool SharedHeap::shares(const void* start, size_t bytes) {
   return !ranges_.any_marked(first, last - first + 1);
 }
 
-void SharedHeap::empty(const void* start, size_t bytes) {
-  if (bytes == 0 || !holds(start, bytes)) return;
+void SharedHeap::punch_hole(const void* start, size_t bytes) {
+  if (bytes == 0 || !contains(start, bytes)) return;
   const uint64_t offset = reinterpret_cast<uint64_t>(start) - base_.load(std::memory_order_relaxed);
   const auto first = static_cast<uint32_t>(offset / granule_bytes);
   const auto last = static_cast<uint32_t>((offset + bytes - 1) / granule_bytes);
   const Lock lock(*this);
-  if (private_ || !is_ours(file_) || ranges_.any_pinned(first, last - first + 1)) return;
+  if (is_private_ || !is_ours(file_) || ranges_.any_pinned(first, last - first + 1)) return;
   (void)fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                   static_cast<off_t>(bytes));
 }
@@ -232,13 +233,13 @@ size_t SharedHeap::size_of(const void* block) {
 
 size_t SharedHeap::used_bytes() {
   const Lock lock(*this);
-  return size_t{ranges_.used()} * granule_bytes;
+  return size_t{ranges_.used_granules()} * granule_bytes;
 }
 
-SharedHeap::Place SharedHeap::place() {
+SharedHeap::Location SharedHeap::location() {
   const Lock lock(*this);
   const uint64_t base = base_.load(std::memory_order_relaxed);
-  if (base == 0 || private_) return {};
+  if (base == 0 || is_private_) return {};
   return {bytes_, base, inode_, file_};
 }
 

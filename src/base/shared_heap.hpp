@@ -1,7 +1,7 @@
 // SharedHeap - large blocks of memory that other processes can map: one region over a file without a name.
 //
 // Contract: open() reserves the region once. allocate() hands out blocks of whole granules, release() takes them back.
-//   place() tells a peer how to find the file, and what the peer must check there. process_heap() is the SharedHeap
+//   location() tells a peer how to find the file, and what the peer must check there. process_heap() is the SharedHeap
 //   that a program or library uses.
 // Invariants: (1) a page of a block takes memory only when it is touched; the pages of released blocks go back to the
 //   system once `idle_bytes` of them have gathered, unless the heap is private; (2) the file cannot shrink, so that a
@@ -36,11 +36,11 @@ class SharedHeap {
   static constexpr size_t region_bytes_min = size_t{1} << 28;
   static constexpr size_t idle_bytes = 64 << 20;
 
-  struct Place {
+  struct Location {
     uint64_t bytes = 0;  // 0: this process has no heap that a peer could map
-    uint64_t base = 0;
-    uint64_t inode = 0;
-    int file = -1;
+    uint64_t base = 0;   // address of the region in this process
+    uint64_t inode = 0;  // the file's, by which a peer checks that it has opened the right file
+    int file = -1;       // this process's descriptor of the file
   };
 
   constexpr SharedHeap() = default;
@@ -61,24 +61,24 @@ class SharedHeap {
   [[nodiscard]] size_t size_of(const void* block);
 
   // True if all of these bytes lie in the region.
-  [[nodiscard]] bool holds(const void* start, size_t bytes) const {
+  [[nodiscard]] bool contains(const void* start, size_t bytes) const {
     const uint64_t base = base_.load(std::memory_order_acquire);
     const uint64_t offset = reinterpret_cast<uint64_t>(start) - base;
     return base != 0 && offset < bytes_ && bytes <= bytes_ - offset;
   }
-  // True if peers see all of these bytes as this process does. In a private heap, no peer sees any of them: place()
+  // True if peers see all of these bytes as this process does. In a private heap, no peer sees any of them: location()
   // returns no bytes then.
-  [[nodiscard]] bool shares(const void* start, size_t bytes);
+  [[nodiscard]] bool is_shared(const void* start, size_t bytes);
   // To be called when the program has mapped other memory over these bytes, or has unmapped them.
-  void replaced(const void* start, size_t bytes) { replace(start, bytes, false); }
+  void mark_replaced(const void* start, size_t bytes) { mark(start, bytes, false); }
   // To be called when the program has moved the memory there to another address (mremap). Its block is pinned: it stays
   // in use for ever, because others would get the same memory.
-  void moved(const void* start, size_t bytes) { replace(start, bytes, true); }
+  void mark_moved(const void* start, size_t bytes) { mark(start, bytes, true); }
   // Makes the heap's shared memory there read as zeros; other memory that is mapped there stays as it is. This has no
   // effect if the bytes do not all lie in the heap, on a private heap, where a block is pinned, or if the program has
   // closed the descriptor.
-  void empty(const void* start, size_t bytes);
-  [[nodiscard]] Place place();
+  void punch_hole(const void* start, size_t bytes);
+  [[nodiscard]] Location location();
   [[nodiscard]] size_t used_bytes();
   // Registers the handlers of fork. open() calls this; a library that serves malloc calls it earlier, so that these
   // handlers are registered before those of other libraries.
@@ -87,37 +87,37 @@ class SharedHeap {
  private:
   class Lock;
 
-  void replace(const void* start, size_t bytes, bool moved);
+  void mark(const void* start, size_t bytes, bool moved);
 
-  [[nodiscard]] int make();
+  [[nodiscard]] int reserve();
   [[nodiscard]] int make_file() const;
   [[nodiscard]] bool is_ours(int file) const;
   [[nodiscard]] bool discard(uint32_t first, uint32_t count) const;
-  [[nodiscard]] uint8_t* at(uint32_t granule) const;
+  [[nodiscard]] uint8_t* address_of(uint32_t granule) const;
   [[nodiscard]] uint32_t granule_of(const void* block) const;
   [[nodiscard]] bool map(uint32_t first, uint32_t end, int flags, int file);
-  [[nodiscard]] int copy_of_blocks() const;
+  [[nodiscard]] int copy_blocks() const;
   [[nodiscard]] bool map_around_replaced(int flags, int file);
   [[nodiscard]] bool copy_data(int to, uint64_t begin, uint64_t end, bool from_file) const;
-  void map_rest(uint64_t inode, int flags, int file) const;
+  void remap_remaining(uint64_t inode, int flags, int file) const;
   void before_fork();
   void after_fork_in_parent();
   void after_fork_in_child();
-  void keep(int file);
+  void adopt_file(int file);
 
   pthread_mutex_t mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // other libraries' fork handlers may allocate
   std::atomic<uint64_t> base_{0};
   uint64_t bytes_ = 0;
   uint64_t inode_ = 0;
   int file_ = -1;
-  int heir_ = -1;  // the file of the child, while a fork is under way
-  int error_ = 0;
-  bool watches_ = false;
+  int child_file_ = -1;  // the file of the child, while a fork is under way
+  int open_errno_ = 0;
+  bool watches_forks_ = false;
   // The blocks that have or had other memory over them lie between these granules. None: the first is behind the last.
   std::atomic<uint32_t> replaced_first_{RangeTable::none};
   std::atomic<uint32_t> replaced_last_{0};
-  bool maps_ = false;  // this heap itself maps memory, which replaces nothing
-  bool private_ = false;  // no peer can map the blocks, and free granules may hold any bytes
+  bool is_mapping_ = false;  // this heap itself maps memory, which replaces nothing
+  bool is_private_ = false;  // no peer can map the blocks, and free granules may hold any bytes
   RangeTable ranges_;
 };
 

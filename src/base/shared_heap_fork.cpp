@@ -22,9 +22,9 @@ uint64_t available_bytes() {
   char text[256] = "";
   const int file = ::open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
-  const ssize_t got = read(file, text, sizeof text - 1);
+  const ssize_t read_bytes = read(file, text, sizeof text - 1);
   close(file);
-  const char* const line = got > 0 ? std::strstr(text, "MemAvailable:") : nullptr;
+  const char* const line = read_bytes > 0 ? std::strstr(text, "MemAvailable:") : nullptr;
   return line == nullptr ? 0 : std::strtoull(line + std::strlen("MemAvailable:"), nullptr, 10) << 10;
 }
 
@@ -77,7 +77,7 @@ SharedHeap* watching = nullptr;  // the heap whose fork handlers are registered
 
 void SharedHeap::watch_forks() {
   pthread_mutex_lock(&mutex_);
-  if (!std::exchange(watches_, true)) {
+  if (!std::exchange(watches_forks_, true)) {
     watching = this;
     pthread_atfork([] { watching->before_fork(); }, [] { watching->after_fork_in_parent(); },
                    [] { watching->after_fork_in_child(); });
@@ -89,7 +89,7 @@ void SharedHeap::watch_forks() {
 // has closed our descriptor: then the holes cannot be found. With `from_file`, the bytes are read from the file,
 // because other memory may lie over them; without our descriptor they are left out.
 bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end, bool from_file) const {
-  if (!is_ours(file_)) return from_file || write_all(to, at(0) + begin, begin, end - begin);
+  if (!is_ours(file_)) return from_file || write_all(to, address_of(0) + begin, begin, end - begin);
   while (begin < end) {
     const off_t data = lseek(file_, static_cast<off_t>(begin), SEEK_DATA);
     if (data < 0 || static_cast<uint64_t>(data) >= end) return data >= 0 || errno == ENXIO;
@@ -97,7 +97,8 @@ bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end, bool from_file)
     if (hole < 0) return false;
     const uint64_t until = std::min(end, static_cast<uint64_t>(hole));
     const auto from = static_cast<uint64_t>(data);
-    if (!(from_file ? send_all(file_, to, from, until - from) : write_all(to, at(0) + data, from, until - from))) {
+    if (!(from_file ? send_all(file_, to, from, until - from)
+                    : write_all(to, address_of(0) + data, from, until - from))) {
       return false;
     }
     begin = until;
@@ -106,18 +107,18 @@ bool SharedHeap::copy_data(int to, uint64_t begin, uint64_t end, bool from_file)
 }
 
 // Returns a new file with a copy of the blocks, or -1.
-int SharedHeap::copy_of_blocks() const {
+int SharedHeap::copy_blocks() const {
   struct stat status{};
-  uint64_t held = uint64_t{ranges_.used()} * granule_bytes;
-  if (is_ours(file_) && fstat(file_, &status) == 0) held = static_cast<uint64_t>(status.st_blocks) * 512;
-  if (private_ || held > available_bytes() / 2) return -1;
+  uint64_t held_bytes = uint64_t{ranges_.used_granules()} * granule_bytes;
+  if (is_ours(file_) && fstat(file_, &status) == 0) held_bytes = static_cast<uint64_t>(status.st_blocks) * 512;
+  if (is_private_ || held_bytes > available_bytes() / 2) return -1;
   const int copy = make_file();
-  bool whole = copy >= 0;
-  ranges_.each_used([&](uint32_t first, uint32_t count) {
+  bool is_complete = copy >= 0;
+  ranges_.for_each_used([&](uint32_t first, uint32_t count) {
     const uint64_t begin = first * granule_bytes;
-    whole = whole && copy_data(copy, begin, begin + count * granule_bytes, ranges_.is_marked(first));
+    is_complete = is_complete && copy_data(copy, begin, begin + count * granule_bytes, ranges_.is_marked(first));
   });
-  if (whole || copy < 0) return copy;
+  if (is_complete || copy < 0) return copy;
   close(copy);
   return -1;
 }
@@ -125,36 +126,36 @@ int SharedHeap::copy_of_blocks() const {
 // Maps the file over the region, except over marked blocks: a forked child has inherited the memory that the program
 // has mapped over those.
 bool SharedHeap::map_around_replaced(int flags, int file) {
-  uint32_t mapped = 0;
-  bool done = true;
-  ranges_.each_used([&](uint32_t first, uint32_t count) {
+  uint32_t mapped_end = 0;  // granules before this one are mapped, or marked
+  bool is_mapped = true;
+  ranges_.for_each_used([&](uint32_t first, uint32_t count) {
     if (!ranges_.is_marked(first)) return;
-    done = done && map(mapped, first, flags, file);
-    mapped = first + count;
+    is_mapped = is_mapped && map(mapped_end, first, flags, file);
+    mapped_end = first + count;
   });
-  return done && map(mapped, static_cast<uint32_t>(bytes_ / granule_bytes), flags, file);
+  return is_mapped && map(mapped_end, static_cast<uint32_t>(bytes_ / granule_bytes), flags, file);
 }
 
 // Maps the file over all other mappings of the parent's file: pages of marked blocks around the other memory, and pages
 // that the program has moved elsewhere. Where that fails, the pages become read-only.
-void SharedHeap::map_rest(uint64_t inode, int flags, int file) const {
+void SharedHeap::remap_remaining(uint64_t inode, int flags, int file) const {
   const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (maps < 0) return;
   char lines[2 * PATH_MAX];
   size_t filled = 0;
-  for (ssize_t got = 0; (got = read(maps, lines + filled, sizeof lines - 1 - filled)) > 0;) {
-    filled += static_cast<size_t>(got);
+  for (ssize_t read_bytes = 0; (read_bytes = read(maps, lines + filled, sizeof lines - 1 - filled)) > 0;) {
+    filled += static_cast<size_t>(read_bytes);
     lines[filled] = '\0';
     char* line = lines;
     for (char* end = nullptr; (end = std::strchr(line, '\n')) != nullptr; line = end + 1) {
       *end = '\0';
-      const SharedMapping there = mapping_in(line);
-      if (there.inode != inode || there.end <= there.begin) continue;
-      void* const start = reinterpret_cast<void*>(there.begin);
-      const size_t bytes = there.end - there.begin;
-      if (mmap(start, bytes, there.protection, flags | MAP_FIXED | MAP_NORESERVE, file,
-               static_cast<off_t>(there.offset)) == MAP_FAILED) {
-        mprotect(start, bytes, there.protection & ~PROT_WRITE);
+      const SharedMapping mapping = mapping_in(line);
+      if (mapping.inode != inode || mapping.end <= mapping.begin) continue;
+      void* const start = reinterpret_cast<void*>(mapping.begin);
+      const size_t bytes = mapping.end - mapping.begin;
+      if (mmap(start, bytes, mapping.protection, flags | MAP_FIXED | MAP_NORESERVE, file,
+               static_cast<off_t>(mapping.offset)) == MAP_FAILED) {
+        mprotect(start, bytes, mapping.protection & ~PROT_WRITE);
       }
     }
     filled -= static_cast<size_t>(line - lines);
@@ -165,38 +166,38 @@ void SharedHeap::map_rest(uint64_t inode, int flags, int file) const {
 
 void SharedHeap::before_fork() {
   pthread_mutex_lock(&mutex_);
-  if (base_.load(std::memory_order_relaxed) != 0) heir_ = copy_of_blocks();
+  if (base_.load(std::memory_order_relaxed) != 0) child_file_ = copy_blocks();
 }
 
 void SharedHeap::after_fork_in_parent() {
-  if (heir_ >= 0) close(heir_);
-  heir_ = -1;
+  if (child_file_ >= 0) close(child_file_);
+  child_file_ = -1;
   pthread_mutex_unlock(&mutex_);
 }
 
 void SharedHeap::after_fork_in_child() {
   mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // the lock belongs to a thread of the parent
-  if (base_.load(std::memory_order_relaxed) == 0 || private_) return;
-  const bool had = is_ours(file_);
-  const int old = file_;
+  if (base_.load(std::memory_order_relaxed) == 0 || is_private_) return;
+  const bool owns_file = is_ours(file_);
+  const int parent_file = file_;
   const uint64_t inode = inode_;
-  const bool has_rest = replaced_first_.load(std::memory_order_relaxed) != RangeTable::none;
+  const bool has_replaced = replaced_first_.load(std::memory_order_relaxed) != RangeTable::none;
   bool mapped = false;
-  maps_ = true;
-  if (heir_ >= 0) {
-    mapped = map_around_replaced(MAP_SHARED, heir_);
-    if (mapped && has_rest) map_rest(inode, MAP_SHARED, heir_);
-    keep(heir_);
+  is_mapping_ = true;
+  if (child_file_ >= 0) {
+    mapped = map_around_replaced(MAP_SHARED, child_file_);
+    if (mapped && has_replaced) remap_remaining(inode, MAP_SHARED, child_file_);
+    adopt_file(child_file_);
   }
   if (!mapped) {
-    private_ = true;
-    mapped = had && map_around_replaced(MAP_PRIVATE, old);
-    if (mapped && has_rest) map_rest(inode, MAP_PRIVATE, old);
+    is_private_ = true;
+    mapped = owns_file && map_around_replaced(MAP_PRIVATE, parent_file);
+    if (mapped && has_replaced) remap_remaining(inode, MAP_PRIVATE, parent_file);
   }
-  maps_ = false;
-  if (!mapped) mprotect(at(0), bytes_, PROT_READ);  // a fault is better than wrong bytes
-  if (had) close(old);
-  heir_ = -1;
+  is_mapping_ = false;
+  if (!mapped) mprotect(address_of(0), bytes_, PROT_READ);  // a fault is better than wrong bytes
+  if (owns_file) close(parent_file);
+  child_file_ = -1;
 }
 
 }  // namespace spinloom

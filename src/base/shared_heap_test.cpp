@@ -35,7 +35,7 @@ class Heap : public testing::Test {
   // The bytes of pages that the heap's file really has.
   uint64_t backed_bytes() {
     struct stat status{};
-    fstat(heap.place().file, &status);
+    fstat(heap.location().file, &status);
     return static_cast<uint64_t>(status.st_blocks) * 512;
   }
 
@@ -69,12 +69,12 @@ TEST_F(Heap, BlocksAreAlignedAndApart) {
   EXPECT_EQ(heap.size_of(one), granule);
   EXPECT_EQ(heap.size_of(two), 4 * granule);
   EXPECT_EQ(heap.size_of(two + granule), 0u);
-  EXPECT_TRUE(heap.holds(two, 4 * granule));
-  EXPECT_FALSE(heap.holds(&before, 1));
-  const SharedHeap::Place place = heap.place();
-  EXPECT_TRUE(heap.holds(reinterpret_cast<void*>(place.base), place.bytes));
-  EXPECT_FALSE(heap.holds(reinterpret_cast<void*>(place.base), place.bytes + 1));
-  EXPECT_FALSE(heap.holds(one, SIZE_MAX));
+  EXPECT_TRUE(heap.contains(two, 4 * granule));
+  EXPECT_FALSE(heap.contains(&before, 1));
+  const SharedHeap::Location place = heap.location();
+  EXPECT_TRUE(heap.contains(reinterpret_cast<void*>(place.base), place.bytes));
+  EXPECT_FALSE(heap.contains(reinterpret_cast<void*>(place.base), place.bytes + 1));
+  EXPECT_FALSE(heap.contains(one, SIZE_MAX));
   EXPECT_FALSE(heap.release(two + granule));
   EXPECT_FALSE(heap.release(&before));
   EXPECT_FALSE(heap.release(nullptr));
@@ -86,14 +86,14 @@ TEST_F(Heap, BlocksAreAlignedAndApart) {
 TEST_F(Heap, WhatCannotBeServedIsNull) {
   EXPECT_EQ(block(0), nullptr);
   EXPECT_EQ(block(SIZE_MAX), nullptr);
-  EXPECT_EQ(block(heap.place().bytes + 1), nullptr);
+  EXPECT_EQ(block(heap.location().bytes + 1), nullptr);
   EXPECT_EQ(block(1, 2 * SharedHeap::alignment_max), nullptr);
   std::vector<uint8_t*> blocks;  // none of them is touched
   while (uint8_t* const one = block(size_t{1} << 28)) blocks.push_back(one);
-  EXPECT_GE(blocks.size(), heap.place().bytes / (size_t{1} << 28) - 1);
+  EXPECT_GE(blocks.size(), heap.location().bytes / (size_t{1} << 28) - 1);
   std::vector<uint8_t*> rest;
   while (uint8_t* const one = block(granule)) rest.push_back(one);
-  EXPECT_EQ(heap.used_bytes(), heap.place().bytes);
+  EXPECT_EQ(heap.used_bytes(), heap.location().bytes);
   for (uint8_t* const one : rest) EXPECT_TRUE(heap.release(one));
   for (uint8_t* const one : blocks) EXPECT_TRUE(heap.release(one));
 }
@@ -132,7 +132,7 @@ TEST_F(Heap, ABlockGrowsAndShrinksWhereItIs) {
   EXPECT_TRUE(heap.resize(one, 1));
   EXPECT_EQ(heap.size_of(one), granule);
   EXPECT_FALSE(heap.resize(one + 1, granule));
-  EXPECT_FALSE(heap.resize(one, heap.place().bytes + granule));
+  EXPECT_FALSE(heap.resize(one, heap.location().bytes + granule));
   EXPECT_TRUE(heap.release(one));
 }
 
@@ -163,7 +163,7 @@ TEST_F(Heap, ThreadsHaveBlocksOfTheirOwn) {
 }
 
 TEST_F(Heap, ItsFileCanNeitherShrinkNorGrow) {
-  const SharedHeap::Place place = heap.place();
+  const SharedHeap::Location place = heap.location();
   EXPECT_NE(ftruncate(place.file, 0), 0);
   EXPECT_NE(ftruncate(place.file, static_cast<off_t>(place.bytes * 2)), 0);
   EXPECT_EQ(fcntl(place.file, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW), F_SEAL_SHRINK | F_SEAL_GROW);
@@ -185,7 +185,7 @@ void write_beside(pid_t child, int from_child, int to_child, uint8_t* one) {
 TEST_F(Heap, ParentAndChildSeeTheirOwnWritesOnly) {
   uint8_t* const one = block(8 * granule, granule, true);
   std::memset(one, 1, 4 * granule);  // the other pages stay untouched
-  const uint64_t parents = heap.place().inode;
+  const uint64_t parents = heap.location().inode;
   int to_child[2], to_parent[2];
   ASSERT_EQ(pipe(to_child) + pipe(to_parent), 0);
   const pid_t child = fork();
@@ -196,16 +196,16 @@ TEST_F(Heap, ParentAndChildSeeTheirOwnWritesOnly) {
     good = write(to_parent[1], "x", 1) == 1 && read(to_child[0], &word, 1) == 1 && good;
     good = good && one[0] == 2 && one[1] == 1 && one[granule] == 1;
     // The child has a heap of its own, which works as the parent's does.
-    good = good && heap.place().inode != parents && heap.size_of(one) == 8 * granule;
+    good = good && heap.location().inode != parents && heap.size_of(one) == 8 * granule;
     auto* const more = static_cast<uint8_t*>(heap.allocate(granule, granule, true));
     good = good && more != nullptr && all(more, granule, 0) && heap.release(more);
     good = good && in_child([&] { return one[0] == 2 && (one[0] = 5) == 5; }) && one[0] == 2;
-    good = good && heap.release(one) && fcntl(heap.place().file, F_GET_SEALS) > 0;
+    good = good && heap.release(one) && fcntl(heap.location().file, F_GET_SEALS) > 0;
     _exit(good ? 0 : 1);
   }
   write_beside(child, to_parent[0], to_child[1], one);
   EXPECT_TRUE(one[0] == 1 && one[1] == 3 && one[2] == 1);
-  EXPECT_EQ(heap.place().inode, parents);
+  EXPECT_EQ(heap.location().inode, parents);
   EXPECT_TRUE(heap.release(one));
   for (const int end : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) close(end);
 }
@@ -216,13 +216,13 @@ TEST_F(Heap, ABlockWithOtherMemoryOverItIsNotShared) {
   ASSERT_TRUE(one != nullptr && two != nullptr);
   std::memset(one, 1, 4 * granule);
   std::memset(two, 2, granule);
-  heap.replaced(one + 2 * granule, granule);
+  heap.mark_replaced(one + 2 * granule, granule);
   uint8_t* const over = one + 2 * granule;
   ASSERT_EQ(mmap(over, granule, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), over);
-  EXPECT_FALSE(heap.shares(one, granule));
-  EXPECT_FALSE(heap.shares(over, 1));
-  EXPECT_TRUE(heap.shares(two, granule));
-  EXPECT_TRUE(heap.holds(over, 1));
+  EXPECT_FALSE(heap.is_shared(one, granule));
+  EXPECT_FALSE(heap.is_shared(over, 1));
+  EXPECT_TRUE(heap.is_shared(two, granule));
+  EXPECT_TRUE(heap.contains(over, 1));
   over[0] = 7;
   EXPECT_TRUE(in_child([&] { return over[0] == 7 && two[0] == 2 && (two[0] = 9) == 9 && (over[0] = 9) == 9; }));
   EXPECT_TRUE(over[0] == 7 && two[0] == 2);
@@ -230,12 +230,12 @@ TEST_F(Heap, ABlockWithOtherMemoryOverItIsNotShared) {
   ASSERT_TRUE(heap.release(one));
   uint8_t* const again = block(4 * granule);
   ASSERT_EQ(again, one);
-  EXPECT_TRUE(heap.shares(again, 4 * granule));
+  EXPECT_TRUE(heap.is_shared(again, 4 * granule));
   std::memset(again, 3, 4 * granule);
   EXPECT_TRUE(in_child([&] { return all(again, 4 * granule, 3); }));
   uint8_t read[1] = {};
-  const auto place = static_cast<off_t>(reinterpret_cast<uint64_t>(over) - heap.place().base);
-  EXPECT_EQ(pread(heap.place().file, read, 1, place), 1);
+  const auto place = static_cast<off_t>(reinterpret_cast<uint64_t>(over) - heap.location().base);
+  EXPECT_EQ(pread(heap.location().file, read, 1, place), 1);
   EXPECT_EQ(read[0], 3) << "peers see the block again";
   EXPECT_TRUE(heap.release(again));
   EXPECT_TRUE(heap.release(two));
@@ -247,7 +247,7 @@ TEST_F(Heap, AForkCopiesWhatIsLeftOfABlockAroundOtherMemory) {
   ASSERT_NE(one, nullptr);
   std::memset(one, 1, 2 * granule);
   ASSERT_EQ(mmap(one + 4096, 4096, both, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), one + 4096);
-  heap.replaced(one + 4096, 4096);
+  heap.mark_replaced(one + 4096, 4096);
   one[4096] = 7;
   EXPECT_TRUE(in_child([&] {
     const bool good = all(one, 4096, 1) && one[4096] == 7 && all(one + 8192, 2 * granule - 8192, 1);
@@ -255,7 +255,7 @@ TEST_F(Heap, AForkCopiesWhatIsLeftOfABlockAroundOtherMemory) {
     return good && in_child([&] { return one[0] == 2 && (one[0] = 5) == 5; }) && one[0] == 2;
   }));
   EXPECT_TRUE(all(one, 4096, 1) && one[4096] == 7 && all(one + 8192, 2 * granule - 8192, 1));
-  heap.empty(one + 8192, 4096);
+  heap.punch_hole(one + 8192, 4096);
   EXPECT_TRUE(all(one + 8192, 4096, 0) && one[3 * 4096] == 1);
   EXPECT_TRUE(heap.release(one));
 }
@@ -268,7 +268,7 @@ TEST_F(Heap, ABlockWhosePagesWereMovedStaysInUse) {
   void* const moved = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(moved, MAP_FAILED);
   ASSERT_EQ(mremap(one, 4096, 4096, MREMAP_MAYMOVE | MREMAP_FIXED, moved), moved);
-  heap.moved(one, 4096);
+  heap.mark_moved(one, 4096);
   auto* const there = static_cast<uint8_t*>(moved);
   EXPECT_TRUE(in_child([&] { return all(there, 4096, 1) && (there[0] = 2) == 2 && one[4096] == 1; }));
   EXPECT_EQ(there[0], 1);
@@ -285,7 +285,7 @@ TEST_F(Heap, ABlockWhosePagesWereMovedStaysInUse) {
 TEST_F(Heap, AForkThatCannotCopyLeavesTheParentAlone) {
   uint8_t* const one = block(4 * granule, granule, true);
   std::memset(one, 1, 3 * granule);
-  const uint64_t parents = heap.place().inode;
+  const uint64_t parents = heap.location().inode;
   int to_child[2], to_parent[2];
   ASSERT_EQ(pipe(to_child) + pipe(to_parent), 0);
   const auto before_that = signal(SIGXFSZ, SIG_IGN);
@@ -301,7 +301,7 @@ TEST_F(Heap, AForkThatCannotCopyLeavesTheParentAlone) {
     one[0] = 2;
     good = write(to_parent[1], "x", 1) == 1 && read(to_child[0], &word, 1) == 1 && good;
     good = good && one[0] == 2 && one[1] == 1 && one[granule] == 3;  // its own page and the parent's
-    good = good && heap.place().bytes == 0 && heap.size_of(one) == 4 * granule;  // peers cannot map it
+    good = good && heap.location().bytes == 0 && heap.size_of(one) == 4 * granule;  // peers cannot map it
     std::memset(one + 3 * granule, 7, granule);
     good = good && heap.release(one);
     auto* const more = static_cast<uint8_t*>(heap.allocate(4 * granule, granule, true));
@@ -313,7 +313,7 @@ TEST_F(Heap, AForkThatCannotCopyLeavesTheParentAlone) {
   signal(SIGXFSZ, before_that);
   write_beside(child, to_parent[0], to_child[1], one);
   EXPECT_TRUE(one[0] == 1 && all(one + 3 * granule, granule, 0)) << "what the child wrote";
-  EXPECT_EQ(heap.place().inode, parents);
+  EXPECT_EQ(heap.location().inode, parents);
   EXPECT_TRUE(heap.release(one));
   for (const int end : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) close(end);
 }
@@ -343,7 +343,7 @@ TEST_F(Heap, ADescriptorThatIsGoneHarmsNobodyElsesFile) {
     std::FILE* const file = std::tmpfile();
     const int other = file == nullptr ? -1 : fileno(file);
     if (other < 0 || write(other, "theirs", 6) != 6) return false;
-    if (dup2(other, heap.place().file) < 0) return false;
+    if (dup2(other, heap.location().file) < 0) return false;
     // A child still gets the blocks, and what the heap discards is its own memory.
     const bool seen = in_child([&] { return one[0] == 9 && (one[1] = 8) == 8; });
     std::memset(one, 1, 2 * granule);

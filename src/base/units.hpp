@@ -50,7 +50,7 @@ inline std::ostream& operator<<(std::ostream& out, Bytes bytes) { return out << 
 class Rate {
  public:
   constexpr Rate() = default;
-  constexpr Rate(int64_t ps_numerator, int64_t denominator) : ps_(ps_numerator), per_(denominator) {
+  constexpr Rate(int64_t ps_numerator, int64_t denominator) : numerator_ps_(ps_numerator), denominator_(denominator) {
     SPL_ASSERT(denominator > 0, "rate ", ps_numerator, "/", denominator);
     SPL_ASSERT(ps_numerator >= 0, "rate ", ps_numerator, "/", denominator);
   }
@@ -61,33 +61,35 @@ class Rate {
   [[nodiscard]] constexpr Time time_of_cycles(int64_t cycles) const { return time_of_units(cycles); }
   // ps_up() and ps_down() return the picoseconds of any number of units, rounded up or down.
   [[nodiscard]] constexpr unsigned __int128 ps_up(uint64_t units) const {
-    return (static_cast<unsigned __int128>(units) * static_cast<uint64_t>(ps_) + static_cast<uint64_t>(per_ - 1)) /
-           static_cast<uint64_t>(per_);
+    return (static_cast<unsigned __int128>(units) * static_cast<uint64_t>(numerator_ps_) +
+            static_cast<uint64_t>(denominator_ - 1)) /
+           static_cast<uint64_t>(denominator_);
   }
   [[nodiscard]] constexpr unsigned __int128 ps_down(uint64_t units) const {
-    return static_cast<unsigned __int128>(units) * static_cast<uint64_t>(ps_) / static_cast<uint64_t>(per_);
+    return static_cast<unsigned __int128>(units) * static_cast<uint64_t>(numerator_ps_) /
+           static_cast<uint64_t>(denominator_);
   }
   // Returns the number of whole units that fit into `time`.
   [[nodiscard]] constexpr int64_t units_in(Time time) const {
-    SPL_ASSERT(ps_ > 0, "units of a rate of zero");
-    return static_cast<int64_t>(static_cast<__int128>(time.ps) * per_ / ps_);
+    SPL_ASSERT(numerator_ps_ > 0, "units of a rate of zero");
+    return static_cast<int64_t>(static_cast<__int128>(time.ps) * denominator_ / numerator_ps_);
   }
-  [[nodiscard]] constexpr int64_t ps_numerator() const { return ps_; }
-  [[nodiscard]] constexpr int64_t denominator() const { return per_; }
+  [[nodiscard]] constexpr int64_t ps_numerator() const { return numerator_ps_; }
+  [[nodiscard]] constexpr int64_t denominator() const { return denominator_; }
 
  private:
   [[nodiscard]] constexpr Time time_of_units(int64_t units) const {
-    const __int128 product = static_cast<__int128>(units) * ps_;
-    const __int128 rounded_up = (product + per_ - 1) / per_;
+    const __int128 product = static_cast<__int128>(units) * numerator_ps_;
+    const __int128 rounded_up = (product + denominator_ - 1) / denominator_;
     SPL_ASSERT(rounded_up <= std::numeric_limits<int64_t>::max(), "time overflows: ", units, " units");
     return {static_cast<int64_t>(rounded_up)};
   }
 
-  int64_t ps_ = 0;
-  int64_t per_ = 1;
+  int64_t numerator_ps_ = 0;
+  int64_t denominator_ = 1;
 };
 
-// Returns value / by, rounded up, for value >= 0 and by > 0.
-constexpr int64_t div_ceil(int64_t value, int64_t by) { return (value + by - 1) / by; }
+// Returns value / divisor, rounded up, for value >= 0 and divisor > 0.
+constexpr int64_t div_ceil(int64_t value, int64_t divisor) { return (value + divisor - 1) / divisor; }
 
 }  // namespace spinloom

@@ -21,14 +21,14 @@ template <class T>
 void apply_all(spin::AtomicOperation operation, uint8_t* target, const uint8_t* source, uint64_t length) {
   for (uint64_t at = 0; at < length; at += sizeof(T)) {
     T value;
-    T given;
+    T operand;
     std::memcpy(&value, target + at, sizeof(T));
-    std::memcpy(&given, source + at, sizeof(T));
+    std::memcpy(&operand, source + at, sizeof(T));
     switch (operation) {
-      case spin::AtomicOperation::min: value = given < value ? given : value; break;
-      case spin::AtomicOperation::max: value = given > value ? given : value; break;
-      case spin::AtomicOperation::sum: value = sum(value, given); break;
-      case spin::AtomicOperation::swap: value = given; break;
+      case spin::AtomicOperation::min: value = operand < value ? operand : value; break;
+      case spin::AtomicOperation::max: value = operand > value ? operand : value; break;
+      case spin::AtomicOperation::sum: value = sum(value, operand); break;
+      case spin::AtomicOperation::swap: value = operand; break;
       default: SPL_ASSERT(false, "the oracle has no operation ", static_cast<int>(operation));
     }
     std::memcpy(target + at, &value, sizeof(T));

@@ -5,78 +5,80 @@ namespace {
 
 using nic::EventKind;
 
-bool of_initiator(EventKind kind) {
+bool is_initiator_event(EventKind kind) {
   return kind == EventKind::send || kind == EventKind::ack || kind == EventKind::reply;
 }
 
-bool of_entry(EventKind kind) {
+bool is_entry_event(EventKind kind) {
   return kind == EventKind::link || kind == EventKind::auto_unlink || kind == EventKind::auto_free;
 }
 
 // Describes the first field that differs, among those that Portals 4 defines for this kind of event; empty if none
 // does.
-std::string difference(const nic::Event& got, const nic::Event& want) {
+std::string difference(const nic::Event& got, const nic::Event& wanted) {
   const auto differs = [](const char* field, auto a, auto b) { return text(field, " is ", a, ", not ", b); };
-  if (got.kind != want.kind) return differs("the event", name_of(got.kind), name_of(want.kind));
-  if (of_entry(got.kind)) return {};
-  if (got.fail != want.fail) return differs("its failure", name_of(got.fail), name_of(want.fail));
+  if (got.kind != wanted.kind) return differs("the event", name_of(got.kind), name_of(wanted.kind));
+  if (is_entry_event(got.kind)) return {};
+  if (got.fail != wanted.fail) return differs("its failure", name_of(got.fail), name_of(wanted.fail));
   if (got.kind == EventKind::send) return {};
-  if (got.manipulated_bytes != want.manipulated_bytes) {
-    return differs("mlength", got.manipulated_bytes, want.manipulated_bytes);
+  if (got.manipulated_bytes != wanted.manipulated_bytes) {
+    return differs("mlength", got.manipulated_bytes, wanted.manipulated_bytes);
   }
-  const bool offset_counts = !of_initiator(got.kind) || got.fail == nic::Fail::ok;
-  if (offset_counts && got.remote_offset != want.remote_offset) {
-    return differs("remote offset", got.remote_offset, want.remote_offset);
+  const bool offset_counts = !is_initiator_event(got.kind) || got.fail == nic::Fail::ok;
+  if (offset_counts && got.remote_offset != wanted.remote_offset) {
+    return differs("remote offset", got.remote_offset, wanted.remote_offset);
   }
-  if (of_initiator(got.kind) && got.fail == nic::Fail::ok && got.in_overflow != want.in_overflow) {
-    return differs("in overflow", got.in_overflow, want.in_overflow);
+  if (is_initiator_event(got.kind) && got.fail == nic::Fail::ok && got.in_overflow != wanted.in_overflow) {
+    return differs("in overflow", got.in_overflow, wanted.in_overflow);
   }
-  if (of_initiator(got.kind)) return {};
-  if (got.initiator != want.initiator) return differs("initiator", got.initiator.value, want.initiator.value);
-  if (got.match_bits != want.match_bits) return differs("match bits", got.match_bits, want.match_bits);
-  if (got.requested_bytes != want.requested_bytes) return differs("rlength", got.requested_bytes, want.requested_bytes);
-  if (got.start != want.start) return differs("start", int64_t(got.start - want.start), 0);
-  if (got.in_overflow != want.in_overflow) return differs("in overflow", got.in_overflow, want.in_overflow);
-  if (got.dropped_bytes != want.dropped_bytes) return differs("dropped bytes", got.dropped_bytes, want.dropped_bytes);
-  if (got.kind != EventKind::get && got.hdr_data != want.hdr_data)
-    return differs("header data", got.hdr_data, want.hdr_data);
+  if (is_initiator_event(got.kind)) return {};
+  if (got.initiator != wanted.initiator) return differs("initiator", got.initiator.value, wanted.initiator.value);
+  if (got.match_bits != wanted.match_bits) return differs("match bits", got.match_bits, wanted.match_bits);
+  if (got.requested_bytes != wanted.requested_bytes)
+    return differs("rlength", got.requested_bytes, wanted.requested_bytes);
+  if (got.start != wanted.start) return differs("start", int64_t(got.start - wanted.start), 0);
+  if (got.in_overflow != wanted.in_overflow) return differs("in overflow", got.in_overflow, wanted.in_overflow);
+  if (got.dropped_bytes != wanted.dropped_bytes)
+    return differs("dropped bytes", got.dropped_bytes, wanted.dropped_bytes);
+  if (got.kind != EventKind::get && got.hdr_data != wanted.hdr_data)
+    return differs("header data", got.hdr_data, wanted.hdr_data);
   return {};
 }
 
 }  // namespace
 
-void Exchange::expect(uint32_t role, nic::Event event, Then then) {
+void Exchange::expect(uint32_t role, nic::Event event, OnEvent check) {
   SPL_ASSERT(role < roles, "role ", role);
-  scripts_[role].push_back({event, std::move(then)});
-  ++expected_;
+  expected_events_[role].push_back({event, std::move(check)});
+  ++expected_count_;
 }
 
-void Exchange::expect(uint32_t role, nic::EventKind kind, Then then) {
+void Exchange::expect(uint32_t role, nic::EventKind kind, OnEvent check) {
   nic::Event event;
   event.kind = kind;
-  expect(role, event, std::move(then));
+  expect(role, event, std::move(check));
 }
 
 Status Exchange::on_event(uint32_t rank, uint32_t role, const nic::Event& event) {
-  std::deque<Expected>& script = scripts_[role];
-  if (script.empty()) {
+  std::deque<Expected>& expected = expected_events_[role];
+  if (expected.empty()) {
     return trouble(text("rank ", rank, ": an event ", name_of(event.kind), " (", name_of(event.fail),
                         ") that nobody expects, role ", role, ", mlength ", event.manipulated_bytes));
   }
-  const Expected next = std::move(script.front());
-  script.pop_front();
-  --expected_;
+  const Expected next = std::move(expected.front());
+  expected.pop_front();
+  --expected_count_;
   const std::string wrong = difference(event, next.event);
   if (!wrong.empty()) {
     return trouble(text("rank ", rank, ", role ", role, ", event ", name_of(event.kind), ": ", wrong));
   }
-  return next.then ? next.then() : Status{};
+  return next.check ? next.check() : Status{};
 }
 
-std::string Exchange::missing() const {
+std::string Exchange::missing_events() const {
   std::string line = name() + ":";
   for (uint32_t role = 0; role < roles; ++role) {
-    for (const Expected& one : scripts_[role]) line += text(" role ", role, " ", name_of(one.event.kind));
+    for (const Expected& one : expected_events_[role]) line += text(" role ", role, " ", name_of(one.event.kind));
   }
   return line;
 }
@@ -107,7 +109,7 @@ uint64_t Exchange::any_size() {
 }
 
 Status Exchange::unlink(uint32_t rank, nic::EntryId entry) {
-  const auto unlinked = world_.at(rank).me_unlink(entry);
+  const auto unlinked = world_.interface(rank).me_unlink(entry);
   if (!unlinked) return trouble(unlinked.error().message);
   if (*unlinked == portals::Unlinked::done) return {};
   return trouble(text("rank ", rank, ": entry ", entry, " is in use, and nothing is under way"));
@@ -119,9 +121,9 @@ nic::Put Exchange::put_of(uint32_t rank, uint32_t target, uint32_t role, const R
   put.length = source.size();
   put.target = nic::Rank{target};
   put.portal = host(target).portal;
-  put.match_bits = bits();
-  put.hdr_data = name(role);
-  put.user_ptr = name(role);
+  put.match_bits = match_bits();
+  put.hdr_data = user_ptr_of(role);
+  put.user_ptr = user_ptr_of(role);
   put.queue = host(rank).departures;
   put.ack_request = nic::AckRequest::ack;
   ++world_.messages;

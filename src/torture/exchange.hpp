@@ -4,8 +4,8 @@
 //   expect() notes the next event that must come for a role. on_event() takes each event; it returns an Error if the
 //   event is not the next one of its role, or if a field differs. finish() is called when nothing is under way any
 //   more: it gives everything back and compares memory.
-// Invariants: (1) the user_ptr of every call and entry is name(role), so that each event leads to its exchange and
-//   role; (2) an exchange is done when all its events have come, and everything that poll() waits for has happened.
+// Invariants: (1) the user_ptr of every call and entry is user_ptr_of(role), so that each event leads to its exchange
+//   and role; (2) an exchange is done when all its events have come, and everything that poll() waits for has happened.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -32,23 +32,25 @@ class Exchange {
   [[nodiscard]] virtual Status on_event(uint32_t rank, uint32_t role, const nic::Event& event);
   // Called between steps while the exchange is not done; it may look at counters.
   [[nodiscard]] virtual Status poll() { return {}; }
-  [[nodiscard]] virtual bool done() const { return expected_ == 0; }
+  [[nodiscard]] virtual bool done() const { return expected_count_ == 0; }
   [[nodiscard]] virtual Status finish() = 0;
   // Closes engines that are still open. That lets bytes land, so it comes before the memory of any exchange is freed.
-  virtual void leave() {}
+  virtual void close_engines() {}
 
   [[nodiscard]] uint32_t id() const { return id_; }
   [[nodiscard]] std::string name() const { return text("exchange ", id_, " (", name_of(work_), ")"); }
   // The events that have not come, for the report of a stall.
-  [[nodiscard]] std::string missing() const;
+  [[nodiscard]] std::string missing_events() const;
 
  protected:
-  using Then = std::function<Status()>;
-  [[nodiscard]] uint64_t name(uint32_t role) const { return uint64_t{id_} * roles + role; }
-  [[nodiscard]] uint64_t bits(uint32_t which = 0) const { return uint64_t{id_} << 16 | which; }
-  void expect(uint32_t role, nic::Event event, Then then = {});
+  // A check that runs when an expected event has come.
+  using OnEvent = std::function<Status()>;
+  [[nodiscard]] uint64_t user_ptr_of(uint32_t role) const { return uint64_t{id_} * roles + role; }
+  // Returns match bits that no other exchange has; `which` tells the entries of one exchange apart.
+  [[nodiscard]] uint64_t match_bits(uint32_t which = 0) const { return uint64_t{id_} << 16 | which; }
+  void expect(uint32_t role, nic::Event event, OnEvent check = {});
   // Expects an event whose other fields have their defaults.
-  void expect(uint32_t role, nic::EventKind kind, Then then = {});
+  void expect(uint32_t role, nic::EventKind kind, OnEvent check = {});
   // Makes the Error that this exchange reports.
   [[nodiscard]] Error trouble(const std::string& what) const { return fail(Code::mismatch, name(), ": ", what); }
 
@@ -68,12 +70,12 @@ class Exchange {
  private:
   struct Expected {
     nic::Event event;
-    Then then;
+    OnEvent check;
   };
   uint32_t id_;
   Work work_;
-  uint32_t expected_ = 0;
-  std::array<std::deque<Expected>, roles> scripts_;
+  uint32_t expected_count_ = 0;  // expected events of all roles that have not come
+  std::array<std::deque<Expected>, roles> expected_events_;
 };
 
 [[nodiscard]] std::unique_ptr<Exchange> make_exchange(World& world, uint32_t id, Work work);

@@ -37,6 +37,7 @@ inline constexpr size_t fault_count = 8;
 
 using FaultCounts = std::array<uint64_t, fault_count>;
 
-inline uint64_t& of(FaultCounts& counts, Fault fault) { return counts[static_cast<size_t>(fault)]; }
+// Returns the count of one kind of fault, for reading and for counting.
+inline uint64_t& count_of(FaultCounts& counts, Fault fault) { return counts[static_cast<size_t>(fault)]; }
 
 }  // namespace spinloom::torture

@@ -21,50 +21,50 @@ class Forward final : public Exchange {
     from_ = any_rank();
     to_ = static_cast<uint32_t>(random().below(third_));
     source_ = Region::random(random(), any_size());
-    mask_ = Region::random(random(), source_.size());
-    copy_ = Region(source_.size());
+    get_source_ = Region::random(random(), source_.size());
+    put_copy_ = Region(source_.size());
     target_ = Region(source_.size());
-    copy_.expect(0, source_.data(), source_.size());
-    target_.expect(0, mask_.data(), mask_.size());
+    put_copy_.expect(0, source_.data(), source_.size());
+    target_.expect(0, get_source_.data(), get_source_.size());
     SPL_TRY(open_third());
     SPL_TRY(open_target());
-    const auto tell_send = [this] {
+    const auto on_send = [this] {
       source_.spoil();
       return Status{};
     };
-    expect(0, EventKind::send, tell_send);
+    expect(0, EventKind::send, on_send);
     nic::Event ack;
     ack.kind = EventKind::ack;
-    ack.manipulated_bytes = copy_.size();
+    ack.manipulated_bytes = put_copy_.size();
     expect(0, ack);
-    return world_.at(from_).put(put_of(from_, to_, 0, source_));
+    return world_.interface(from_).put(put_of(from_, to_, 0, source_));
   }
 
   Status finish() override {
-    SPL_TRY(copy_.check(name() + ", what was put on"));
+    SPL_TRY(put_copy_.check(name() + ", what was put on"));
     SPL_TRY(target_.check(name() + ", what was got"));
-    SPL_TRY(mask_.check(name() + ", what was given"));
-    const nic::CounterValue packets = world_.at(third_).ct_get(counter_);
-    if (packets.failure > 0 || packets.success != word_) {
-      return trouble(text(packets.success, " packets were put on, and ", word_, " counted"));
+    SPL_TRY(get_source_.check(name() + ", what was given"));
+    const nic::CounterValue packets = world_.interface(third_).ct_get(counter_);
+    if (packets.failure > 0 || packets.success != added_word_) {
+      return trouble(text(packets.success, " packets were put on, and ", added_word_, " counted"));
     }
     for (const nic::EntryId entry : entries_) SPL_TRY(unlink(third_, entry));
-    SPL_TRY(world_.at(third_).ct_free(counter_));
+    SPL_TRY(world_.interface(third_).ct_free(counter_));
     SPL_TRY(unlink(to_, entry_));
-    SPL_TRY(world_.at(to_).context_free(context_));
-    return world_.at(to_).memory_free(constants_);
+    SPL_TRY(world_.interface(to_).context_free(context_));
+    return world_.interface(to_).memory_free(constants_);
   }
 
  private:
   Status open_third() {
-    portals::Interface& interface = world_.at(third_);
+    portals::Interface& interface = world_.interface(third_);
     SPL_ASSIGN(counter_, interface.ct_alloc());
     const auto append = [&](uint32_t which, uint8_t* start, uint64_t length) -> Status {
       nic::Entry entry;
       entry.start = start;
       entry.length = length;
-      entry.match_bits = bits(which);
-      entry.user_ptr = name(2);
+      entry.match_bits = match_bits(which);
+      entry.user_ptr = user_ptr_of(2);
       entry.options.op_get = which != 1;
       entry.options.op_put = which != 2;
       entry.options.event_comm_disable = true;
@@ -74,16 +74,16 @@ class Forward final : public Exchange {
       entries_.push_back(appended);
       return {};
     };
-    SPL_TRY(append(1, copy_.data(), copy_.size()));
-    SPL_TRY(append(2, mask_.data(), mask_.size()));
-    return append(3, reinterpret_cast<uint8_t*>(&word_), sizeof word_);
+    SPL_TRY(append(1, put_copy_.data(), put_copy_.size()));
+    SPL_TRY(append(2, get_source_.data(), get_source_.size()));
+    return append(3, reinterpret_cast<uint8_t*>(&added_word_), sizeof added_word_);
   }
 
   Status open_target() {
-    portals::Interface& interface = world_.at(to_);
+    portals::Interface& interface = world_.interface(to_);
     Plan plan;
-    plan.third = third_;
-    plan.third_bits = bits();
+    plan.third_rank = third_;
+    plan.third_bits = match_bits();
     SPL_ASSIGN(constants_, interface.memory_alloc(sizeof plan));
     SPL_TRY(interface.memory_write(constants_, {reinterpret_cast<const uint8_t*>(&plan), sizeof plan}));
     nic::Context context;
@@ -93,16 +93,16 @@ class Forward final : public Exchange {
     nic::Entry entry;
     entry.start = target_.data();
     entry.length = target_.size();
-    entry.match_bits = bits();
-    entry.user_ptr = name(1);
+    entry.match_bits = match_bits();
+    entry.user_ptr = user_ptr_of(1);
     entry.context = context_;
     nic::Event event;
     event.kind = EventKind::put;
     event.initiator = nic::Rank{from_};
-    event.match_bits = bits();
+    event.match_bits = match_bits();
     event.requested_bytes = event.manipulated_bytes = source_.size();
     event.start = reinterpret_cast<uint64_t>(target_.data());
-    event.hdr_data = name(0);
+    event.hdr_data = user_ptr_of(0);
     expect(1, event, [this] { return target_.check(name() + ", when its event has come"); });
     SPL_ASSIGN(entry_, interface.me_append(host(to_).portal, entry));
     return {};
@@ -112,10 +112,10 @@ class Forward final : public Exchange {
   uint32_t to_ = 0;
   uint32_t third_ = 0;
   Region source_;
-  Region copy_;
-  Region mask_;
+  Region put_copy_;    // the third rank's memory, to which handlers put their packets
+  Region get_source_;  // the third rank's memory, from which handlers get
   Region target_;
-  uint64_t word_ = 0;
+  uint64_t added_word_ = 0;
   nic::CounterId counter_;
   std::vector<nic::EntryId> entries_;
   nic::EntryId entry_;

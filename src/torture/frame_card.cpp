@@ -11,7 +11,7 @@ namespace spinloom::torture {
 namespace {
 
 constexpr size_t overtaken_max = 64;  // step() chooses among so many of the oldest items
-constexpr uint32_t depth_max = 8;  // handlers under way, each waiting while the next runs
+constexpr uint32_t running_handlers_max = 8;  // handlers under way, each waiting while the next runs
 
 }  // namespace
 
@@ -24,17 +24,17 @@ class FrameCard::Calls final : public spin::HandlerCalls {
     frames::Actions actions;
     if (card_.nic_->on_handler_call(her_, call, actions)) return std::nullopt;
     answer_.reset();
-    card_.waiting_[her_.value] = this;
+    card_.waiting_handlers_[her_.value] = this;
     if (call.call == SPL_CALL_SEND_FRAME && accepted(actions)) {
-      card_.sent_.emplace_back(call.local, call.local + call.length);
+      card_.handler_frames_.emplace_back(call.local, call.local + call.length);
     }
     card_.perform(actions);
     while (!answer_) {
-      if (card_.random_.chance(1, 4)) card_.owner_.meanwhile();
+      if (card_.random_.chance(1, 4)) card_.owner_.on_handler_waits();
       const bool goes_on = card_.step();
       SPL_ASSERT(goes_on || answer_, "call ", call.call, " of HER ", her_, " has no answer");
     }
-    card_.waiting_.erase(her_.value);
+    card_.waiting_handlers_.erase(her_.value);
     return answer_;
   }
   void answer(uint32_t value) { answer_ = value; }
@@ -62,42 +62,44 @@ Result<std::unique_ptr<FrameCard>> FrameCard::make(const frames::Limits& limits,
 }
 
 void FrameCard::arrive(FrameBytes frame) {
-  at_hand_ = std::make_shared<const FrameBytes>(std::move(frame));
+  current_frame_ = std::make_shared<const FrameBytes>(std::move(frame));
   frames::Actions actions;
-  nic_->on_frame({spin::PayloadRef::Space::local, at_hand_->data(), at_hand_->size()}, actions);
+  nic_->on_frame({spin::PayloadRef::Space::local, current_frame_->data(), current_frame_->size()}, actions);
   perform(actions);
 }
 
 bool FrameCard::send(FrameBytes frame, uint64_t token) {
-  const uint64_t waiting = of_host_.size() - leaving_of(false);
-  const FrameBytes& kept = of_host_[token] = std::move(frame);
+  const uint64_t waiting = host_frames_.size() - departing_count(false);
+  const FrameBytes& bytes = host_frames_[token] = std::move(frame);
   frames::Actions actions;
-  const bool taken = nic_->on_host_frame({spin::PayloadRef::Space::local, kept.data(), kept.size()}, token, actions);
-  if (taken != (waiting < nic_->limits().host_frames)) {
-    owner_.on_trouble(text("a frame of the host is ", taken ? "taken" : "refused", ", and ", waiting, " wait"));
+  const bool is_taken =
+      nic_->on_host_frame({spin::PayloadRef::Space::local, bytes.data(), bytes.size()}, token, actions);
+  if (is_taken != (waiting < nic_->limits().host_frames)) {
+    owner_.on_trouble(text("a frame of the host is ", is_taken ? "taken" : "refused", ", and ", waiting, " wait"));
   }
-  if (!taken) of_host_.erase(token);
+  if (!is_taken) host_frames_.erase(token);
   perform(actions);
-  return taken;
+  return is_taken;
 }
 
-size_t FrameCard::leaving_of(bool handlers) const {
+size_t FrameCard::departing_count(bool by_handlers) const {
   return static_cast<size_t>(std::ranges::count_if(
-      leaving_, [handlers](const frames::EgressFrame& frame) { return frame.dma.exists() == handlers; }));
+      departing_, [by_handlers](const frames::EgressFrame& frame) { return frame.dma.exists() == by_handlers; }));
 }
 
 // Checks that a frame for the wire has its turn, and begins its departure.
 void FrameCard::begin_departure(const frames::EgressFrame& frame) {
   const bool by_handler = frame.dma.exists();
-  const bool other_waits = by_handler ? of_host_.size() > leaving_of(false) : sent_.size() > leaving_of(true);
+  const bool other_side_waits =
+      by_handler ? host_frames_.size() > departing_count(false) : handler_frames_.size() > departing_count(true);
   const bool in_turn = nic_->limits().arbitration == frames::Arbitration::round_robin;
-  if (other_waits && (in_turn ? by_handler == handler_was_last_ : !by_handler)) {
+  if (other_side_waits && (in_turn ? by_handler == last_was_handler_ : !by_handler)) {
     owner_.on_trouble(by_handler ? "a handler's frame leaves before the host's turn"
                                  : "a frame of the host leaves before the handlers' turn");
   }
-  handler_was_last_ = by_handler;
-  leaving_.push_back(frame);
-  if (leaving_.size() > nic_->limits().egress_depth) owner_.on_trouble("more frames leave at once than may");
+  last_was_handler_ = by_handler;
+  departing_.push_back(frame);
+  if (departing_.size() > nic_->limits().egress_depth) owner_.on_trouble("more frames leave at once than may");
   items_.emplace_back(Departure{});
 }
 
@@ -119,7 +121,7 @@ bool FrameCard::step() {
   const size_t window = std::min(items_.size(), overtaken_max);
   if (window == 0) return false;
   size_t chosen = random_.below(window);
-  if (depth_ >= depth_max) {
+  if (running_handlers_ >= running_handlers_max) {
     while (chosen < items_.size() && std::holds_alternative<frames::RunHandler>(items_[chosen])) ++chosen;
     if (chosen == items_.size()) {
       chosen = 0;
@@ -142,17 +144,17 @@ void FrameCard::perform(frames::Actions& actions) {
 void FrameCard::perform(const frames::Action& action) {
   const auto access = [this](const auto& dma) {
     host_accesses_.emplace_back(dma);
-    items_.emplace_back(Turn{});
+    items_.emplace_back(AccessTurn{});
   };
   const auto resume = [this](spin::HerId her, uint32_t value) {
-    const auto found = waiting_.find(her.value);
-    SPL_ASSERT(found != waiting_.end(), "HER ", her, " is answered, but does not wait");
+    const auto found = waiting_handlers_.find(her.value);
+    SPL_ASSERT(found != waiting_handlers_.end(), "HER ", her, " is answered, but does not wait");
     found->second->answer(value);
   };
-  const auto ways = portals::Overloaded{
-      [&](const frames::StoreFrame& store) { items_.emplace_back(Store{store, at_hand_}); },
-      [&](const frames::ToHost& given) {
-        owner_.on_to_host({given.bytes.bytes, given.bytes.length}, given.by_handler);
+  const auto visitor = portals::Overloaded{
+      [&](const frames::StoreFrame& store) { items_.emplace_back(FrameCopy{store, current_frame_}); },
+      [&](const frames::ToHost& to_host) {
+        owner_.on_to_host({to_host.bytes.bytes, to_host.bytes.length}, to_host.by_handler);
       },
       [&](const frames::Transmit& transmit) { begin_departure(transmit.frame); },
       [&](const frames::RunHandler& run) { items_.emplace_back(run); },
@@ -163,12 +165,12 @@ void FrameCard::perform(const frames::Action& action) {
       [&](const spin::LocalAtomic& atomic) { resume(atomic.her, portals::perform(atomic)); },
       [&](const spin::StoreLocal& store) { portals::perform(store); },
       [&](const spin::DebugLine&) {},
-      [&](const frames::Initialised& done) { owner_.on_initialised(done.context, done.good); },
+      [&](const frames::Initialised& done) { owner_.on_initialised(done.context, done.succeeded); },
   };
-  std::visit(ways, action);
+  std::visit(visitor, action);
 }
 
-void FrameCard::act(const Store& store) {
+void FrameCard::act(const FrameCopy& store) {
   uint8_t* const place = packet_memory_.data() + store.action.address;
   std::memcpy(place, store.frame->data(), store.frame->size());
   frames::Actions actions;
@@ -176,37 +178,38 @@ void FrameCard::act(const Store& store) {
   perform(actions);
 }
 
-void FrameCard::act(const Turn&) {
-  const Host access = host_accesses_.front();
+void FrameCard::act(const AccessTurn&) {
+  const HostAccess access = host_accesses_.front();
   host_accesses_.pop_front();
   const auto* const write = std::get_if<spin::DmaWrite>(&access);
   const spin::DmaId dma = std::visit([](const auto& one) { return portals::perform(one); }, access);
-  items_.emplace_back(Moved{dma});
+  items_.emplace_back(AccessDone{dma});
   if (write == nullptr || !write->blocking) return;
   frames::Actions actions;
   nic_->on_dma_read(dma, actions);
   perform(actions);
 }
 
-void FrameCard::act(const Moved& moved) {
+void FrameCard::act(const AccessDone& moved) {
   frames::Actions actions;
   nic_->on_dma_done(moved.dma, actions);
   perform(actions);
 }
 
 void FrameCard::act(const Departure&) {
-  const frames::EgressFrame frame = leaving_.front();
-  leaving_.pop_front();
+  const frames::EgressFrame frame = departing_.front();
+  departing_.pop_front();
   const FrameView bytes{frame.bytes.bytes, frame.bytes.length};
   const bool by_handler = frame.dma.exists();
   if (by_handler) {
-    if (sent_.empty() || !std::equal(bytes.begin(), bytes.end(), sent_.front().begin(), sent_.front().end())) {
+    if (handler_frames_.empty() ||
+        !std::equal(bytes.begin(), bytes.end(), handler_frames_.front().begin(), handler_frames_.front().end())) {
       owner_.on_trouble("a frame leaves that is not the one which a handler has sent");
     }
-    if (!sent_.empty()) sent_.pop_front();
+    if (!handler_frames_.empty()) handler_frames_.pop_front();
   }
   owner_.on_transmitted(bytes, by_handler, frame.host_token);
-  if (!by_handler) of_host_.erase(frame.host_token);
+  if (!by_handler) host_frames_.erase(frame.host_token);
   frames::Actions actions;
   nic_->on_transmitted(frame, actions);
   perform(actions);
@@ -217,14 +220,14 @@ void FrameCard::act(const frames::RunHandler& run) {
   SPL_ASSERT(context != nullptr, "a handler of context ", run.her.context, " starts, which does not exist");
   owner_.on_started(run.her);
   Calls calls(*this, run.her.id);
-  ++depth_;
+  ++running_handlers_;
   const spin::HandlerOutcome outcome =
-      handlers_.run(spin::frame_of(run.her, *context, nic_memory_, nic_->limits().hpus), calls);
-  --depth_;
-  items_.emplace_back(Done{run.her, outcome});
+      runner_.run(spin::frame_of(run.her, *context, nic_memory_, nic_->limits().hpus), calls);
+  --running_handlers_;
+  items_.emplace_back(HandlerDone{run.her, outcome});
 }
 
-void FrameCard::act(const Done& done) {
+void FrameCard::act(const HandlerDone& done) {
   owner_.on_ended(done.her);
   frames::Actions actions;
   nic_->on_handler_done(done.her.id, done.outcome.end, done.outcome.code, actions, done.outcome.cycles);

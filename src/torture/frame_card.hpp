@@ -38,7 +38,7 @@ class FrameCard {
     virtual void on_initialised(spin::ContextId context, bool good) = 0;
     virtual void on_trouble(const std::string& what) = 0;
     // Called at times while a handler waits: everything outside the card may happen.
-    virtual void meanwhile() = 0;
+    virtual void on_handler_waits() = 0;
 
    protected:
     ~Owner() = default;
@@ -62,50 +62,50 @@ class FrameCard {
 
  private:
   class Calls;
-  struct Done {
+  struct HandlerDone {
     spin::Her her;
     spin::HandlerOutcome outcome;
   };
-  struct Moved {  // bytes of host memory that have been written or read
+  struct AccessDone {  // bytes of host memory that have been written or read
     spin::DmaId dma;
   };
-  using Host = std::variant<spin::DmaWrite, spin::DmaRead, spin::DmaAtomic>;
-  struct Store {
+  using HostAccess = std::variant<spin::DmaWrite, spin::DmaRead, spin::DmaAtomic>;
+  struct FrameCopy {
     frames::StoreFrame action;
     std::shared_ptr<const FrameBytes> frame;
   };
-  struct Turn {};  // the turn of the oldest access to host memory
+  struct AccessTurn {};  // the turn of the oldest access to host memory
   struct Departure {};  // the departure of the oldest frame for the wire
-  using Item = std::variant<Store, Turn, Moved, Departure, frames::RunHandler, Done>;
+  using Item = std::variant<FrameCopy, AccessTurn, AccessDone, Departure, frames::RunHandler, HandlerDone>;
 
   FrameCard(uint64_t seed, spin::HandlerRunner& handlers, Owner& owner)
-      : handlers_(handlers), owner_(owner), random_(seed, "card") {}
-  [[nodiscard]] size_t leaving_of(bool handlers) const;
+      : runner_(handlers), owner_(owner), random_(seed, "card") {}
+  [[nodiscard]] size_t departing_count(bool by_handlers) const;
   void begin_departure(const frames::EgressFrame& frame);
   void perform(frames::Actions& actions);
   void perform(const frames::Action& action);
-  void act(const Store& store);
-  void act(const Turn&);
-  void act(const Moved& moved);
+  void act(const FrameCopy& store);
+  void act(const AccessTurn&);
+  void act(const AccessDone& moved);
   void act(const Departure&);
   void act(const frames::RunHandler& run);
-  void act(const Done& done);
+  void act(const HandlerDone& done);
 
-  spin::HandlerRunner& handlers_;
+  spin::HandlerRunner& runner_;
   Owner& owner_;
   Random random_;
   std::unique_ptr<frames::Nic> nic_;
   std::vector<uint8_t> nic_memory_;
   std::vector<uint8_t> packet_memory_;
   std::deque<Item> items_;
-  std::deque<Host> host_accesses_;
-  std::deque<frames::EgressFrame> leaving_;
-  std::deque<FrameBytes> sent_;  // frames of handlers, with the bytes that they had when they were sent
-  std::map<uint64_t, FrameBytes> of_host_;  // frames of the host that have not left, by token
-  std::map<uint32_t, Calls*> waiting_;  // by HER: handlers that wait for the answer to a call
-  std::shared_ptr<const FrameBytes> at_hand_;  // the frame that the engine looks at
-  bool handler_was_last_ = true;  // the newest frame for the wire is a handler's
-  uint32_t depth_ = 0;  // handlers under way
+  std::deque<HostAccess> host_accesses_;
+  std::deque<frames::EgressFrame> departing_;
+  std::deque<FrameBytes> handler_frames_;  // frames of handlers, with the bytes that they had when they were sent
+  std::map<uint64_t, FrameBytes> host_frames_;  // frames of the host that have not left, by token
+  std::map<uint32_t, Calls*> waiting_handlers_;  // by HER: handlers that wait for the answer to a call
+  std::shared_ptr<const FrameBytes> current_frame_;  // the frame that the engine looks at
+  bool last_was_handler_ = true;  // the newest frame for the wire is a handler's
+  uint32_t running_handlers_ = 0;  // handlers under way
   uint64_t steps_ = 0;
 };
 

@@ -2,7 +2,7 @@
 //
 // Contract: a frame is an Ethernet header (its last address bytes are station numbers, the NIC's is 0), a Head from
 //   byte 12 on, and a payload. frame_of() makes a frame; head_of() reads its Head, or returns nothing if it has none.
-//   answered() returns a frame as a handler sends it back.
+//   answer_to() returns a frame as a handler sends it back.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -40,38 +40,38 @@ struct Head {
   uint32_t id = 0;
   uint32_t offset = 0;  // the payload's offset in the message
   Conduct conduct = Conduct::good;
-  uint8_t way = 0;  // for a message: how its payload is written (FrameRun::write()); for an echo: bit 1: send a mail
+  uint8_t write_options = 0;  // bits of FrameRun::write() for a message's payload; for an echo, bit 1: send a mail
   uint8_t unused[6] = {};
   uint32_t message = 0;
 
   static constexpr uint8_t last = 1;
   static constexpr uint8_t answer = 2;
 };
-inline constexpr size_t head_at = 12;
-inline constexpr size_t payload_at = head_at + sizeof(Head);
-inline constexpr size_t message_at = head_at + offsetof(Head, message);
-static_assert(payload_at == 36 && message_at == 32 && message_at % 4 == 0);
+inline constexpr size_t head_offset = 12;
+inline constexpr size_t payload_offset = head_offset + sizeof(Head);
+inline constexpr size_t message_offset = head_offset + offsetof(Head, message);
+static_assert(payload_offset == 36 && message_offset == 32 && message_offset % 4 == 0);
 
 inline std::vector<uint8_t> frame_of(uint32_t station, const Head& head, std::span<const uint8_t> payload) {
-  std::vector<uint8_t> frame(payload_at + payload.size());
+  std::vector<uint8_t> frame(payload_offset + payload.size());
   frame[0] = frame[6] = 2;
   frame[11] = static_cast<uint8_t>(station);
-  std::memcpy(frame.data() + head_at, &head, sizeof head);
-  std::copy(payload.begin(), payload.end(), frame.begin() + payload_at);
+  std::memcpy(frame.data() + head_offset, &head, sizeof head);
+  std::copy(payload.begin(), payload.end(), frame.begin() + payload_offset);
   return frame;
 }
 
 inline std::optional<Head> head_of(std::span<const uint8_t> frame) {
-  if (frame.size() < payload_at) return std::nullopt;
+  if (frame.size() < payload_offset) return std::nullopt;
   Head head;
-  std::memcpy(&head, frame.data() + head_at, sizeof head);
+  std::memcpy(&head, frame.data() + head_offset, sizeof head);
   if (head.type[0] != 0x88 || head.type[1] != 0xb5) return std::nullopt;
   return head;
 }
 
-inline std::vector<uint8_t> answered(std::vector<uint8_t> frame) {
+inline std::vector<uint8_t> answer_to(std::vector<uint8_t> frame) {
   std::swap_ranges(frame.begin(), frame.begin() + 6, frame.begin() + 6);
-  frame[head_at + offsetof(Head, flags)] |= Head::answer;
+  frame[head_offset + offsetof(Head, flags)] |= Head::answer;
   return frame;
 }
 

@@ -14,7 +14,7 @@ using spin::HandlerOutcome;
 using spin::NativeHandler;
 
 // Returns the frame's head. A frame that was cut has none, and is dropped.
-Head head_given(const NativeHandler& handler) {
+Head head_or_drop(const NativeHandler& handler) {
   Head none;
   none.conduct = Conduct::drop;
   return head_of(handler.frame().packet).value_or(none);
@@ -46,7 +46,7 @@ spin::HandlerCall call_of(uint32_t number, uint8_t* local, spin::LocalMemory mem
 }
 
 // True if the NIC refuses to send a frame from the stack, one without a whole header, and one from nowhere.
-bool refused(NativeHandler& handler) {
+bool try_bad_sends(NativeHandler& handler) {
   uint8_t stack[64] = {};
   auto* const packet = const_cast<uint8_t*>(handler.frame().packet.data());
   return handler.call(call_of(SPL_CALL_SEND_FRAME, stack, spin::LocalMemory::stack, sizeof stack)) == UINT32_MAX &&
@@ -66,32 +66,32 @@ void FrameRun::make_handlers() {
 }
 
 // Notes the effect of a handler's end on the counts and, for a payload handler, on its frame.
-HandlerOutcome FrameRun::judged(HandlerOutcome outcome, bool payload) {
-  const bool returned = outcome.end == HandlerEnd::returned;
-  const bool good = returned && (outcome.code == SUCCESS || outcome.code == DROP || outcome.code == PROCEED);
-  if (!good) ++of(outcome_.faults, Fault::handler);
-  if (!returned) ++wanted_.faults;
-  if (returned && !good) ++wanted_.failed;
+HandlerOutcome FrameRun::count_outcome(HandlerOutcome outcome, bool payload) {
+  const bool has_returned = outcome.end == HandlerEnd::returned;
+  const bool is_success = has_returned && (outcome.code == SUCCESS || outcome.code == DROP || outcome.code == PROCEED);
+  if (!is_success) ++count_of(outcome_.faults, Fault::handler);
+  if (!has_returned) ++expected_.faults;
+  if (has_returned && !is_success) ++expected_.failed;
   if (!payload) return outcome;
-  if (good && outcome.code == SUCCESS) ++wanted_.done;
-  if (good && outcome.code == PROCEED) ++wanted_.passed_on;
-  if (!good || outcome.code == DROP) ++wanted_.dropped;
+  if (is_success && outcome.code == SUCCESS) ++expected_.done;
+  if (is_success && outcome.code == PROCEED) ++expected_.passed_on;
+  if (!is_success || outcome.code == DROP) ++expected_.dropped;
   return outcome;
 }
 
 // Adds one to the first word of the context's state.
-void FrameRun::count_run(NativeHandler& handler, Site& site) {
+void FrameRun::count_run(NativeHandler& handler, ContextRecord& record) {
   spin::HandlerCall call = call_of(SPL_CALL_HPU_FADD, handler.frame().state.data(), spin::LocalMemory::state, 8);
   call.operand = 1;
   handler.call(call);
-  ++site.payload_runs;
+  ++record.payload_runs;
 }
 
 // Sends the frame back, from where it is.
 bool FrameRun::send_back(NativeHandler& handler) {
   const FrameView packet = handler.frame().packet;
   auto* const bytes = const_cast<uint8_t*>(packet.data());
-  const FrameBytes answer = answered({packet.begin(), packet.end()});
+  const FrameBytes answer = answer_to({packet.begin(), packet.end()});
   std::copy(answer.begin(), answer.end(), bytes);
   const uint32_t handle = handler.call(call_of(SPL_CALL_SEND_FRAME, bytes, spin::LocalMemory::packet, packet.size()));
   return handle != UINT32_MAX;
@@ -100,18 +100,18 @@ bool FrameRun::send_back(NativeHandler& handler) {
 // Sends a mail to the context that follows from the frame's number, which may not exist. The mail is taken if that
 // context is active, takes mail and has room for more.
 void FrameRun::send_mail(NativeHandler& handler, const Head& head) {
-  const uint32_t target = head.id % (static_cast<uint32_t>(sites_.size()) + 1);
-  Site* const site = target < sites_.size() ? &sites_[target] : nullptr;
-  const bool taken = site != nullptr && site->stage == Stage::active && site->options.handlers.mail_entry &&
-                     site->mails < card_->nic().limits().mails;
+  const uint32_t target = head.id % (static_cast<uint32_t>(contexts_.size()) + 1);
+  ContextRecord* const record = target < contexts_.size() ? &contexts_[target] : nullptr;
+  const bool is_taken = record != nullptr && record->stage == Stage::active && record->options.handlers.mail_entry &&
+                        record->mails < card_->nic().limits().mails;
   spin::HandlerCall call;
   call.call = SPL_CALL_MAIL;
   call.context = target;
   call.operand = uint64_t{head.id} << 32 | handler.frame().her.context.value;
   call.handle = ~head.id;
-  ++(taken ? wanted_.mails : wanted_.mails_refused);
-  if (taken) ++site->mails;
-  if ((handler.call(call) == SUCCESS) != taken)
+  ++(is_taken ? expected_.mails : expected_.mails_refused);
+  if (is_taken) ++record->mails;
+  if ((handler.call(call) == SUCCESS) != is_taken)
     on_trouble(text("mail of frame ", head.id, " is not taken as it should"));
 }
 
@@ -119,63 +119,64 @@ HandlerOutcome FrameRun::on_mail(NativeHandler& handler) {
   const spin::Her& her = handler.frame().her;
   const spin::Mail mail = spin::mail_of(her);
   const auto id = static_cast<uint32_t>(mail.argument >> 32);
-  if (mail.value != ~id || static_cast<uint32_t>(mail.argument) != mail.context || mail.context >= sites_.size() ||
-      id % (sites_.size() + 1) != her.context.value || her.payload.length != 0) {
+  if (mail.value != ~id || static_cast<uint32_t>(mail.argument) != mail.context || mail.context >= contexts_.size() ||
+      id % (contexts_.size() + 1) != her.context.value || her.payload.length != 0) {
     on_trouble("mail comes that nobody has sent");
   }
   return {HandlerEnd::returned, SUCCESS, 1};
 }
 
 HandlerOutcome FrameRun::on_echo(NativeHandler& handler) {
-  Site& site = sites_[handler.frame().her.context.value];
-  count_run(handler, site);
+  ContextRecord& record = contexts_[handler.frame().her.context.value];
+  count_run(handler, record);
   if ((handler.frame().her.flags & SPL_FRAME_BY_HOST) != 0) return {HandlerEnd::returned, SUCCESS, 1};
-  const Head head = head_given(handler);
+  const Head head = head_or_drop(handler);
   if (head.conduct == Conduct::bad_call)
     handler.call(call_of(SPL_CALL_PUT_FROM_DEVICE, nullptr, spin::LocalMemory::none, 0));
-  if (head.conduct == Conduct::bad_send && !refused(handler)) on_trouble("a frame that cannot be sent is not refused");
-  if ((head.way & 1) != 0) send_mail(handler, head);
+  if (head.conduct == Conduct::bad_send && !try_bad_sends(handler))
+    on_trouble("a frame that cannot be sent is not refused");
+  if ((head.write_options & 1) != 0) send_mail(handler, head);
   if (is_good(head.conduct) && !send_back(handler)) on_trouble(text("the answer to frame ", head.id, " is refused"));
-  return judged(outcome_of(head.conduct), true);
+  return count_outcome(outcome_of(head.conduct), true);
 }
 
 HandlerOutcome FrameRun::on_header(NativeHandler& handler) {
-  const Head head = head_given(handler);
+  const Head head = head_or_drop(handler);
   if (head.conduct == Conduct::bad_call)
     handler.call(call_of(SPL_CALL_PUT_FROM_DEVICE, nullptr, spin::LocalMemory::none, 0));
-  return judged(outcome_of(head.conduct), false);
+  return count_outcome(outcome_of(head.conduct), false);
 }
 
-// Writes bytes to host memory. Bits of `way`: 1, in pieces of 1 + (way >> 4) bytes; 2, all pieces but the last from a
-// copy on the stack, by blocking calls; 4, the handler waits only for the last piece: writes keep their order, so all
-// are there then.
-bool FrameRun::write(NativeHandler& handler, uint64_t offset, FrameView bytes, uint8_t way) {
-  const size_t piece = (way & 1) != 0 ? 1 + (way >> 4) : std::max<size_t>(bytes.size(), 1);
-  std::optional<uint32_t> ended;  // the handle of a DMA that has ended, which no later DMA may get
+// Writes bytes to host memory. Bits of `write_options`: 1, in pieces of 1 + (write_options >> 4) bytes; 2, all pieces
+// but the last from a copy on the stack, by blocking calls; 4, the handler waits only for the last piece: writes keep
+// their order, so all are there then.
+bool FrameRun::write(NativeHandler& handler, uint64_t offset, FrameView bytes, uint8_t write_options) {
+  const size_t piece = (write_options & 1) != 0 ? 1 + (write_options >> 4) : std::max<size_t>(bytes.size(), 1);
+  std::optional<uint32_t> ended_handle;  // the handle of a DMA that has ended, which no later DMA may get
   for (size_t at = 0; at == 0 || at < bytes.size(); at += piece) {
-    const FrameView part = bytes.subspan(at, std::min(piece, bytes.size() - at));
-    const bool last = at + piece >= bytes.size();
-    if ((way & 2) != 0 && !last) {
-      FrameBytes own(part.begin(), part.end());
-      spin::HandlerCall call = call_of(SPL_CALL_DMA_TO_HOST_B, own.data(), spin::LocalMemory::stack, own.size());
+    const FrameView piece_bytes = bytes.subspan(at, std::min(piece, bytes.size() - at));
+    const bool is_last = at + piece >= bytes.size();
+    if ((write_options & 2) != 0 && !is_last) {
+      FrameBytes copy(piece_bytes.begin(), piece_bytes.end());
+      spin::HandlerCall call = call_of(SPL_CALL_DMA_TO_HOST_B, copy.data(), spin::LocalMemory::stack, copy.size());
       call.offset = offset + at;
       if (handler.call(call) != SUCCESS) return false;
       continue;
     }
-    const uint32_t handle = handler.dma_to_host(part.data(), offset + at, part.size(), 0);
+    const uint32_t handle = handler.dma_to_host(piece_bytes.data(), offset + at, piece_bytes.size(), 0);
     if (handle == UINT32_MAX) return false;
-    if (ended) {
+    if (ended_handle) {
       spin::HandlerCall test;
       test.call = SPL_CALL_DMA_TEST;
-      test.handle = *ended;
+      test.handle = *ended_handle;
       if (handler.call(test) != 1) on_trouble("a DMA that has ended is under way again");
     }
-    if (!last && (way & 4) != 0) continue;
+    if (!is_last && (write_options & 4) != 0) continue;
     spin::HandlerCall wait;
     wait.call = SPL_CALL_DMA_WAIT;
     wait.handle = handle;
     if (handler.call(wait) != SUCCESS) return false;
-    ended = handle;
+    ended_handle = handle;
   }
   return true;
 }
@@ -183,45 +184,46 @@ bool FrameRun::write(NativeHandler& handler, uint64_t offset, FrameView bytes, u
 // Writes the payload to the message's place in host memory, reads it back, adds one to a count there, and acknowledges
 // the frame.
 HandlerOutcome FrameRun::on_payload(NativeHandler& handler) {
-  Site& site = sites_[handler.frame().her.context.value];
-  count_run(handler, site);
+  ContextRecord& record = contexts_[handler.frame().her.context.value];
+  count_run(handler, record);
   if ((handler.frame().her.flags & SPL_FRAME_BY_HOST) != 0) return {HandlerEnd::returned, SUCCESS, 1};
-  const Head head = head_given(handler);
+  const Head head = head_or_drop(handler);
   Message& message = *message_of(head.message);
-  const FrameBytes payload(handler.frame().packet.begin() + payload_at, handler.frame().packet.end());
+  const FrameBytes payload(handler.frame().packet.begin() + payload_offset, handler.frame().packet.end());
   const uint64_t place = message.place + head.offset;
-  site.memory.expect(place, payload.data(), payload.size());
-  bool good = write(handler, place, handler.frame().packet.subspan(payload_at), head.way);
-  FrameBytes back(payload.size());
-  spin::HandlerCall read = call_of(SPL_CALL_DMA_FROM_HOST_B, back.data(), spin::LocalMemory::stack, back.size());
+  record.memory.expect(place, payload.data(), payload.size());
+  bool is_good = write(handler, place, handler.frame().packet.subspan(payload_offset), head.write_options);
+  FrameBytes read_back(payload.size());
+  spin::HandlerCall read =
+      call_of(SPL_CALL_DMA_FROM_HOST_B, read_back.data(), spin::LocalMemory::stack, read_back.size());
   read.offset = place;
-  good = good && handler.call(read) == SUCCESS && back == payload;
+  is_good = is_good && handler.call(read) == SUCCESS && read_back == payload;
   uint64_t before = 0;
-  const uint64_t counter = site.memory.size() - sizeof before;
+  const uint64_t counter = record.memory.size() - sizeof before;
   spin::HandlerCall add =
       call_of(SPL_CALL_DMA_FADD_B, reinterpret_cast<uint8_t*>(&before), spin::LocalMemory::stack, 8);
   add.offset = counter;
   add.operand = 1;
-  good = good && handler.call(add) == SUCCESS;
-  ++site.host_counts;
-  if (!good) on_trouble(text("message ", head.message, ": what was written is not what is read, or is refused"));
+  is_good = is_good && handler.call(add) == SUCCESS;
+  ++record.host_counts;
+  if (!is_good) on_trouble(text("message ", head.message, ": what was written is not what is read, or is refused"));
   message.written.emplace_back(head.offset, payload.size());
   if (!send_back(handler)) on_trouble(text("the acknowledgement of frame ", head.id, " is refused"));
-  return judged(outcome_of(Conduct::good), true);
+  return count_outcome(outcome_of(Conduct::good), true);
 }
 
 // Checks that all bytes that payload handlers have written are in host memory.
 HandlerOutcome FrameRun::on_completion(NativeHandler& handler) {
-  const Head head = head_given(handler);
+  const Head head = head_or_drop(handler);
   const Message& message = *message_of(head.message);
-  const uint8_t* const memory = sites_[message.site].memory.data() + message.place;
+  const uint8_t* const memory = contexts_[message.context].memory.data() + message.place;
   for (const auto& [offset, bytes] : message.written) {
     if (!std::equal(memory + offset, memory + offset + bytes, message.bytes.begin() + static_cast<ptrdiff_t>(offset))) {
       on_trouble(
           text("message ", head.message, " is complete, but its ", bytes, " B from ", offset, " on are not there"));
     }
   }
-  return judged(outcome_of(random_.chance(1, 8) ? Conduct::fault : Conduct::good), false);
+  return count_outcome(outcome_of(random_.chance(1, 8) ? Conduct::fault : Conduct::good), false);
 }
 
 }  // namespace spinloom::torture

@@ -12,8 +12,8 @@ constexpr int64_t late_times_max = 12;
 
 FrameLink::FrameLink(const Config& config, uint64_t seed, FaultCounts& faults)
     : config_(config), faults_(faults), random_(seed, "frame link") {
-  sure_[0] = 5 + random_.below(20);
-  sure_[1] = 30 + random_.below(20);
+  certain_faults_[0] = 5 + random_.below(20);
+  certain_faults_[1] = 30 + random_.below(20);
 }
 
 void FrameLink::send(Time now, Frame frame) {
@@ -25,16 +25,16 @@ void FrameLink::send(Time now, Frame frame) {
                 {Fault::reorder, config_.reorder},
                 {Fault::corrupt, config_.corrupt}};
   const uint64_t number = frames_++;
-  const bool sure = number == sure_[0] || number == sure_[1];
+  const bool is_certain = number == certain_faults_[0] || number == certain_faults_[1];
   uint64_t sum = 0;
-  for (const auto& one : faults) sum += one.rate;
-  uint64_t at = sum == 0 ? 0 : random_.below(sure ? sum : 1000);
+  for (const auto& rated : faults) sum += rated.rate;
+  uint64_t draw = sum == 0 ? 0 : random_.below(is_certain ? sum : 1000);
   for (const auto& [fault, rate] : faults) {
-    if (at >= rate) {
-      at -= rate;
+    if (draw >= rate) {
+      draw -= rate;
       continue;
     }
-    ++of(faults_, fault);
+    ++count_of(faults_, fault);
     if (fault == Fault::drop || fault == Fault::corrupt) return;
     if (fault == Fault::duplicate) launch(now, frame, false);
     return launch(now, std::move(frame), true);
@@ -42,15 +42,15 @@ void FrameLink::send(Time now, Frame frame) {
   launch(now, std::move(frame), false);
 }
 
-void FrameLink::launch(Time now, Frame frame, bool late) {
+void FrameLink::launch(Time now, Frame frame, bool is_late) {
   const int64_t flight = static_cast<int64_t>(1 + random_.below(flight_max));
-  air_.emplace(now + Time{flight} * (late ? random_.between(2, late_times_max) : 1), std::move(frame));
+  in_flight_.emplace(now + Time{flight} * (is_late ? random_.between(2, late_times_max) : 1), std::move(frame));
 }
 
 std::optional<FrameLink::Frame> FrameLink::next(Time now) {
   if (earliest() > now) return std::nullopt;
-  Frame frame = std::move(air_.begin()->second);
-  air_.erase(air_.begin());
+  Frame frame = std::move(in_flight_.begin()->second);
+  in_flight_.erase(in_flight_.begin());
   return frame;
 }
 

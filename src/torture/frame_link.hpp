@@ -29,17 +29,17 @@ class FrameLink {
   // Returns a frame that has come by now.
   [[nodiscard]] std::optional<Frame> next(Time now);
   // Returns the time at which the next frame comes; never if none is under way.
-  [[nodiscard]] Time earliest() const { return air_.empty() ? Time::never() : air_.begin()->first; }
+  [[nodiscard]] Time earliest() const { return in_flight_.empty() ? Time::never() : in_flight_.begin()->first; }
 
  private:
-  void launch(Time now, Frame frame, bool late);
+  void launch(Time now, Frame frame, bool is_late);
 
   const Config& config_;
   FaultCounts& faults_;
   Random random_;
-  std::multimap<Time, Frame> air_;
+  std::multimap<Time, Frame> in_flight_;
   uint64_t frames_ = 0;
-  uint64_t sure_[2] = {0, 0};  // numbers of the frames that are sure to have a fault
+  uint64_t certain_faults_[2] = {0, 0};  // numbers of the frames that are sure to have a fault
 };
 
 }  // namespace spinloom::torture

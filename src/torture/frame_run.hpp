@@ -1,6 +1,6 @@
 // FrameRun - a run with frames: stations, lossy cables, an Ethernet NIC with handlers, its host, and the oracle.
 //
-// Contract: go() is the whole run; its Error describes what went wrong. Senders of messages are those of
+// Contract: run() is the whole run; its Error describes what went wrong. Senders of messages are those of
 //   src/ethernet/slmp; they send the frames of frame_format.hpp. The oracle decides by itself which rules hold for a
 //   frame, and compares counts, bytes and order at every step (docs/torture.md has the list).
 // Invariants: the same configuration and seed give the same run.
@@ -24,14 +24,14 @@ namespace spinloom::torture {
 class FrameRun final : private FrameCard::Owner {
  public:
   FrameRun(const Config& config, uint64_t seed, bool trace, Outcome& outcome);
-  [[nodiscard]] Status go();
+  [[nodiscard]] Status run();
   [[nodiscard]] uint64_t steps() const { return card_ == nullptr ? 0 : card_->steps(); }
 
  private:
   enum class Kind : uint8_t { echo, message, ring };
   // The stage of a context, as the host manages it.
   enum class Stage : uint8_t { active, resting, leaving, gone, initialising };
-  struct Site {  // a context
+  struct ContextRecord {  // a context, as the host and the oracle know it
     spin::ContextId id;
     Kind kind = Kind::echo;
     frames::ContextOptions options;
@@ -47,30 +47,30 @@ class FrameRun final : private FrameCard::Owner {
   struct Message {  // a message from a station to the NIC
     uint32_t number = 0;
     uint32_t station = 0;
-    uint32_t site = 0;
+    uint32_t context = 0;
     FrameBytes bytes;
-    uint64_t place = 0;  // its offset in the site's memory
+    uint64_t place = 0;  // its offset in the context's host memory
     Conduct conduct = Conduct::good;
     std::unique_ptr<slmp::Sender> sender;
     bool may_fail = false;  // its conduct is bad, or a frame of it did not reach its handlers for a known reason
-    bool over = false;
+    bool is_over = false;
     bool header_runs = false;
     bool completion_runs = false;
     uint32_t payloads_run = 0;
     std::vector<std::pair<uint64_t, uint64_t>> written;  // offsets and lengths of its bytes in host memory
   };
-  struct Wanted {  // the counts that the oracle expects of the NIC
+  struct ExpectedCounts {  // the counts that the oracle expects of the NIC
     uint64_t done = 0, dropped = 0, passed_on = 0, failed = 0, faults = 0, host_runs = 0, mails = 0, mails_refused = 0;
     uint64_t ring = 0, to_stack = 0, sent_by_handlers = 0, sent_by_host = 0, refused = 0, received = 0;
   };
 
   // frame_run.cpp: the run and its end
-  [[nodiscard]] Status begin_one();
-  [[nodiscard]] bool quiet() const;
+  [[nodiscard]] Status begin_work();
+  [[nodiscard]] bool is_quiet() const;
   [[nodiscard]] Status end();
   [[nodiscard]] Status compare_counts();
-  [[nodiscard]] std::string stall();
-  bool outside();
+  [[nodiscard]] std::string stall_text();
+  bool run_outside();
   [[nodiscard]] Time next_time() const;
 
   // frame_stations.cpp: frames that stations send and get
@@ -78,12 +78,12 @@ class FrameRun final : private FrameCard::Owner {
   void send_message();
   void send_stray();
   bool send_next(Message& message);
-  void at_station(const FrameBytes& frame);
-  void acknowledged(Message& message, const Head& head, size_t bytes);
+  void on_station_frame(const FrameBytes& frame);
+  void on_acknowledgement(Message& message, const Head& head, size_t bytes);
 
   // frame_oracle.cpp: the fates of frames
-  void at_nic(FrameBytes frame);
-  [[nodiscard]] std::optional<uint32_t> matched(FrameView frame) const;
+  void on_nic_frame(FrameBytes frame);
+  [[nodiscard]] std::optional<uint32_t> matching_rule_set(FrameView frame) const;
   [[nodiscard]] bool is_known(FrameView frame, const Head& head) const;
   void on_to_host(FrameView frame, bool by_handler) override;
   void on_transmitted(FrameView frame, bool by_handler, uint64_t token) override;
@@ -91,18 +91,18 @@ class FrameRun final : private FrameCard::Owner {
   void on_ended(const spin::Her& her) override;
   void on_initialised(spin::ContextId context, bool good) override;
   void on_trouble(const std::string& what) override;
-  void meanwhile() override { outside(); }
-  void record(FrameView bytes);
+  void on_handler_waits() override { run_outside(); }
+  void hash_frame(FrameView bytes);
 
   // frame_host.cpp: contexts, rings, and frames of the host
   [[nodiscard]] Status set_up();
   void set_rules();
-  [[nodiscard]] Status install(Site& site);
-  void begin_change();
-  bool go_on(Site& site);
-  bool read_ring(Site& site);
+  [[nodiscard]] Status install(ContextRecord& record);
+  void change_contexts();
+  bool advance(ContextRecord& record);
+  bool read_ring(ContextRecord& record);
   bool send_from_host();
-  void host_dies();
+  void kill_host();
 
   // frame_handlers.cpp
   void make_handlers();
@@ -112,10 +112,10 @@ class FrameRun final : private FrameCard::Owner {
   spin::HandlerOutcome on_header(spin::NativeHandler& handler);
   spin::HandlerOutcome on_payload(spin::NativeHandler& handler);
   spin::HandlerOutcome on_completion(spin::NativeHandler& handler);
-  bool write(spin::NativeHandler& handler, uint64_t offset, FrameView bytes, uint8_t way);
+  bool write(spin::NativeHandler& handler, uint64_t offset, FrameView bytes, uint8_t write_options);
   bool send_back(spin::NativeHandler& handler);
-  void count_run(spin::NativeHandler& handler, Site& site);
-  spin::HandlerOutcome judged(spin::HandlerOutcome outcome, bool payload);
+  void count_run(spin::NativeHandler& handler, ContextRecord& record);
+  spin::HandlerOutcome count_outcome(spin::HandlerOutcome outcome, bool payload);
 
   [[nodiscard]] Message* message_of(uint32_t number);
   void note(const std::string& line) const;
@@ -132,19 +132,19 @@ class FrameRun final : private FrameCard::Owner {
   Time now_{1};
   uint32_t largest_frame_ = 0;
   uint32_t payload_bytes_ = 0;  // the most payload of a message's frame
-  std::vector<Site> sites_;
-  std::vector<frames::RuleSet> rules_;  // the rules of the NIC: rule set n belongs to site n
+  std::vector<ContextRecord> contexts_;
+  std::vector<frames::RuleSet> rules_;  // the rules of the NIC: rule set n belongs to context n
   bool strays_in_ring_ = false;  // at some time rules have let any frame into the ring
   std::vector<FrameBytes> frames_;  // by Head::id, as stations have sent them
   std::vector<std::unique_ptr<Message>> messages_;
-  std::deque<FrameBytes> host_waits_;  // frames of the host that the NIC has not taken
-  std::deque<std::pair<uint64_t, FrameBytes>> host_leaves_;  // frames of the host that the NIC has taken, by token
+  std::deque<FrameBytes> host_queue_;  // frames of the host that the NIC has not taken
+  std::deque<std::pair<uint64_t, FrameBytes>> host_in_flight_;  // frames of the host that the NIC has taken, by token
   uint64_t host_tokens_ = 0;
-  Time host_dies_{Time::never()};
+  Time host_death_{Time::never()};
   std::optional<FrameBytes> arriving_;  // the frame that comes to the NIC now
-  bool bypassed_ = false;  // the frame `arriving_` has gone to the host
-  Wanted wanted_;
-  uint64_t works_ = 0;  // works that have begun
+  bool went_to_host_ = false;  // the frame `arriving_` has gone to the host
+  ExpectedCounts expected_;
+  uint64_t works_begun_ = 0;  // works that have begun
   uint64_t idle_ = 0;  // rounds in a row without progress
   Status trouble_;
 };

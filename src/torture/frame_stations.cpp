@@ -28,19 +28,20 @@ void FrameRun::send_frame(uint32_t station, Head head, std::span<const uint8_t> 
 
 // Begins a message to a random site that takes messages and has room for it, if there is one.
 void FrameRun::send_message() {
-  std::vector<uint32_t> able;
+  std::vector<uint32_t> candidates;
   const uint64_t bytes = random_.below(config_.size_max + 1);
-  for (const Site& site : sites_) {
-    if (site.kind == Kind::message && site.memory.size() - site.used >= bytes) able.push_back(site.id.value);
+  for (const ContextRecord& record : contexts_) {
+    if (record.kind == Kind::message && record.memory.size() - record.used >= bytes)
+      candidates.push_back(record.id.value);
   }
-  if (able.empty()) return;
+  if (candidates.empty()) return;
   auto message = std::make_unique<Message>();
   message->number = static_cast<uint32_t>(messages_.size());
   message->station = static_cast<uint32_t>(1 + random_.below(config_.ranks - 1));
-  message->site = able[random_.below(able.size())];
-  Site& site = sites_[message->site];
-  message->place = site.used;
-  site.used += bytes;
+  message->context = candidates[random_.below(candidates.size())];
+  ContextRecord& record = contexts_[message->context];
+  message->place = record.used;
+  record.used += bytes;
   message->bytes.resize(bytes);
   for (uint8_t& byte : message->bytes) byte = static_cast<uint8_t>(random_.next());
   if (random_.chance(1, 6)) message->conduct = static_cast<Conduct>(random_.below(conduct_count));
@@ -52,18 +53,18 @@ void FrameRun::send_message() {
 
 bool FrameRun::send_next(Message& message) {
   const auto packet = message.sender->next(now_);
-  message.over = message.sender->done() || !message.sender->status();
+  message.is_over = message.sender->done() || !message.sender->status();
   if (!message.sender->status() && !message.may_fail) {
     on_trouble(text("message ", message.number, " is given up: ", message.sender->status().error().message));
   }
   if (!packet) return false;
   Head head;
-  head.context = static_cast<uint8_t>(message.site);
+  head.context = static_cast<uint8_t>(message.context);
   head.flags = packet->header.has(slmp::eom) ? Head::last : 0;
   head.offset = packet->header.offset;
   head.message = message.number;
   head.conduct = message.conduct;
-  head.way = static_cast<uint8_t>(random_.next());
+  head.write_options = static_cast<uint8_t>(random_.next());
   send_frame(message.station, head, FrameView(message.bytes).subspan(packet->offset, packet->length));
   return true;
 }
@@ -74,38 +75,39 @@ void FrameRun::send_stray() {
   const uint64_t longest = random_.chance(1, 4) ? largest_frame_ + 8 : 80;
   FrameBytes frame(random_.below(longest + 1));
   for (uint8_t& byte : frame) byte = static_cast<uint8_t>(random_.next());
-  Site& site = sites_[random_.below(sites_.size())];
-  if (site.kind != Kind::message && random_.chance(1, 2)) {
+  ContextRecord& record = contexts_[random_.below(contexts_.size())];
+  if (record.kind != Kind::message && random_.chance(1, 2)) {
     Head head;
-    head.context = static_cast<uint8_t>(site.id.value);
+    head.context = static_cast<uint8_t>(record.id.value);
     frame = frame_of(1, head, {});
-    frame.resize(head_at + 3 + random_.below(sizeof head - 3));  // the rest has the context's number
-    if (site.kind == Kind::ring) strays_in_ring_ = true;
+    frame.resize(head_offset + 3 + random_.below(sizeof head - 3));  // the rest has the context's number
+    if (record.kind == Kind::ring) strays_in_ring_ = true;
   } else if (frame.size() >= 14 && random_.chance(1, 2)) {
     frame[12] = 0x81, frame[13] = 0;  // a VLAN tag
   }
   link_.send(now_, {0, frame});
 }
 
-void FrameRun::at_station(const FrameBytes& frame) {
+void FrameRun::on_station_frame(const FrameBytes& frame) {
   const auto head = head_of(frame);
   if (!head || (head->flags & Head::answer) == 0) return;  // no answer of a handler
-  if (head->id >= frames_.size() || frame != answered(frames_[head->id])) {
+  if (head->id >= frames_.size() || frame != answer_to(frames_[head->id])) {
     return on_trouble(text("a station gets an answer that is not that to frame ", head->id));
   }
-  if (Message* const message = message_of(head->message)) acknowledged(*message, *head, frame.size() - payload_at);
+  if (Message* const message = message_of(head->message))
+    on_acknowledgement(*message, *head, frame.size() - payload_offset);
 }
 
 // Checks that the acknowledged bytes are in host memory, and passes the acknowledgement to the sender.
-void FrameRun::acknowledged(Message& message, const Head& head, size_t bytes) {
-  const uint8_t* const there = sites_[message.site].memory.data() + message.place + head.offset;
-  if (!std::equal(there, there + bytes, message.bytes.begin() + head.offset)) {
+void FrameRun::on_acknowledgement(Message& message, const Head& head, size_t bytes) {
+  const uint8_t* const landed = contexts_[message.context].memory.data() + message.place + head.offset;
+  if (!std::equal(landed, landed + bytes, message.bytes.begin() + head.offset)) {
     return on_trouble(text("message ", message.number, ": ", bytes, " B from ", head.offset,
                            " on were acknowledged, but are not in host memory"));
   }
   const uint16_t flags = static_cast<uint16_t>(slmp::syn | ((head.flags & Head::last) != 0 ? slmp::eom : 0));
   message.sender->on_acknowledgement(now_, slmp::acknowledgement({flags, head.message, head.offset}));
-  message.over = message.sender->done();
+  message.is_over = message.sender->done();
 }
 
 }  // namespace spinloom::torture

@@ -29,10 +29,10 @@ class Handled final : public Exchange {
     }
     if (random().chance(1, 2)) {
       context_.completion_entry = world_.handlers->completion;
-      plan_.tells = random().chance(1, 2) ? 1 : 0;
+      plan_.completion_event = random().chance(1, 2) ? 1 : 0;
     }
     choose_policy();
-    landing_ = length_;
+    landing_bytes_ = length_;
     if (misbehaves_) choose_mischief();
     target_ = Region((length_ / plan_.block + 1) * plan_.stride + length_);
     predict_memory();
@@ -41,26 +41,26 @@ class Handled final : public Exchange {
   }
 
   Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
-    if (role == 1 && event.kind == EventKind::put && some_dropped_) return with_some_dropped(event);
+    if (role == 1 && event.kind == EventKind::put && some_dropped_) return check_partial_event(event);
     if (role == 0 && event.kind == EventKind::ack && some_dropped_) {
-      nic::Event exact = event;  // without the number of bytes taken, which only the run knows
-      if (exact.manipulated_bytes > length_) return trouble("its ack has more bytes than the message");
-      exact.manipulated_bytes = 0;
-      return Exchange::on_event(rank, role, exact);
+      nic::Event comparable = event;  // without the number of bytes taken, which only the run knows
+      if (comparable.manipulated_bytes > length_) return trouble("its ack has more bytes than the message");
+      comparable.manipulated_bytes = 0;
+      return Exchange::on_event(rank, role, comparable);
     }
     return Exchange::on_event(rank, role, event);
   }
 
   Status finish() override {
     if (some_dropped_) {
-      SPL_TRY(some_of_it());
+      SPL_TRY(check_partial_memory());
     } else {
       SPL_TRY(target_.check(name() + ", target"));
     }
     SPL_TRY(source_.check(name() + ", source"));
     SPL_TRY(unlink(to_, entry_));
-    SPL_TRY(world_.at(to_).context_free(context_id_));
-    return world_.at(to_).memory_free(constants_);
+    SPL_TRY(world_.interface(to_).context_free(context_id_));
+    return world_.interface(to_).memory_free(constants_);
   }
 
  private:
@@ -70,10 +70,10 @@ class Handled final : public Exchange {
                                                             static_cast<uint32_t>(1 + random().below(3))};
     }
     if (random().chance(1, 4))
-      context_.hpus = nic::HpuMask::of(static_cast<uint32_t>(random().below(world_.config.hpus)), 1);
+      context_.hpus = nic::HpuMask::range(static_cast<uint32_t>(random().below(world_.config.hpus)), 1);
   }
 
-  void end_badly(uint8_t& end, uint32_t& code, Fail& failure, bool& stops) {
+  void draw_bad_end(uint8_t& end, uint32_t& code, Fail& failure, bool& stops) {
     stops = false;
     switch (random().below(6)) {
       case 0: code = FAIL, failure = Fail::handler_fail; break;
@@ -91,68 +91,69 @@ class Handled final : public Exchange {
     switch (random().below(5)) {
       case 0:  // the header handler
         if (!has_header) context_.header_entry = world_.handlers->header;
-        end_badly(plan_.header_end, plan_.header_code, failure_, stops);
-        dropped_ = length_;
+        draw_bad_end(plan_.header_end, plan_.header_code, failure_, stops);
+        dropped_bytes_ = length_;
         break;
       case 1:  // the header handler decides otherwise
         if (!has_header) context_.header_entry = world_.handlers->header;
         plan_.header_code = random().chance(1, 2) ? DROP : PROCEED;
         if (random().chance(1, 2)) {
           plan_.header_code = plan_.header_code == DROP ? DROP_PENDING : PROCEED_PENDING;
-          pending_ = true;
+          is_pending_ = true;
         }
         proceeds_ = plan_.header_code == PROCEED || plan_.header_code == PROCEED_PENDING;
-        if (!proceeds_) dropped_ = length_;
+        if (!proceeds_) dropped_bytes_ = length_;
         break;
       case 2:  // the completion handler
         context_.completion_entry = world_.handlers->completion;
-        plan_.tells = 0;
+        plan_.completion_event = 0;
         if (random().chance(1, 3)) {
           plan_.completion_code = SUCCESS_PENDING;
-          pending_ = true;
+          is_pending_ = true;
         } else {
-          end_badly(plan_.completion_end, plan_.completion_code, failure_, stops);
+          draw_bad_end(plan_.completion_end, plan_.completion_code, failure_, stops);
           stops = false;
         }
         break;
-      default: bad_payload(stops); break;
+      default: choose_bad_payload(stops); break;
     }
     if (stops) {
-      plan_.tells = 0;
-      stopped_ = true;
+      plan_.completion_event = 0;
+      handler_stopped_ = true;
     }
   }
 
-  void bad_payload(bool& stops) {
+  void choose_bad_payload(bool& stops) {
     if (length_ == 0) return;
     const uint64_t payload = world_.config.payload_bytes;
-    plan_.bad_from = payload * random().below((length_ + payload - 1) / payload);
+    plan_.bad_from_offset = payload * random().below((length_ + payload - 1) / payload);
     if (random().chance(1, 4)) {
       plan_.payload_code = DROP;
-      dropped_ = length_ - plan_.bad_from;
+      dropped_bytes_ = length_ - plan_.bad_from_offset;
     } else if (random().chance(1, 4)) {
       plan_.outside = 1;  // the call is refused; the handler goes on and reports success
       failure_ = Fail::segv;
     } else {
-      end_badly(plan_.payload_end, plan_.payload_code, failure_, stops);
+      draw_bad_end(plan_.payload_end, plan_.payload_code, failure_, stops);
       some_dropped_ = stops;
     }
   }
 
   void predict_memory() {
     if (proceeds_) {
-      landing_ = std::min<uint64_t>(length_, target_.size());
-      target_.expect(0, source_.data(), landing_);
+      landing_bytes_ = std::min<uint64_t>(length_, target_.size());
+      target_.expect(0, source_.data(), landing_bytes_);
       return;
     }
-    const uint64_t good = dropped_ == length_ && plan_.bad_from == UINT64_MAX ? 0 : std::min(length_, plan_.bad_from);
+    const uint64_t good =
+        dropped_bytes_ == length_ && plan_.bad_from_offset == UINT64_MAX ? 0 : std::min(length_, plan_.bad_from_offset);
     for (uint64_t i = 0; i < good; ++i) {
       target_.expect(i / plan_.block * plan_.stride + i % plan_.block, source_.data() + i, 1);
     }
   }
 
   Status install() {
-    portals::Interface& interface = world_.at(to_);
+    portals::Interface& interface = world_.interface(to_);
     SPL_ASSIGN(constants_, interface.memory_alloc(sizeof plan_));
     SPL_TRY(interface.memory_write(constants_, {reinterpret_cast<const uint8_t*>(&plan_), sizeof plan_}));
     context_.constants = {constants_, sizeof plan_};
@@ -161,27 +162,27 @@ class Handled final : public Exchange {
     nic::Entry entry;
     entry.start = target_.data();
     entry.length = target_.size();
-    entry.match_bits = bits();
-    entry.user_ptr = name(1);
+    entry.match_bits = match_bits();
+    entry.user_ptr = user_ptr_of(1);
     entry.context = context_id_;
     entry.counter = host(to_).landed;
     entry.options.ct_comm = random().chance(1, 2);
     nic::Event event;
     event.initiator = nic::Rank{from_};
-    event.match_bits = bits();
+    event.match_bits = match_bits();
     event.requested_bytes = length_;
     event.start = reinterpret_cast<uint64_t>(target_.data());
-    event.hdr_data = name(0);
-    event.dropped_bytes = dropped_;
+    event.hdr_data = user_ptr_of(0);
+    event.dropped_bytes = dropped_bytes_;
     event.fail = failure_;
-    const bool told = !pending_ || failure_ != Fail::ok;
-    if (context_.completion_entry && plan_.tells != 0 && !stopped_) {
+    const bool has_event = !is_pending_ || failure_ != Fail::ok;
+    if (context_.completion_entry && plan_.completion_event != 0 && !handler_stopped_) {
       event.kind = EventKind::dma;
       expect(1, event);
     }
     event.kind = EventKind::put;
-    event.manipulated_bytes = landing_ - dropped_;
-    if (told) {
+    event.manipulated_bytes = landing_bytes_ - dropped_bytes_;
+    if (has_event) {
       expect(1, event,
              [this] { return some_dropped_ ? Status{} : target_.check(name() + ", when its event has come"); });
       if (entry.options.ct_comm) {
@@ -202,27 +203,27 @@ class Handled final : public Exchange {
     nic::Event ack;
     ack.kind = EventKind::ack;
     ack.fail = failure_;
-    ack.manipulated_bytes = some_dropped_ ? 0 : landing_ - dropped_;
+    ack.manipulated_bytes = some_dropped_ ? 0 : landing_bytes_ - dropped_bytes_;
     expect(0, ack);
-    return world_.at(from_).put(put_of(from_, to_, 0, source_));
+    return world_.interface(from_).put(put_of(from_, to_, 0, source_));
   }
 
   // Checks the event of a message with a stopped handler: only the run knows how many packets had not started.
-  Status with_some_dropped(const nic::Event& event) {
+  Status check_partial_event(const nic::Event& event) {
     if (event.dropped_bytes == 0 || event.dropped_bytes > length_ ||
         event.manipulated_bytes != length_ - event.dropped_bytes) {
       return trouble(text("dropped ", event.dropped_bytes, " and kept ", event.manipulated_bytes, " of ", length_));
     }
-    nic::Event exact = event;
-    exact.dropped_bytes = dropped_;
-    exact.manipulated_bytes = landing_ - dropped_;
-    some_told_ = true;
-    return Exchange::on_event(to_, 1, exact);
+    nic::Event comparable = event;
+    comparable.dropped_bytes = dropped_bytes_;
+    comparable.manipulated_bytes = landing_bytes_ - dropped_bytes_;
+    partial_event_seen_ = true;
+    return Exchange::on_event(to_, 1, comparable);
   }
 
   // Checks that each byte is the old byte or the sent byte.
-  Status some_of_it() {
-    if (!some_told_) return trouble("its event never came");
+  Status check_partial_memory() {
+    if (!partial_event_seen_) return trouble("its event never came");
     const Region untouched(target_.size());
     for (uint64_t i = 0; i < target_.size(); ++i) {
       const uint8_t byte = target_.data()[i];
@@ -243,13 +244,13 @@ class Handled final : public Exchange {
   Region source_;
   Region target_;
   Fail failure_ = Fail::ok;
-  uint64_t dropped_ = 0;
-  uint64_t landing_ = 0;
-  bool proceeds_ = false;
-  bool pending_ = false;
-  bool stopped_ = false;
-  bool some_dropped_ = false;
-  bool some_told_ = false;
+  uint64_t dropped_bytes_ = 0;
+  uint64_t landing_bytes_ = 0;
+  bool proceeds_ = false;     // the header handler lets the message land without payload handlers
+  bool is_pending_ = false;   // a handler leaves the message pending, so no put event comes
+  bool handler_stopped_ = false;
+  bool some_dropped_ = false;  // a payload handler was stopped: only the run knows how many packets were dropped
+  bool partial_event_seen_ = false;
 };
 
 }  // namespace

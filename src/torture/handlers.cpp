@@ -19,7 +19,7 @@ Plan plan_of(const NativeHandler& handler) {
   return plan;
 }
 
-HandlerOutcome end_as(uint8_t end, uint32_t code) { return {static_cast<spin::HandlerEnd>(end), code, 1}; }
+HandlerOutcome outcome_of(uint8_t end, uint32_t code) { return {static_cast<spin::HandlerEnd>(end), code, 1}; }
 
 bool write(NativeHandler& handler, const Plan& plan, const uint8_t* from, uint64_t offset, uint64_t length) {
   if (plan.blocking == 0) return handler.dma_to_host(from, offset, length, PTL_DMA_NO_EVENT) != UINT32_MAX;
@@ -35,13 +35,13 @@ bool write(NativeHandler& handler, const Plan& plan, const uint8_t* from, uint64
   return handler.call(call) == SUCCESS;
 }
 
-HandlerOutcome spread(NativeHandler& handler, FaultCounts& faults) {
+HandlerOutcome place_payload(NativeHandler& handler, FaultCounts& faults) {
   const Plan plan = plan_of(handler);
   const spin::Her& her = handler.frame().her;
-  if (her.offset >= plan.bad_from) {
-    ++of(faults, Fault::handler);
+  if (her.offset >= plan.bad_from_offset) {
+    ++count_of(faults, Fault::handler);
     if (plan.outside != 0) handler.dma_to_host(handler.frame().packet.data(), uint64_t{1} << 40, 1, PTL_DMA_NO_EVENT);
-    return end_as(plan.payload_end, plan.payload_code);
+    return outcome_of(plan.payload_end, plan.payload_code);
   }
   const auto packet = handler.frame().packet;
   for (uint64_t done = 0; done < packet.size();) {
@@ -49,19 +49,19 @@ HandlerOutcome spread(NativeHandler& handler, FaultCounts& faults) {
     const uint64_t within = at % plan.block;
     const uint64_t length = std::min<uint64_t>({plan.block - within, packet.size() - done, 256});
     if (!write(handler, plan, packet.data() + done, at / plan.block * plan.stride + within, length)) {
-      return end_as(0, FAIL);
+      return outcome_of(0, FAIL);
     }
     done += length;
   }
-  return end_as(0, SUCCESS);
+  return outcome_of(0, SUCCESS);
 }
 
 HandlerOutcome fill_packet(NativeHandler& handler, FaultCounts& faults) {
   const Plan plan = plan_of(handler);
   const spin::Her& her = handler.frame().her;
-  if (her.offset >= plan.bad_from) {
-    ++of(faults, Fault::handler);
-    return end_as(plan.payload_end, plan.payload_code);
+  if (her.offset >= plan.bad_from_offset) {
+    ++count_of(faults, Fault::handler);
+    return outcome_of(plan.payload_end, plan.payload_code);
   }
   const uint64_t length = handler.frame().packet.size();
   for (uint64_t done = 0; done < length;) {
@@ -69,22 +69,22 @@ HandlerOutcome fill_packet(NativeHandler& handler, FaultCounts& faults) {
     const uint64_t within = at % plan.block;
     const uint64_t piece = std::min(plan.block - within, length - done);
     if (handler.dma_into_packet(at / plan.block * plan.stride + within, done, piece) == UINT32_MAX) {
-      return end_as(0, FAIL);
+      return outcome_of(0, FAIL);
     }
     done += piece;
   }
-  return end_as(0, SUCCESS);
+  return outcome_of(0, SUCCESS);
 }
 
 // Makes one call to the third rank, on bytes in the handler's own memory.
-bool ask(NativeHandler& handler, const Plan& plan, uint32_t number, uint32_t which, uint64_t offset, uint8_t* local,
-         uint64_t length, spin::LocalMemory memory) {
+bool call_third_rank(NativeHandler& handler, const Plan& plan, uint32_t number, uint32_t which, uint64_t offset,
+                     uint8_t* local, uint64_t length, spin::LocalMemory memory) {
   spin::HandlerCall call;
   call.call = number;
   call.local = local;
   call.local_memory = memory;
   call.length = length;
-  call.target = static_cast<uint32_t>(plan.third);
+  call.target = static_cast<uint32_t>(plan.third_rank);
   call.match_bits = plan.third_bits + which;
   call.remote_offset = offset;
   call.atomic = spin::AtomicOperation::sum;
@@ -92,29 +92,30 @@ bool ask(NativeHandler& handler, const Plan& plan, uint32_t number, uint32_t whi
   return handler.call(call) == SUCCESS;
 }
 
-HandlerOutcome put_on(NativeHandler& handler) {
+HandlerOutcome relay_packet(NativeHandler& handler) {
   const Plan plan = plan_of(handler);
   const auto packet = handler.frame().packet;
-  const uint64_t at = handler.frame().her.offset;
+  const uint64_t offset = handler.frame().her.offset;
   auto* const bytes = const_cast<uint8_t*>(packet.data());  // the bytes are only read
-  std::vector<uint8_t> got(packet.size());
-  uint64_t one = 1;
-  const auto own = spin::LocalMemory::stack;
-  if (!ask(handler, plan, SPL_CALL_PUT_FROM_DEVICE, 1, at, bytes, packet.size(), spin::LocalMemory::packet) ||
-      !ask(handler, plan, SPL_CALL_GET_FROM_DEVICE, 2, at, got.data(), got.size(), own)) {
-    return end_as(0, FAIL);
+  std::vector<uint8_t> fetched(packet.size());
+  uint64_t increment = 1;
+  const auto stack = spin::LocalMemory::stack;
+  if (!call_third_rank(handler, plan, SPL_CALL_PUT_FROM_DEVICE, 1, offset, bytes, packet.size(),
+                       spin::LocalMemory::packet) ||
+      !call_third_rank(handler, plan, SPL_CALL_GET_FROM_DEVICE, 2, offset, fetched.data(), fetched.size(), stack)) {
+    return outcome_of(0, FAIL);
   }
-  spin::HandlerCall write;
-  write.call = SPL_CALL_DMA_TO_HOST_B;
-  write.options = PTL_DMA_NO_EVENT;
-  write.local = got.data();
-  write.local_memory = own;
-  write.offset = at;
-  write.length = got.size();
-  if (handler.call(write) != SUCCESS) return end_as(0, FAIL);
-  const bool added =
-      ask(handler, plan, SPL_CALL_FETCH_ATOMIC_FROM_DEVICE, 3, 0, reinterpret_cast<uint8_t*>(&one), sizeof one, own);
-  return end_as(0, added ? SUCCESS : FAIL);
+  spin::HandlerCall writing;
+  writing.call = SPL_CALL_DMA_TO_HOST_B;
+  writing.options = PTL_DMA_NO_EVENT;
+  writing.local = fetched.data();
+  writing.local_memory = stack;
+  writing.offset = offset;
+  writing.length = fetched.size();
+  if (handler.call(writing) != SUCCESS) return outcome_of(0, FAIL);
+  const bool added = call_third_rank(handler, plan, SPL_CALL_FETCH_ATOMIC_FROM_DEVICE, 3, 0,
+                                     reinterpret_cast<uint8_t*>(&increment), sizeof increment, stack);
+  return outcome_of(0, added ? SUCCESS : FAIL);
 }
 
 }  // namespace
@@ -123,19 +124,19 @@ Handlers::Handlers(FaultCounts& faults) {
   header = native_.add([&faults](NativeHandler& handler) {
     const Plan plan = plan_of(handler);
     const bool good = plan.header_code != SUCCESS && plan.header_code <= PROCEED_PENDING;
-    if (plan.header_end != 0 || !good) ++of(faults, Fault::handler);
-    return end_as(plan.header_end, plan.header_code);
+    if (plan.header_end != 0 || !good) ++count_of(faults, Fault::handler);
+    return outcome_of(plan.header_end, plan.header_code);
   });
-  payload = native_.add([&faults](NativeHandler& handler) { return spread(handler, faults); });
+  payload = native_.add([&faults](NativeHandler& handler) { return place_payload(handler, faults); });
   completion = native_.add([&faults](NativeHandler& handler) {
     const Plan plan = plan_of(handler);
     if (plan.completion_end != 0 || (plan.completion_code != SUCCESS && plan.completion_code != SUCCESS_PENDING)) {
-      ++of(faults, Fault::handler);
+      ++count_of(faults, Fault::handler);
     }
-    if (plan.tells != 0) handler.dma_to_host(nullptr, 0, 0, 0);
-    return end_as(plan.completion_end, plan.completion_code);
+    if (plan.completion_event != 0) handler.dma_to_host(nullptr, 0, 0, 0);
+    return outcome_of(plan.completion_end, plan.completion_code);
   });
-  forward = native_.add(put_on);
+  forward = native_.add(relay_packet);
   gather = native_.add([&faults](NativeHandler& handler) { return fill_packet(handler, faults); });
 }
 

@@ -1,4 +1,4 @@
-// Listed - the memory of a descriptor that is a list: pieces in any order, with gaps between them, some of them
+// ListedMemory - the memory of a descriptor that is a list: pieces in any order, with gaps between them, some of them
 // empty.
 //
 // Contract: the bytes of an operation are those of the list from offset() on. write() is a write by the host: it
@@ -14,21 +14,22 @@
 
 namespace spinloom::torture {
 
-class Listed {
+class ListedMemory {
  public:
-  Listed(Random& random, uint64_t length) : offset_(random.below(24)) {
+  ListedMemory(Random& random, uint64_t length) : offset_(random.below(24)) {
     std::vector<nic::IovecElement> elements;
-    for (uint64_t left = offset_ + length + random.below(24); left > 0; left -= elements.back().length) {
-      elements.push_back({nullptr, random.chance(1, 8) ? 0 : std::min(left, 1 + random.below(100))});
+    for (uint64_t bytes_left = offset_ + length + random.below(24); bytes_left > 0;
+         bytes_left -= elements.back().length) {
+      elements.push_back({nullptr, random.chance(1, 8) ? 0 : std::min(bytes_left, 1 + random.below(100))});
     }
     std::vector<size_t> order(elements.size());
     std::iota(order.begin(), order.end(), size_t{0});
     random.shuffle(order);
     std::vector<uint64_t> places(elements.size());
     uint64_t end = 0;
-    for (const size_t which : order) {
-      places[which] = end + random.below(8);
-      end = places[which] + elements[which].length;
+    for (const size_t index : order) {
+      places[index] = end + random.below(8);
+      end = places[index] + elements[index].length;
     }
     memory_ = Region(end);
     for (size_t i = 0; i < elements.size(); ++i) elements[i].base = memory_.data() + places[i];
@@ -51,7 +52,7 @@ class Listed {
   void spoil() { memory_.spoil(); }
   [[nodiscard]] Status check(const std::string& what) const { return memory_.check(what); }
   // An Error if the descriptor is still in use although its operations have ended.
-  [[nodiscard]] Status let_go(const std::string& what) const {
+  [[nodiscard]] Status check_released(const std::string& what) const {
     if (!descriptor_->in_use()) return {};
     return fail(Code::mismatch, what, ": its memory descriptor is still in use");
   }

@@ -33,28 +33,27 @@ class LossyLinks final : public testbed::Links {
   void kill(uint32_t rank);
 
   // From now on step() returns false when nothing is under way, even if keepalives between peers are due.
-  void end() { ending_ = true; }
+  void set_ending() { ending_ = true; }
 
   // True if every living rank that has talked to a dead rank knows that the dead one is lost.
   [[nodiscard]] bool losses_told() const;
   [[nodiscard]] bool idle() const;
-  [[nodiscard]] std::string waiting() const;
+  [[nodiscard]] std::string describe_waiting() const;
   [[nodiscard]] uint64_t bytes_hash() const { return hash_; }
   // Returns an Error if a stage refused a datagram that was not damaged, took a damaged one, or lost a living rank.
-  [[nodiscard]] Status sound() const;
+  [[nodiscard]] Status check_stages() const;
 
  private:
-  struct Flying {
+  struct InFlight {
     uint32_t from = 0;
     uint32_t to = 0;
     bool damaged = false;
     std::vector<uint8_t> bytes;
   };
-  void launch(uint32_t from);
-  void finish(uint32_t rank, Ends& ends);
+  void carry_out(uint32_t rank, Ends& ends);
   // Tells a rank that another is dead, as a watcher does.
-  void tell(uint32_t rank, uint32_t dead, Ends& ends);
-  void launch_one(uint32_t from, uint32_t to, std::span<const uint8_t> bytes);
+  void notify_loss(uint32_t rank, uint32_t dead, Ends& ends);
+  void launch(uint32_t from, uint32_t to, std::span<const uint8_t> bytes);
 
   const Config& config_;
   Random random_;
@@ -63,21 +62,21 @@ class LossyLinks final : public testbed::Links {
   bool ending_ = false;
   std::vector<std::unique_ptr<wire::Reliable>> stages_;
   std::vector<bool> dead_;
-  std::vector<std::vector<bool>> talked_;  // by rank and peer
-  std::vector<std::vector<bool>> told_lost_;
-  std::multimap<Time, Flying> air_;
-  struct News {
+  std::vector<std::vector<bool>> has_contact_;  // by rank and peer: the rank has sent to the peer or heard from it
+  std::vector<std::vector<bool>> knows_lost_;   // by rank and peer: the rank was told that the peer is lost
+  std::multimap<Time, InFlight> in_flight_;      // by time of arrival
+  struct LossNotice {  // a watcher's news for a rank
     uint32_t rank = 0;
     uint32_t dead = 0;
   };
-  std::multimap<Time, News> news_;
+  std::multimap<Time, LossNotice> loss_notices_;
   Time now_{1};
   uint64_t datagrams_ = 0;
-  uint64_t sure_[2] = {0, 0};  // numbers of the datagrams that are sure to have a fault
+  uint64_t certain_faults_[2] = {0, 0};  // numbers of the datagrams that are sure to have a fault
   uint64_t hash_ = 0;
-  uint64_t refused_ = 0;
-  std::string refusal_;
-  std::vector<wire::Out> spare_;
+  uint64_t refusals_ = 0;
+  std::string refusal_;  // the sentence for check_stages(); empty: no stage did wrong
+  std::vector<wire::Output> spare_outputs_;  // answers of stages, kept for their storage
 };
 
 }  // namespace spinloom::torture

@@ -13,16 +13,17 @@ using nic::Fail;
 struct SmallQueue {
   nic::QueueId id;
   uint32_t slots = 0;
-  uint32_t told = 0;
-  uint32_t gaps = 0;
+  uint32_t events_taken = 0;
+  uint32_t gaps = 0;  // events that report that others before them were overwritten
 
-  // Checks the counts. `slept`: the host took no event before all were posted.
-  [[nodiscard]] Status check(uint32_t posted, bool slept) const {
-    const uint32_t kept = std::min(slots, posted);
-    if (told > posted || told < kept || (slept && told != kept)) {
-      return fail(Code::mismatch, "a queue of ", slots, " slots got ", posted, " events, ", told, " could be taken");
+  // Checks the counts. `has_slept`: the host took no event before all were posted.
+  [[nodiscard]] Status check(uint32_t posted, bool has_slept) const {
+    const uint32_t least = std::min(slots, posted);
+    if (events_taken > posted || events_taken < least || (has_slept && events_taken != least)) {
+      return fail(Code::mismatch, "a queue of ", slots, " slots got ", posted, " events, ", events_taken,
+                  " could be taken");
     }
-    const uint32_t lost = posted - told;
+    const uint32_t lost = posted - events_taken;
     if (gaps > lost || (lost > 0 && gaps == 0)) {
       return fail(Code::mismatch, lost, " events were overwritten, and ", gaps, " said that some had been");
     }
@@ -39,117 +40,118 @@ class Overrun final : public Exchange {
     to_ = other_rank(from_);
     sleeps_ = random().chance(1, 3);
     const auto puts = static_cast<uint32_t>(3 + random().below(8));
-    uint64_t all = 0;
+    uint64_t total_bytes = 0;
     for (uint32_t i = 0; i < puts; ++i) {
-      offsets_.push_back(all);
+      offsets_.push_back(total_bytes);
       sources_.push_back(Region::random(random(), any_size()));
-      all += sources_.back().size();
+      total_bytes += sources_.back().size();
     }
-    target_ = Region(all);
+    target_ = Region(total_bytes);
     landings_.resize(puts, false);
     sends_.resize(puts, false);
     acks_.resize(puts, false);
-    SPL_ASSIGN(here_, open_queue(to_));
-    SPL_ASSIGN(there_, open_queue(from_));
-    SPL_ASSIGN(portal_, world_.at(to_).pt_alloc(here_.id));
-    SPL_ASSIGN(landed_, world_.at(to_).ct_alloc());
-    SPL_ASSIGN(acked_, world_.at(from_).ct_alloc());
+    SPL_ASSIGN(target_queue_, open_queue(to_));
+    SPL_ASSIGN(initiator_queue_, open_queue(from_));
+    SPL_ASSIGN(portal_, world_.interface(to_).pt_alloc(target_queue_.id));
+    SPL_ASSIGN(landed_, world_.interface(to_).ct_alloc());
+    SPL_ASSIGN(acked_, world_.interface(from_).ct_alloc());
     nic::Entry entry;
     entry.start = target_.data();
-    entry.length = all;
-    entry.match_bits = bits();
-    entry.user_ptr = name(0);
+    entry.length = total_bytes;
+    entry.match_bits = match_bits();
+    entry.user_ptr = user_ptr_of(0);
     entry.counter = landed_;
     entry.options.manage_local = true;
     entry.options.ct_comm = true;
-    SPL_ASSIGN(entry_, world_.at(to_).me_append(portal_, entry));
+    SPL_ASSIGN(entry_, world_.interface(to_).me_append(portal_, entry));
     for (uint32_t i = 0; i < puts; ++i) {
       target_.expect(offsets_[i], sources_[i].data(), sources_[i].size());
       nic::Put put = put_of(from_, to_, i, sources_[i]);
       put.portal = portal_;
-      put.queue = there_.id;
+      put.queue = initiator_queue_.id;
       put.counter = acked_;
-      SPL_TRY(world_.at(from_).put(put));
+      SPL_TRY(world_.interface(from_).put(put));
     }
     return {};
   }
 
   Status poll() override {
-    const nic::CounterValue landed = world_.at(to_).ct_get(landed_);
-    const nic::CounterValue acked = world_.at(from_).ct_get(acked_);
+    const nic::CounterValue landed = world_.interface(to_).ct_get(landed_);
+    const nic::CounterValue acked = world_.interface(from_).ct_get(acked_);
     const auto puts = static_cast<uint32_t>(sources_.size());
     if (landed.failure > 0 || acked.failure > 0 || landed.success > puts || acked.success > puts) {
       return trouble(text("its counters say ", landed.success, " and ", acked.success, ", of ", puts));
     }
-    all_told_ = landed.success == puts && acked.success == puts;  // an event comes before its count
-    if (!all_told_ && (sleeps_ || !random().chance(1, 20))) return {};
-    SPL_TRY(take(to_, here_, [this](const nic::Event& event) { return at_target(event); }));
-    SPL_TRY(take(from_, there_, [this](const nic::Event& event) { return at_initiator(event); }));
-    if (!all_told_) return {};
-    if (const Status good = here_.check(puts, sleeps_); !good) return trouble(good.error().message);
-    if (const Status good = there_.check(2 * puts, sleeps_); !good) return trouble(good.error().message);
+    all_counted_ = landed.success == puts && acked.success == puts;  // an event comes before its count
+    if (!all_counted_ && (sleeps_ || !random().chance(1, 20))) return {};
+    SPL_TRY(take_events(to_, target_queue_, [this](const nic::Event& event) { return on_target_event(event); }));
+    SPL_TRY(
+        take_events(from_, initiator_queue_, [this](const nic::Event& event) { return on_initiator_event(event); }));
+    if (!all_counted_) return {};
+    if (const Status good = target_queue_.check(puts, sleeps_); !good) return trouble(good.error().message);
+    if (const Status good = initiator_queue_.check(2 * puts, sleeps_); !good) return trouble(good.error().message);
     return target_.check(name() + ", when all has been counted");
   }
 
-  bool done() const override { return all_told_; }
+  bool done() const override { return all_counted_; }
 
   Status finish() override {
     SPL_TRY(target_.check(name() + ", target"));
     for (const Region& source : sources_) SPL_TRY(source.check(name() + ", a source"));
     SPL_TRY(unlink(to_, entry_));
-    SPL_TRY(world_.at(to_).pt_free(portal_));
-    SPL_TRY(world_.at(to_).eq_free(here_.id));
-    SPL_TRY(world_.at(from_).eq_free(there_.id));
-    SPL_TRY(world_.at(to_).ct_free(landed_));
-    return world_.at(from_).ct_free(acked_);
+    SPL_TRY(world_.interface(to_).pt_free(portal_));
+    SPL_TRY(world_.interface(to_).eq_free(target_queue_.id));
+    SPL_TRY(world_.interface(from_).eq_free(initiator_queue_.id));
+    SPL_TRY(world_.interface(to_).ct_free(landed_));
+    return world_.interface(from_).ct_free(acked_);
   }
 
  private:
   Result<SmallQueue> open_queue(uint32_t rank) {
-    SmallQueue made;
-    made.slots = static_cast<uint32_t>(1 + random().below(6));
-    SPL_ASSIGN(made.id, world_.at(rank).eq_alloc(made.slots));
-    return made;
+    SmallQueue queue;
+    queue.slots = static_cast<uint32_t>(1 + random().below(6));
+    SPL_ASSIGN(queue.id, world_.interface(rank).eq_alloc(queue.slots));
+    return queue;
   }
 
-  template <class Look>
-  Status take(uint32_t rank, SmallQueue& queue, Look look) {
-    while (const auto event = world_.at(rank).eq_get(queue.id)) {
-      ++queue.told;
+  template <class OnEvent>
+  Status take_events(uint32_t rank, SmallQueue& queue, OnEvent on_event) {
+    while (const auto event = world_.interface(rank).eq_get(queue.id)) {
+      ++queue.events_taken;
       if (event->after_gap) ++queue.gaps;
-      SPL_TRY(look(*event));
+      SPL_TRY(on_event(*event));
     }
     return {};
   }
 
   // Notes an event of a message; an Error if one of its kind has come before.
-  Status once(std::vector<bool>& told, uint64_t which, const nic::Event& event) {
-    if (which >= told.size() || event.fail != Fail::ok) return trouble(text("an event ", name_of(event.kind)));
-    if (told[which]) return trouble(text("a second ", name_of(event.kind), " of message ", which));
-    told[which] = true;
+  Status note_once(std::vector<bool>& seen, uint64_t which, const nic::Event& event) {
+    if (which >= seen.size() || event.fail != Fail::ok) return trouble(text("an event ", name_of(event.kind)));
+    if (seen[which]) return trouble(text("a second ", name_of(event.kind), " of message ", which));
+    seen[which] = true;
     return {};
   }
 
-  Status at_target(const nic::Event& event) {
-    const uint64_t which = event.hdr_data - name(0);
-    SPL_TRY(once(landings_, which, event));
+  Status on_target_event(const nic::Event& event) {
+    const uint64_t which = event.hdr_data - user_ptr_of(0);
+    SPL_TRY(note_once(landings_, which, event));
     const uint64_t start = reinterpret_cast<uint64_t>(target_.data()) + offsets_[which];
-    if (event.kind == EventKind::put && event.start == start && event.user_ptr == name(0) &&
+    if (event.kind == EventKind::put && event.start == start && event.user_ptr == user_ptr_of(0) &&
         event.manipulated_bytes == sources_[which].size()) {
       return {};
     }
     return trouble(text("the ", name_of(event.kind), " event of message ", which, " is wrong"));
   }
 
-  Status at_initiator(const nic::Event& event) {
-    const uint64_t which = event.user_ptr - name(0);
+  Status on_initiator_event(const nic::Event& event) {
+    const uint64_t which = event.user_ptr - user_ptr_of(0);
     if (event.kind == EventKind::send) {
-      SPL_TRY(once(sends_, which, event));
+      SPL_TRY(note_once(sends_, which, event));
       if (acks_[which]) return trouble("a send event behind its ack");
       sources_[which].spoil();
       return {};
     }
-    SPL_TRY(once(acks_, which, event));
+    SPL_TRY(note_once(acks_, which, event));
     if (event.kind == EventKind::ack && event.manipulated_bytes == sources_[which].size()) return {};
     return trouble(text("the ", name_of(event.kind), " event of message ", which, " is wrong"));
   }
@@ -157,9 +159,9 @@ class Overrun final : public Exchange {
   uint32_t from_ = 0;
   uint32_t to_ = 0;
   bool sleeps_ = false;  // the hosts look only after all events have come
-  bool all_told_ = false;
-  SmallQueue here_;
-  SmallQueue there_;
+  bool all_counted_ = false;
+  SmallQueue target_queue_;
+  SmallQueue initiator_queue_;
   nic::PortalIndex portal_;
   nic::EntryId entry_;
   nic::CounterId landed_;

@@ -20,16 +20,16 @@ namespace spinloom::torture {
 class Region {
  public:
   static constexpr size_t guard_bytes = 32;
-  static constexpr uint8_t fill = 0xa5;
-  static constexpr uint8_t spoilt = 0x3c;
+  static constexpr uint8_t fill_byte = 0xa5;
+  static constexpr uint8_t spoilt_byte = 0x3c;
 
-  explicit Region(uint64_t length = 0) : bytes_(length + 2 * guard_bytes, fill), expected_(bytes_) {}
+  explicit Region(uint64_t length = 0) : bytes_(length + 2 * guard_bytes, fill_byte), expected_(bytes_) {}
 
   static Region random(Random& random, uint64_t length) {
-    Region made(length);
-    for (uint64_t i = 0; i < length; ++i) made.data()[i] = static_cast<uint8_t>(random.next());
-    made.expected_ = made.bytes_;
-    return made;
+    Region region(length);
+    for (uint64_t i = 0; i < length; ++i) region.data()[i] = static_cast<uint8_t>(random.next());
+    region.expected_ = region.bytes_;
+    return region;
   }
 
   [[nodiscard]] uint8_t* data() { return bytes_.data() + guard_bytes; }
@@ -42,15 +42,15 @@ class Region {
     if (length > 0) std::copy_n(from, length, expected() + offset);
   }
   void spoil() {
-    std::fill_n(data(), size(), spoilt);
+    std::fill_n(data(), size(), spoilt_byte);
     expected_ = bytes_;
   }
   [[nodiscard]] Status check(const std::string& what) const {
     if (bytes_ == expected_) return {};
-    size_t at = 0;
-    while (bytes_[at] == expected_[at]) ++at;
-    return fail(Code::mismatch, what, ": byte ", static_cast<int64_t>(at) - static_cast<int64_t>(guard_bytes), " of ",
-                size(), " is ", int{bytes_[at]}, ", not ", int{expected_[at]});
+    size_t index = 0;
+    while (bytes_[index] == expected_[index]) ++index;
+    return fail(Code::mismatch, what, ": byte ", static_cast<int64_t>(index) - static_cast<int64_t>(guard_bytes),
+                " of ", size(), " is ", int{bytes_[index]}, ", not ", int{expected_[index]});
   }
 
  private:

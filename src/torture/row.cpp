@@ -19,20 +19,20 @@ class Row final : public Exchange {
     to_ = other_rank(from_);
     const uint32_t puts = static_cast<uint32_t>(2 + random().below(6));
     for (uint32_t i = 0; i < puts; ++i) sources_.push_back(Region::random(random(), any_size()));
-    return appends_ ? to_one_entry() : to_entries();
+    return appends_ ? put_to_one_entry() : put_to_entries();
   }
 
   Status finish() override {
     for (size_t i = 0; i < targets_.size(); ++i) SPL_TRY(targets_[i].check(text(name(), ", entry ", i)));
     for (size_t i = 0; i < sources_.size(); ++i) SPL_TRY(sources_[i].check(text(name(), ", source ", i)));
-    for (const nic::EntryId entry : left_) SPL_TRY(unlink(to_, entry));
+    for (const nic::EntryId entry : remaining_entries_) SPL_TRY(unlink(to_, entry));
     return {};
   }
 
  private:
   static constexpr uint32_t first_entry = 16;
 
-  Status to_entries() {
+  Status put_to_entries() {
     const size_t entries = 1 + random().below(sources_.size());
     targets_.reserve(entries);
     for (uint32_t i = 0; i < entries; ++i) {
@@ -40,13 +40,13 @@ class Row final : public Exchange {
       nic::Entry entry;
       entry.start = targets_[i].data();
       entry.length = targets_[i].size();
-      entry.match_bits = bits();
-      entry.user_ptr = name(first_entry + i);
+      entry.match_bits = match_bits();
+      entry.user_ptr = user_ptr_of(first_entry + i);
       entry.options.use_once = true;
       expect_landing(i, first_entry + i, i, 0, sources_[i].size());
       expect(first_entry + i, EventKind::auto_unlink);
       targets_[i].expect(0, sources_[i].data(), sources_[i].size());
-      const auto appended = world_.at(to_).me_append(host(to_).portal, entry);
+      const auto appended = world_.interface(to_).me_append(host(to_).portal, entry);
       if (!appended) return appended.error();
     }
     for (uint32_t i = 0; i < sources_.size(); ++i) {
@@ -55,11 +55,11 @@ class Row final : public Exchange {
     return {};
   }
 
-  Status to_one_entry() {
-    uint64_t all = 0;
-    for (const Region& source : sources_) all += source.size();
+  Status put_to_one_entry() {
+    uint64_t total_bytes = 0;
+    for (const Region& source : sources_) total_bytes += source.size();
     const uint64_t min_free = 1 + random().below(32);
-    uint64_t length = random().chance(1, 2) ? all + 8 : all * 2 / 3 + 1;
+    uint64_t length = random().chance(1, 2) ? total_bytes + 8 : total_bytes * 2 / 3 + 1;
     if (random().chance(1, 3)) {  // a message leaves exactly min_free, or one byte less
       length = min_free - random().below(2);
       const uint64_t before = 1 + random().below(sources_.size());
@@ -69,30 +69,30 @@ class Row final : public Exchange {
     nic::Entry entry;
     entry.start = targets_[0].data();
     entry.length = targets_[0].size();
-    entry.match_bits = bits();
-    entry.user_ptr = name(first_entry);
+    entry.match_bits = match_bits();
+    entry.user_ptr = user_ptr_of(first_entry);
     entry.options.manage_local = true;
     entry.min_free = min_free;
-    const auto appended = world_.at(to_).me_append(host(to_).portal, entry);
+    const auto appended = world_.interface(to_).me_append(host(to_).portal, entry);
     if (!appended) return appended.error();
     uint64_t offset = 0;
-    bool linked = true;
+    bool is_linked = true;
     // Messages may end in any order, so each has a role, which its header data names.
     for (uint32_t i = 0; i < sources_.size(); ++i) {
-      if (!linked) {
+      if (!is_linked) {
         SPL_TRY(put(i, Fail::dropped, 0, 0));
         continue;
       }
-      const uint64_t taken = std::min(sources_[i].size(), entry.length - offset);
-      landings_[i] = landing(i, offset, taken);
-      targets_[0].expect(offset, sources_[i].data(), taken);
-      SPL_TRY(put(i, Fail::ok, taken, offset));
-      offset += taken;
-      linked = entry.length - offset >= entry.min_free;
+      const uint64_t bytes = std::min(sources_[i].size(), entry.length - offset);
+      landings_[i] = landing_of(i, offset, bytes);
+      targets_[0].expect(offset, sources_[i].data(), bytes);
+      SPL_TRY(put(i, Fail::ok, bytes, offset));
+      offset += bytes;
+      is_linked = entry.length - offset >= entry.min_free;
       ++landings_due_;
     }
-    unlinks_ = !linked;
-    if (linked) left_.push_back(*appended);
+    unlink_expected_ = !is_linked;
+    if (is_linked) remaining_entries_.push_back(*appended);
     return {};
   }
 
@@ -100,18 +100,18 @@ class Row final : public Exchange {
   Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
     if (!appends_ || role != first_entry) return Exchange::on_event(rank, role, event);
     if (event.kind == EventKind::auto_unlink) {
-      if (!unlinks_ || unlink_told_) return trouble("an auto_unlink that nobody expects");
+      if (!unlink_expected_ || unlink_seen_) return trouble("an auto_unlink that nobody expects");
       if (landings_due_ > 0) return trouble("auto_unlink before all events of messages that landed in the entry");
-      unlink_told_ = true;
+      unlink_seen_ = true;
       return {};
     }
-    const uint64_t which = event.hdr_data - name(0);
-    if (which >= sources_.size() || landings_[which].told || landings_[which].event.initiator != nic::Rank{from_} ||
+    const uint64_t which = event.hdr_data - user_ptr_of(0);
+    if (which >= sources_.size() || landings_[which].seen || landings_[which].event.initiator != nic::Rank{from_} ||
         event.kind != EventKind::put) {
       return trouble(text("an event ", name_of(event.kind), " for message ", which));
     }
     Landing& landing = landings_[which];
-    landing.told = true;
+    landing.seen = true;
     --landings_due_;
     if (event.start != landing.event.start || event.manipulated_bytes != landing.event.manipulated_bytes) {
       return trouble(text(
@@ -122,30 +122,30 @@ class Row final : public Exchange {
     return {};
   }
 
-  bool done() const override { return Exchange::done() && landings_due_ == 0 && (!unlinks_ || unlink_told_); }
+  bool done() const override { return Exchange::done() && landings_due_ == 0 && (!unlink_expected_ || unlink_seen_); }
 
   struct Landing {
     nic::Event event;
-    bool told = false;
+    bool seen = false;
   };
-  Landing landing(uint32_t i, uint64_t offset, uint64_t taken) {
-    Landing made;
-    made.event.initiator = nic::Rank{from_};
-    made.event.start = reinterpret_cast<uint64_t>(targets_[0].data()) + offset;
-    made.event.manipulated_bytes = taken;
-    made.event.hdr_data = name(i);
-    return made;
+  Landing landing_of(uint32_t i, uint64_t offset, uint64_t bytes) {
+    Landing landing;
+    landing.event.initiator = nic::Rank{from_};
+    landing.event.start = reinterpret_cast<uint64_t>(targets_[0].data()) + offset;
+    landing.event.manipulated_bytes = bytes;
+    landing.event.hdr_data = user_ptr_of(i);
+    return landing;
   }
 
-  void expect_landing(uint32_t target, uint32_t role, uint32_t put, uint64_t offset, uint64_t taken) {
+  void expect_landing(uint32_t target, uint32_t role, uint32_t put, uint64_t offset, uint64_t bytes) {
     nic::Event event;
     event.kind = EventKind::put;
     event.initiator = nic::Rank{from_};
-    event.match_bits = bits();
+    event.match_bits = match_bits();
     event.requested_bytes = sources_[put].size();
-    event.manipulated_bytes = taken;
+    event.manipulated_bytes = bytes;
     event.start = reinterpret_cast<uint64_t>(targets_[target].data()) + offset;
-    event.hdr_data = name(put);
+    event.hdr_data = user_ptr_of(put);
     expect(role, event, [this, target]() -> Status {
       SPL_TRY(targets_[target].check(text(name(), ", entry ", target, ", when its event has come")));
       targets_[target].spoil();
@@ -153,7 +153,7 @@ class Row final : public Exchange {
     });
   }
 
-  Status put(uint32_t i, Fail failure, uint64_t taken, uint64_t offset) {
+  Status put(uint32_t i, Fail failure, uint64_t bytes, uint64_t offset) {
     nic::Event send;
     send.kind = EventKind::send;
     expect(i, send, [this, i] {
@@ -163,10 +163,10 @@ class Row final : public Exchange {
     nic::Event ack;
     ack.kind = EventKind::ack;
     ack.fail = failure;
-    ack.manipulated_bytes = failure == Fail::ok ? taken : 0;
+    ack.manipulated_bytes = failure == Fail::ok ? bytes : 0;
     ack.remote_offset = offset;
     expect(i, ack);
-    return world_.at(from_).put(put_of(from_, to_, i, sources_[i]));
+    return world_.interface(from_).put(put_of(from_, to_, i, sources_[i]));
   }
 
   bool appends_;
@@ -174,11 +174,11 @@ class Row final : public Exchange {
   uint32_t to_ = 0;
   std::vector<Region> sources_;
   std::vector<Region> targets_;
-  std::vector<nic::EntryId> left_;
+  std::vector<nic::EntryId> remaining_entries_;
   std::array<Landing, roles> landings_;
   uint32_t landings_due_ = 0;
-  bool unlinks_ = false;
-  bool unlink_told_ = false;
+  bool unlink_expected_ = false;
+  bool unlink_seen_ = false;
 };
 
 }  // namespace

@@ -13,77 +13,77 @@ namespace {
 class Runner {
  public:
   Runner(World& world, Outcome& outcome) : world_(world), outcome_(outcome) {
-    if (world.config.dead != 0) dies_after_ = 50 + world.random.below(1500);
+    if (world.config.dead != 0) death_step_ = 50 + world.random.below(1500);
   }
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
   ~Runner() {
-    for (const auto& one : exchanges_) one->leave();
+    for (const auto& exchange : exchanges_) exchange->close_engines();
   }
 
-  Status go() {
+  Status run() {
     while (world_.messages < world_.config.messages || under_way_ > 0) {
       if (world_.messages < world_.config.messages && under_way_ < world_.config.at_a_time &&
           world_.random.chance(1, 12)) {
-        SPL_TRY(begin_one());
+        SPL_TRY(begin_exchange());
       }
       for (uint64_t steps = 1 + world_.random.below(6); steps > 0; --steps) {
-        if (world_.go_on()) continue;
+        if (world_.step()) continue;
         idle_ = under_way_ > 0 ? idle_ + 1 : 0;
         // Exchanges look from time to time and may then act. If none acts for long, nothing will happen again.
-        if (idle_ > 20'000) return fail(Code::stalled, stall());
+        if (idle_ > 20'000) return fail(Code::stalled, stall_text());
         break;
       }
-      SPL_TRY(maybe_die());
-      SPL_TRY(look());
+      SPL_TRY(kill_at_random());
+      SPL_TRY(poll_all());
     }
     return end();
   }
 
  private:
-  Status begin_one() {
+  Status begin_exchange() {
     const auto& weights = world_.config.weights;
     uint64_t at = world_.random.below(std::accumulate(weights.begin(), weights.end(), uint64_t{0}));
     size_t work = 0;
     while (at >= weights[work]) at -= weights[work++];
     exchanges_.push_back(make_exchange(world_, static_cast<uint32_t>(exchanges_.size()), static_cast<Work>(work)));
-    Exchange& one = *exchanges_.back();
-    world_.note(text("begin ", one.name()));
-    open_.push_back(&one);
+    Exchange& exchange = *exchanges_.back();
+    world_.note(text("begin ", exchange.name()));
+    open_exchanges_.push_back(&exchange);
     ++under_way_;
     ++outcome_.exchanges;
-    return one.begin();
+    return exchange.begin();
   }
 
-  Status maybe_die() {
-    if (world_.config.dead == 0 || dead_exists_ || world_.loopback->steps() < dies_after_) return {};
-    dead_exists_ = true;
+  Status kill_at_random() {
+    if (world_.config.dead == 0 || has_death_ || world_.loopback->steps() < death_step_) return {};
+    has_death_ = true;
     world_.kill(static_cast<uint32_t>(world_.random.below(world_.config.ranks)));
     return {};
   }
 
-  Status look() {
+  Status poll_all() {
     for (uint32_t rank = 0; rank < world_.hosts.size(); ++rank) {
       if (world_.hosts[rank].dead) continue;
       for (const nic::QueueId queue : {world_.hosts[rank].arrivals, world_.hosts[rank].departures}) {
-        while (const auto event = world_.at(rank).eq_get(queue)) SPL_TRY(take(rank, *event));
+        while (const auto event = world_.interface(rank).eq_get(queue)) SPL_TRY(on_event(rank, *event));
       }
     }
-    for (size_t i = 0; i < open_.size();) {
-      Exchange& one = *open_[i];
-      if (!one.done()) SPL_TRY(one.poll());
-      if (!one.done()) {
+    for (size_t i = 0; i < open_exchanges_.size();) {
+      Exchange& exchange = *open_exchanges_[i];
+      if (!exchange.done()) SPL_TRY(exchange.poll());
+      if (!exchange.done()) {
         ++i;
         continue;
       }
-      open_.erase(open_.begin() + static_cast<ptrdiff_t>(i));
+      open_exchanges_.erase(open_exchanges_.begin() + static_cast<ptrdiff_t>(i));
       --under_way_;
       idle_ = 0;
     }
     return {};
   }
 
-  Status take(uint32_t rank, const nic::Event& event) {
+  Status on_event(uint32_t rank, const nic::Event& event) {
     const uint64_t words[] = {rank,
                               static_cast<uint64_t>(event.kind),
                               static_cast<uint64_t>(event.fail),
@@ -101,10 +101,10 @@ class Runner {
                        name_of(event.fail), ") of exchange ", id, " role ", role, ", mlength ",
                        event.manipulated_bytes));
     }
-    const bool waiting_room = event.in_overflow &&
-                              (event.kind == nic::EventKind::put || event.kind == nic::EventKind::link) &&
-                              event.user_ptr == 0 && event.portal == world_.hosts[rank].overflow;
-    if (waiting_room) return {};
+    const bool is_in_waiting_room = event.in_overflow &&
+                                    (event.kind == nic::EventKind::put || event.kind == nic::EventKind::link) &&
+                                    event.user_ptr == 0 && event.portal == world_.hosts[rank].overflow;
+    if (is_in_waiting_room) return {};
     if (id >= exchanges_.size()) {
       return fail(Code::mismatch, "rank ", rank, ": an event ", name_of(event.kind), " of nothing, user_ptr ",
                   event.user_ptr);
@@ -115,14 +115,14 @@ class Runner {
   // Waits until nothing is under way, gives everything back, and compares everything.
   Status end() {
     while (!world_.links->losses_told()) {
-      if (!world_.go_on()) return fail(Code::stalled, "a rank died, and not everybody hears of it");
+      if (!world_.step()) return fail(Code::stalled, "a rank died, and not everybody hears of it");
     }
-    world_.links->end();
+    world_.links->set_ending();
     SPL_TRY(world_.loopback->run());
-    SPL_TRY(look());
-    for (const auto& one : exchanges_) SPL_TRY(one->finish());
+    SPL_TRY(poll_all());
+    for (const auto& exchange : exchanges_) SPL_TRY(exchange->finish());
     SPL_TRY(world_.loopback->run());
-    SPL_TRY(look());
+    SPL_TRY(poll_all());
     for (uint32_t rank = 0; rank < world_.hosts.size(); ++rank) SPL_TRY(close(rank));
     SPL_TRY(world_.loopback->run());
     return world_.check_quiet();
@@ -163,27 +163,27 @@ class Runner {
     return interface.eq_free(host.departures);
   }
 
-  std::string stall() const {
+  std::string stall_text() const {
     std::string line = "nothing happens any more; missing:";
-    for (const Exchange* one : open_) line += " " + one->missing() + ";";
+    for (const Exchange* exchange : open_exchanges_) line += " " + exchange->missing_events() + ";";
     for (uint32_t rank = 0; rank < world_.hosts.size(); ++rank)
-      line += " " + world_.loopback->nic(rank).waiting() + ";";
-    return line + " " + world_.links->waiting();
+      line += " " + world_.loopback->nic(rank).describe_waiting() + ";";
+    return line + " " + world_.links->describe_waiting();
   }
 
   World& world_;
   Outcome& outcome_;
   std::vector<std::unique_ptr<Exchange>> exchanges_;
-  std::vector<Exchange*> open_;
+  std::vector<Exchange*> open_exchanges_;
   uint64_t under_way_ = 0;
-  uint64_t idle_ = 0;
-  uint64_t dies_after_ = 0;
-  bool dead_exists_ = false;
+  uint64_t idle_ = 0;  // steps in a row without progress
+  uint64_t death_step_ = 0;  // the step of the loopback driver from which on a rank may die
+  bool has_death_ = false;   // a rank has died
 };
 
 Status run_in(World& world, Outcome& outcome) {
   Runner runner(world, outcome);
-  return runner.go();
+  return runner.run();
 }
 
 }  // namespace
@@ -193,7 +193,7 @@ Outcome run(const Config& config, uint64_t seed, bool trace) {
   try {
     if (has_frames(config)) {
       FrameRun frames(config, seed, trace, outcome);
-      const Status verdict = frames.go();
+      const Status verdict = frames.run();
       if (!verdict) outcome.violation = verdict.error().message;
       outcome.steps = frames.steps();
       return outcome;
@@ -207,7 +207,7 @@ Outcome run(const Config& config, uint64_t seed, bool trace) {
     if (!verdict) outcome.violation = verdict.error().message;
     outcome.messages = (*world)->messages;
     outcome.steps = (*world)->loopback->steps();
-    of((*world)->faults, Fault::buffer_full) += (*world)->loopback->packets_blocked();
+    count_of((*world)->faults, Fault::buffer_full) += (*world)->loopback->packets_blocked();
     outcome.faults = (*world)->faults;
     outcome.hash = wire::siphash({outcome.hash, (*world)->links->bytes_hash()}, {});
   } catch (const InternalError& error) {

@@ -21,33 +21,33 @@ class Shared final : public Exchange {
     words_[1] = first_value;
     entry.start = reinterpret_cast<uint8_t*>(words_.data());
     entry.length = sizeof words_;
-    entry.match_bits = bits();
-    entry.user_ptr = name(63);
+    entry.match_bits = match_bits();
+    entry.user_ptr = user_ptr_of(63);
     entry.options.op_get = true;
     entry.options.event_comm_disable = true;
     entry.options.ct_comm = true;
     entry.counter = host(to_).landed;
-    SPL_ASSIGN(entry_, world_.at(to_).me_append(host(to_).portal, entry));
+    SPL_ASSIGN(entry_, world_.interface(to_).me_append(host(to_).portal, entry));
     const uint32_t operations = static_cast<uint32_t>(4 + random().below(9));
-    asked_.resize(operations);
-    for (uint32_t i = 0; i < operations; ++i) SPL_TRY(ask(i));
+    requests_.resize(operations);
+    for (uint32_t i = 0; i < operations; ++i) SPL_TRY(start_request(i));
     return {};
   }
 
   Status finish() override {
     SPL_TRY(unlink(to_, entry_));
     std::vector<uint64_t> tickets;
-    std::vector<uint64_t> given = {words_[1]};
-    std::vector<uint64_t> brought = {first_value};
+    std::vector<uint64_t> values_read = {words_[1]};
+    std::vector<uint64_t> values_written = {first_value};
     uint64_t sum = 0;
-    for (const Asked& one : asked_) {
-      switch (one.word) {
-        case 0: tickets.push_back(one.before); break;
+    for (const Request& request : requests_) {
+      switch (request.word) {
+        case 0: tickets.push_back(request.before); break;
         case 1:
-          given.push_back(one.before);
-          brought.push_back(one.source);
+          values_read.push_back(request.before);
+          values_written.push_back(request.source);
           break;
-        default: sum += one.source; break;
+        default: sum += request.source; break;
       }
     }
     std::sort(tickets.begin(), tickets.end());
@@ -55,68 +55,68 @@ class Shared final : public Exchange {
       if (tickets[i] != i) return trouble(text("nobody, or two, got the number ", i));
     }
     if (words_[0] != tickets.size()) return trouble(text(tickets.size(), " ones added up to ", words_[0]));
-    std::sort(given.begin(), given.end());
-    std::sort(brought.begin(), brought.end());
-    if (given != brought) return trouble("the swaps are not one chain");
+    std::sort(values_read.begin(), values_read.end());
+    std::sort(values_written.begin(), values_written.end());
+    if (values_read != values_written) return trouble("the swaps are not one chain");
     if (words_[2] != sum) return trouble(text("sums are ", words_[2], ", not ", sum));
     return {};
   }
 
  private:
   static constexpr uint64_t first_value = 99;
-  struct Asked {
+  struct Request {
     uint32_t from = 0;
     uint32_t word = 0;
     uint64_t source = 0;
     uint64_t before = 0;
   };
 
-  Status ask(uint32_t i) {
-    Asked& one = asked_[i];
-    one.from = any_rank();
-    one.word = static_cast<uint32_t>(random().below(3));
-    one.source = one.word == 0 ? 1 : 1000 + random().below(1 << 20);
+  Status start_request(uint32_t i) {
+    Request& request = requests_[i];
+    request.from = any_rank();
+    request.word = static_cast<uint32_t>(random().below(3));
+    request.source = request.word == 0 ? 1 : 1000 + random().below(1 << 20);
     ++world_.messages;
     ++host(to_).landed_expected.success;
     nic::Atomic atomic;
     atomic.datatype = nic::Datatype::uint64;
-    atomic.operation = one.word == 1 ? nic::AtomicOperation::swap : nic::AtomicOperation::sum;
+    atomic.operation = request.word == 1 ? nic::AtomicOperation::swap : nic::AtomicOperation::sum;
     nic::Put& put = atomic.put;
-    put.local = reinterpret_cast<const uint8_t*>(&one.source);
-    put.length = sizeof one.source;
+    put.local = reinterpret_cast<const uint8_t*>(&request.source);
+    put.length = sizeof request.source;
     put.target = nic::Rank{to_};
     put.portal = host(to_).portal;
-    put.match_bits = bits();
-    put.remote_offset = uint64_t{one.word} * 8;
-    put.queue = host(one.from).departures;
-    put.user_ptr = name(i);
+    put.match_bits = match_bits();
+    put.remote_offset = uint64_t{request.word} * 8;
+    put.queue = host(request.from).departures;
+    put.user_ptr = user_ptr_of(i);
     put.event_send_disable = true;
-    if (one.word == 2) {
+    if (request.word == 2) {
       put.ack_request = nic::AckRequest::ack;
       nic::Event ack;
       ack.kind = EventKind::ack;
       ack.manipulated_bytes = 8;
       ack.remote_offset = put.remote_offset;
       expect(i, ack);
-      return world_.at(one.from).atomic(atomic);
+      return world_.interface(request.from).atomic(atomic);
     }
     nic::ReplyTo reply;
-    reply.local = reinterpret_cast<uint8_t*>(&one.before);
-    reply.queue = host(one.from).departures;
-    reply.user_ptr = name(i);
+    reply.local = reinterpret_cast<uint8_t*>(&request.before);
+    reply.queue = host(request.from).departures;
+    reply.user_ptr = user_ptr_of(i);
     atomic.fetch = reply;
     nic::Event event;
     event.kind = EventKind::reply;
     event.manipulated_bytes = 8;
     event.remote_offset = put.remote_offset;
     expect(i, event);
-    return world_.at(one.from).atomic(atomic);
+    return world_.interface(request.from).atomic(atomic);
   }
 
   uint32_t to_ = 0;
   std::array<uint64_t, 3> words_{};
   nic::EntryId entry_;
-  std::vector<Asked> asked_;
+  std::vector<Request> requests_;
 };
 
 }  // namespace

@@ -70,11 +70,11 @@ class TeamCallMaker {
  public:
   TeamCallMaker(uint32_t size, const TeamCall::Limits& limits, Random& random)
       : size_(size), limits_(limits), random_(random) {
-    made_.members.resize(size);
+    team_call_.members.resize(size);
   }
 
   TeamCall make() {
-    Call& call = made_.call;
+    Call& call = team_call_.call;
     const auto algorithms =
         collective::algorithms_of(static_cast<Operation>(random_.below(collective::operation_count)));
     const collective::Algorithm& chosen = algorithms[random_.below(algorithms.size())];
@@ -93,33 +93,34 @@ class TeamCallMaker {
       reduction();
     } else if (call.operation == bcast) {
       call.bytes = any_bytes();
-      for (TeamCall::Member& one : made_.members) one.receive_bytes = call.bytes;
+      for (TeamCall::Member& member : team_call_.members) member.receive_bytes = call.bytes;
       for (uint32_t to = 0; to < size_; ++to) {
-        if (to != call.root) made_.moves.push_back({call.root, to, 0, 0, call.bytes});
+        if (to != call.root) team_call_.moves.push_back({call.root, to, 0, 0, call.bytes});
       }
     } else if (call.operation != barrier) {
       blocks();
     }
-    return std::move(made_);
+    return std::move(team_call_);
   }
 
  private:
   uint64_t any_bytes(uint64_t share = 1) {
     if (random_.chance(1, 8)) return 0;
     const uint64_t most = random_.chance(1, 2) ? 64 : std::max<uint64_t>(64, limits_.bytes / share);
-    const uint64_t element = collective::is_reduction(made_.call.operation) ? nic::bytes_of(made_.call.type) : 1;
+    const uint64_t element =
+        collective::is_reduction(team_call_.call.operation) ? nic::bytes_of(team_call_.call.type) : 1;
     return random_.below(most + 1) / element * element;
   }
 
   void reduction() {
-    Call& call = made_.call;
+    Call& call = team_call_.call;
     const bool in_place = random_.chance(1, 3);
     call.bytes = any_bytes(call.operation == reduce_scatter_block ? size_ : 1);
     uint64_t operand = call.operation == reduce_scatter_block ? call.bytes * size_ : call.bytes;
     std::vector<Call::Block> shares;
     if (call.operation == reduce_scatter) {
       operand = 0;
-      for (uint32_t one = 0; one < size_; ++one) {
+      for (uint32_t member = 0; member < size_; ++member) {
         const uint64_t bytes = any_bytes(size_);
         shares.push_back({bytes, operand});
         operand += bytes;
@@ -127,107 +128,108 @@ class TeamCallMaker {
       call.bytes = 0;
     }
     for (uint32_t number = 0; number < size_; ++number) {
-      TeamCall::Member& one = made_.members[number];
-      one.in_place = in_place && (call.operation != reduce || number == call.root);
-      one.receives = shares;
-      one.send_bytes = one.in_place ? 0 : operand;
-      one.receive_bytes = operand;
+      TeamCall::Member& member = team_call_.members[number];
+      member.in_place = in_place && (call.operation != reduce || number == call.root);
+      member.receives = shares;
+      member.send_bytes = member.in_place ? 0 : operand;
+      member.receive_bytes = operand;
     }
   }
 
-  std::vector<Edge> edges() {
-    const Operation operation = made_.call.operation;
-    const uint32_t root = made_.call.root;
-    std::vector<Edge> found;
+  std::vector<Edge> draw_edges() {
+    const Operation operation = team_call_.call.operation;
+    const uint32_t root = team_call_.call.root;
+    std::vector<Edge> edges;
     for (uint32_t from = 0; from < size_; ++from) {
       for (uint32_t to = 0; to < size_; ++to) {
         if (gathers(operation) && to != root) continue;
         if (scatters(operation) && from != root) continue;
         if (is_neighborhood(operation) && random_.chance(1, 2)) continue;
         const uint32_t received = scatters(operation) ? 0 : from;
-        found.push_back({from, sends_one_block(operation) ? 0 : to, to, received});
+        edges.push_back({from, sends_one_block(operation) ? 0 : to, to, received});
       }
     }
-    if (!is_neighborhood(operation)) return found;
-    random_.shuffle(found);
-    for (Edge& edge : found) {
-      std::vector<int32_t>& destinations = made_.members[edge.from].destinations;
-      std::vector<int32_t>& sources = made_.members[edge.to].sources;
+    if (!is_neighborhood(operation)) return edges;
+    random_.shuffle(edges);
+    for (Edge& edge : edges) {
+      std::vector<int32_t>& destinations = team_call_.members[edge.from].destinations;
+      std::vector<int32_t>& sources = team_call_.members[edge.to].sources;
       edge.from_number = sends_one_block(operation) ? 0 : static_cast<uint32_t>(destinations.size());
       edge.to_number = static_cast<uint32_t>(sources.size());
       destinations.push_back(static_cast<int32_t>(edge.to));
       sources.push_back(static_cast<int32_t>(edge.from));
     }
-    return found;
+    return edges;
   }
 
   // Lays out blocks of these sizes, in any order and with gaps.
-  std::vector<Call::Block> laid(const std::vector<uint64_t>& bytes, uint64_t& end) {
+  std::vector<Call::Block> laid_out(const std::vector<uint64_t>& bytes, uint64_t& end) {
     std::vector<size_t> order(bytes.size());
     std::iota(order.begin(), order.end(), size_t{0});
     random_.shuffle(order);
-    std::vector<Call::Block> made(bytes.size());
+    std::vector<Call::Block> blocks(bytes.size());
     end = 0;
-    for (const size_t one : order) {
+    for (const size_t index : order) {
       end += random_.below(4);
-      made[one] = {bytes[one], end};
-      end += bytes[one];
+      blocks[index] = {bytes[index], end};
+      end += bytes[index];
     }
-    return made;
+    return blocks;
   }
 
   void blocks() {
-    Call& call = made_.call;
+    Call& call = team_call_.call;
     const Operation operation = call.operation;
-    const std::vector<Edge> found = edges();
-    const bool lists = collective::has_lists(operation);
+    const std::vector<Edge> edges = draw_edges();
+    const bool has_lists = collective::has_lists(operation);
     const bool in_place = !is_neighborhood(operation) && random_.chance(1, 3);
-    call.bytes = lists ? 0 : any_bytes(size_);
+    call.bytes = has_lists ? 0 : any_bytes(size_);
     std::vector<std::vector<uint64_t>> sent(size_);
     std::vector<std::vector<uint64_t>> received(size_);
     const auto at = [](std::vector<uint64_t>& list, uint32_t number) -> uint64_t& {
       if (list.size() <= number) list.resize(number + 1);
       return list[number];
     };
-    for (const Edge& edge : found) {
+    for (const Edge& edge : edges) {
       uint64_t& bytes = at(sent[edge.from], edge.from_number);
       const bool is_new = !sends_one_block(operation) || bytes == 0;
-      const bool mirrors = in_place && !has_root(operation) && edge.to < edge.from && !sends_one_block(operation);
-      if (is_new) bytes = !lists ? call.bytes : mirrors ? at(sent[edge.to], edge.from) : any_bytes(size_);
+      const bool mirrors_receive =
+          in_place && !has_root(operation) && edge.to < edge.from && !sends_one_block(operation);
+      if (is_new) bytes = !has_lists ? call.bytes : mirrors_receive ? at(sent[edge.to], edge.from) : any_bytes(size_);
     }
     // Blocks that go to several members have their sizes only now.
-    for (const Edge& edge : found) at(received[edge.to], edge.to_number) = at(sent[edge.from], edge.from_number);
+    for (const Edge& edge : edges) at(received[edge.to], edge.to_number) = at(sent[edge.from], edge.from_number);
     for (uint32_t number = 0; number < size_; ++number) {
-      TeamCall::Member& one = made_.members[number];
-      one.in_place = in_place && (!has_root(operation) || number == call.root);
-      if (lists) {
+      TeamCall::Member& member = team_call_.members[number];
+      member.in_place = in_place && (!has_root(operation) || number == call.root);
+      if (has_lists) {
         if (sends_one_block(operation)) sent[number].resize(1);
-        one.sends = laid(sent[number], one.send_bytes);
-        one.receives = laid(received[number], one.receive_bytes);
+        member.sends = laid_out(sent[number], member.send_bytes);
+        member.receives = laid_out(received[number], member.receive_bytes);
       } else {
-        one.send_bytes = call.bytes * sent[number].size();
-        one.receive_bytes = call.bytes * received[number].size();
-        for (uint64_t i = 0; i < sent[number].size(); ++i) one.sends.push_back({call.bytes, i * call.bytes});
-        for (uint64_t i = 0; i < received[number].size(); ++i) one.receives.push_back({call.bytes, i * call.bytes});
+        member.send_bytes = call.bytes * sent[number].size();
+        member.receive_bytes = call.bytes * received[number].size();
+        for (uint64_t i = 0; i < sent[number].size(); ++i) member.sends.push_back({call.bytes, i * call.bytes});
+        for (uint64_t i = 0; i < received[number].size(); ++i) member.receives.push_back({call.bytes, i * call.bytes});
       }
     }
-    for (const Edge& edge : found) {
-      const TeamCall::Member& from = made_.members[edge.from];
-      const TeamCall::Member& to = made_.members[edge.to];
+    for (const Edge& edge : edges) {
+      const TeamCall::Member& from = team_call_.members[edge.from];
+      const TeamCall::Member& to = team_call_.members[edge.to];
       if (edge.from == edge.to && from.in_place) continue;
       // In place, each member sends from where it receives, except roots of scatters, which receive nothing.
-      const bool lies = from.in_place && !scatters(operation);
-      const Call::Block& source = !lies                        ? from.sends[edge.from_number]
+      const bool is_in_receive = from.in_place && !scatters(operation);
+      const Call::Block& source = !is_in_receive               ? from.sends[edge.from_number]
                                   : sends_one_block(operation) ? from.receives[edge.from]
                                                                : from.receives[edge.to];
-      made_.moves.push_back({edge.from, edge.to, source.at, to.receives[edge.to_number].at, source.bytes});
+      team_call_.moves.push_back({edge.from, edge.to, source.at, to.receives[edge.to_number].at, source.bytes});
     }
   }
 
   uint32_t size_;
   TeamCall::Limits limits_;
   Random& random_;
-  TeamCall made_;
+  TeamCall team_call_;
 };
 
 }  // namespace
@@ -236,65 +238,68 @@ TeamCall TeamCall::random(uint32_t size, const Limits& limits, Random& random) {
   return TeamCallMaker(size, limits, random).make();
 }
 
-Call TeamCall::of(uint32_t member, uint8_t* send, uint8_t* receive) const {
-  const Member& one = members[member];
-  Call made = call;
-  const bool scattered = scatters(call.operation);
-  made.send = (one.in_place && !scattered) || call.operation == bcast ? nullptr : send;
-  made.receive = one.in_place && scattered ? nullptr : receive;
-  made.sources = one.sources;
-  made.destinations = one.destinations;
-  if (!collective::has_lists(call.operation)) return made;
-  if (made.send != nullptr && call.operation != reduce_scatter) made.sends = one.sends;
-  made.receives = one.receives;
-  return made;
+Call TeamCall::call_of(uint32_t member, uint8_t* send, uint8_t* receive) const {
+  const Member& arguments = members[member];
+  Call member_call = call;
+  const bool is_scatter = scatters(call.operation);
+  member_call.send = (arguments.in_place && !is_scatter) || call.operation == bcast ? nullptr : send;
+  member_call.receive = arguments.in_place && is_scatter ? nullptr : receive;
+  member_call.sources = arguments.sources;
+  member_call.destinations = arguments.destinations;
+  if (!collective::has_lists(call.operation)) return member_call;
+  if (member_call.send != nullptr && call.operation != reduce_scatter) member_call.sends = arguments.sends;
+  member_call.receives = arguments.receives;
+  return member_call;
 }
 
 TeamCall::Memory TeamCall::random_memory(Random& random) const {
-  Memory made;
-  for (const Member& one : members) {
+  Memory memory;
+  for (const Member& member : members) {
     for (const auto& [list, bytes] :
-         {std::pair(&made.send, one.send_bytes), std::pair(&made.receive, one.receive_bytes)}) {
-      Bytes& memory = list->emplace_back(bytes);
-      for (uint8_t& byte : memory) byte = static_cast<uint8_t>(random.next());
+         {std::pair(&memory.send, member.send_bytes), std::pair(&memory.receive, member.receive_bytes)}) {
+      Bytes& contents = list->emplace_back(bytes);
+      for (uint8_t& byte : contents) byte = static_cast<uint8_t>(random.next());
     }
   }
-  return made;
+  return memory;
 }
 
-std::vector<Bytes> TeamCall::played(const Memory& memory) const {
-  std::vector<Bytes> end = memory.receive;
+std::vector<Bytes> TeamCall::results_of(const Memory& memory) const {
+  std::vector<Bytes> results = memory.receive;
   const auto source = [&](uint32_t member) -> const Bytes& {
-    const bool lies = call.operation == bcast || (members[member].in_place && !scatters(call.operation));
-    return lies ? memory.receive[member] : memory.send[member];
+    const bool is_in_receive = call.operation == bcast || (members[member].in_place && !scatters(call.operation));
+    return is_in_receive ? memory.receive[member] : memory.send[member];
   };
   for (const Move& move : moves) {
-    if (move.bytes > 0) std::memcpy(&end[move.to][move.to_at], &source(move.from)[move.from_at], move.bytes);
+    if (move.bytes > 0)
+      std::memcpy(&results[move.to][move.to_offset], &source(move.from)[move.from_offset], move.bytes);
   }
-  if (!collective::is_reduction(call.operation)) return end;
-  std::optional<Bytes> so_far;
-  std::vector<Bytes> before(size());  // results of exclusive scans
-  std::vector<Bytes> with(size());
+  if (!collective::is_reduction(call.operation)) return results;
+  std::optional<Bytes> partial;
+  std::vector<Bytes> exclusive(size());  // results of exclusive scans
+  std::vector<Bytes> inclusive(size());
   for (uint32_t member = 0; member < size(); ++member) {
-    if (so_far) before[member] = *so_far;
-    if (so_far) {
-      combine(call, *so_far, source(member).data());
+    if (partial) exclusive[member] = *partial;
+    if (partial) {
+      combine(call, *partial, source(member).data());
     } else {
-      so_far = source(member);
+      partial = source(member);
     }
-    with[member] = *so_far;
+    inclusive[member] = *partial;
   }
   for (uint32_t member = 0; member < size(); ++member) {
-    const Bytes& all = *so_far;
-    Call::Block share{all.size(), 0};
-    if (call.operation == reduce_scatter) share = members[member].receives[member];
-    if (call.operation == reduce_scatter_block) share = {call.bytes, member * call.bytes};
+    const Bytes& all = *partial;
+    Call::Block block{all.size(), 0};
+    if (call.operation == reduce_scatter) block = members[member].receives[member];
+    if (call.operation == reduce_scatter_block) block = {call.bytes, member * call.bytes};
     if (call.operation == reduce && member != call.root) continue;
-    const Bytes& result = call.operation == scan ? with[member] : call.operation == exscan ? before[member] : all;
+    const Bytes& result = call.operation == scan     ? inclusive[member]
+                          : call.operation == exscan ? exclusive[member]
+                                                     : all;
     if (result.empty()) continue;
-    std::copy_n(result.begin() + static_cast<ptrdiff_t>(share.at), share.bytes, end[member].begin());
+    std::copy_n(result.begin() + static_cast<ptrdiff_t>(block.at), block.bytes, results[member].begin());
   }
-  return end;
+  return results;
 }
 
 bool TeamCall::outlives_members() const { return call.algorithm == collective::fault_tolerant_name; }

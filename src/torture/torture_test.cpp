@@ -37,7 +37,7 @@ TEST_P(EveryWork, KeepsItsPromises) {
     for (size_t i = 0; i < fault_count; ++i) faults[i] += outcome.faults[i];
   }
   for (const Fault fault : {Fault::drop, Fault::duplicate, Fault::reorder, Fault::corrupt}) {
-    EXPECT_GT(of(faults, fault), 0u) << name_of(fault);
+    EXPECT_GT(count_of(faults, fault), 0u) << name_of(fault);
   }
 }
 
@@ -54,7 +54,7 @@ TEST(Torture, ARankDies) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Outcome outcome = run(config, seed);
     ASSERT_EQ(outcome.violation, "") << "seed " << seed;
-    died += of(outcome.faults, Fault::peer_dead);
+    died += count_of(outcome.faults, Fault::peer_dead);
   }
   EXPECT_GT(died, 10u);
 }

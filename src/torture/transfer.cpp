@@ -14,7 +14,7 @@ namespace {
 using nic::EventKind;
 using nic::Fail;
 
-enum class Entrance : uint8_t {
+enum class EntryCase : uint8_t {
   fits,
   cut,           // the entry ends within the message
   behind,        // the remote offset lies behind the entry's end
@@ -37,12 +37,12 @@ class Transfer final : public Exchange {
     choose_entry();
     predict();
     choose_lists();
-    if (entrance_ != Entrance::wrong_bits && entrance_ != Entrance::no_portal && !host(to_).dead) {
+    if (entry_case_ != EntryCase::wrong_bits && entry_case_ != EntryCase::no_portal && !host(to_).dead) {
       if (work_ == Work::counted) {
-        SPL_ASSIGN(entry_.counter, world_.at(to_).ct_alloc());
+        SPL_ASSIGN(entry_.counter, world_.interface(to_).ct_alloc());
         counter_ = entry_.counter;
       }
-      SPL_ASSIGN(entry_id_, world_.at(to_).me_append(host(to_).portal, entry_));
+      SPL_ASSIGN(entry_id_, world_.interface(to_).me_append(host(to_).portal, entry_));
       appended_ = true;
     }
     return start();
@@ -54,33 +54,33 @@ class Transfer final : public Exchange {
   }
 
   Status poll() override {
-    if (work_ != Work::counted || counted_) return {};
-    const nic::CounterValue value = world_.at(to_).ct_get(counter_);
+    if (work_ != Work::counted || count_seen_) return {};
+    const nic::CounterValue value = world_.interface(to_).ct_get(counter_);
     if (value == nic::CounterValue{}) return {};
-    counted_ = true;
-    if (value != nic::CounterValue{entry_.options.ct_bytes ? taken_ : 1, 0}) {
+    count_seen_ = true;
+    if (value != nic::CounterValue{entry_.options.ct_bytes ? landed_bytes_ : 1, 0}) {
       return trouble(text("the counter says ", value.success, " and ", value.failure));
     }
     return target_.check(name() + ", when the counter says that it has landed");
   }
 
   bool done() const override {
-    if (world_.config.dead != 0) return ended_early();
-    return Exchange::done() && (work_ != Work::counted || counted_);
+    if (world_.config.dead != 0) return has_ended_near_death();
+    return Exchange::done() && (work_ != Work::counted || count_seen_);
   }
 
   Status finish() override {
-    if (source_list_ && !host(from_).dead) SPL_TRY(source_list_->let_go(name() + ", at the end"));
-    if (reply_list_ && !host(from_).dead) SPL_TRY(reply_list_->let_go(name() + ", at the end"));
+    if (source_list_ && !host(from_).dead) SPL_TRY(source_list_->check_released(name() + ", at the end"));
+    if (reply_list_ && !host(from_).dead) SPL_TRY(reply_list_->check_released(name() + ", at the end"));
     if (world_.config.dead != 0 && (host(from_).dead || host(to_).dead)) return give_up();
     SPL_TRY(target_.check(name() + ", target"));
     SPL_TRY(source_.check(name() + ", source"));
     SPL_TRY(reply_.check(name() + ", reply"));
     if (source_list_) SPL_TRY(source_list_->check(name() + ", list of its source"));
     if (reply_list_) SPL_TRY(reply_list_->check(name() + ", list of its reply"));
-    const bool left = entry_.options.use_once && fail_ == Fail::ok;
-    if (appended_ && !left) SPL_TRY(unlink(to_, entry_id_));
-    if (counter_.exists()) return world_.at(to_).ct_free(counter_);
+    const bool has_left = entry_.options.use_once && fail_ == Fail::ok;
+    if (appended_ && !has_left) SPL_TRY(unlink(to_, entry_id_));
+    if (counter_.exists()) return world_.interface(to_).ct_free(counter_);
     return {};
   }
 
@@ -107,13 +107,15 @@ class Transfer final : public Exchange {
   }
 
   void choose_entry() {
-    if (random().chance(2, 5) && work_ != Work::counted) entrance_ = static_cast<Entrance>(1 + random().below(8));
-    if (work_ == Work::iovec && entrance_ == Entrance::behind) entrance_ = Entrance::cut;
-    if (length_ == 0 && (entrance_ == Entrance::cut || entrance_ == Entrance::no_truncate)) entrance_ = Entrance::fits;
+    if (random().chance(2, 5) && work_ != Work::counted) entry_case_ = static_cast<EntryCase>(1 + random().below(8));
+    if (work_ == Work::iovec && entry_case_ == EntryCase::behind) entry_case_ = EntryCase::cut;
+    if (length_ == 0 && (entry_case_ == EntryCase::cut || entry_case_ == EntryCase::no_truncate))
+      entry_case_ = EntryCase::fits;
     offset_ = random().chance(1, 2) || work_ == Work::iovec ? 0 : 16 * random().below(20);
     uint64_t room = offset_ + length_ + random().below(64);
-    if (entrance_ == Entrance::cut || entrance_ == Entrance::no_truncate) room = offset_ + random().below(length_);
-    if (entrance_ == Entrance::behind) {
+    if (entry_case_ == EntryCase::cut || entry_case_ == EntryCase::no_truncate)
+      room = offset_ + random().below(length_);
+    if (entry_case_ == EntryCase::behind) {
       room = offset_;
       offset_ += 16 * (1 + random().below(4));
     }
@@ -121,13 +123,13 @@ class Transfer final : public Exchange {
     target_ = has_reply() || is_atomic() ? numbers(room) : Region(room);
     entry_.start = target_.data();
     entry_.length = room;
-    entry_.match_bits = entrance_ == Entrance::wrong_bits ? bits(1) : bits();
-    entry_.user_ptr = name(1);
+    entry_.match_bits = entry_case_ == EntryCase::wrong_bits ? match_bits(1) : match_bits();
+    entry_.user_ptr = user_ptr_of(1);
     nic::EntryOptions& options = entry_.options;
     options.op_get = has_reply() || random().chance(1, 4);
     options.op_put = work_ != Work::get || random().chance(1, 4);
     options.use_once = random().chance(1, 2);
-    options.no_truncate = entrance_ == Entrance::no_truncate;
+    options.no_truncate = entry_case_ == EntryCase::no_truncate;
     options.event_link_disable = random().chance(1, 2);
     options.event_unlink_disable = random().chance(1, 4);
     options.event_comm_disable = random().chance(1, 6);
@@ -141,9 +143,9 @@ class Transfer final : public Exchange {
       options.event_comm_disable = options.event_success_disable = false;
     }
     entry_.counter = host(to_).landed;
-    if (entrance_ == Entrance::wrong_rank) entry_.match_rank = nic::Rank{from_ + 1};
-    if (entrance_ == Entrance::other_user) entry_.user = 77;
-    if (entrance_ == Entrance::forbidden) {
+    if (entry_case_ == EntryCase::wrong_rank) entry_.match_rank = nic::Rank{from_ + 1};
+    if (entry_case_ == EntryCase::other_user) entry_.user = 77;
+    if (entry_case_ == EntryCase::forbidden) {
       options.op_put = options.op_get = false;
       if (work_ == Work::get) options.op_put = true;
       if (work_ == Work::put || work_ == Work::iovec) options.op_get = true;
@@ -160,17 +162,17 @@ class Transfer final : public Exchange {
 
   // A region of random numbers that are small and whole in every datatype.
   Region numbers(uint64_t length) {
-    Region made(length);
+    Region region(length);
     if (!is_atomic()) return Region::random(random(), length);
     const uint64_t element = nic::bytes_of(datatype_);
     for (uint64_t at = 0; at + element <= length; at += element) {
       const double real = static_cast<double>(random().below(1000));
-      const uint64_t whole = random().next();
-      std::memcpy(made.data() + at, datatype_ == nic::Datatype::float64 ? static_cast<const void*>(&real) : &whole,
+      const uint64_t integer = random().next();
+      std::memcpy(region.data() + at, datatype_ == nic::Datatype::float64 ? static_cast<const void*>(&real) : &integer,
                   element);
     }
-    made.expect(0, made.data(), length);
-    return made;
+    region.expect(0, region.data(), length);
+    return region;
   }
 
   void split_memory() {
@@ -184,12 +186,12 @@ class Transfer final : public Exchange {
 
   // The initiator's memory may be a list, too.
   void choose_lists() {
-    const uint64_t of_8 = work_ == Work::iovec ? 4 : 2;
-    if (work_ != Work::get && random().chance(of_8, 8)) {
+    const uint64_t chances_in_8 = work_ == Work::iovec ? 4 : 2;
+    if (work_ != Work::get && random().chance(chances_in_8, 8)) {
       source_list_.emplace(random(), length_);
       source_list_->write(source_.data(), length_);
     }
-    if (has_reply() && random().chance(of_8, 8)) reply_list_.emplace(random(), length_);
+    if (has_reply() && random().chance(chances_in_8, 8)) reply_list_.emplace(random(), length_);
   }
 
   // Predicts the results that Portals 4 demands, and makes the initiator's memory.
@@ -197,34 +199,34 @@ class Transfer final : public Exchange {
     source_ = is_atomic() ? numbers(length_) : Region::random(random(), work_ == Work::get ? 0 : length_);
     reply_ = Region(has_reply() ? length_ : 0);
     const uint64_t room = offset_ < entry_.length ? entry_.length - offset_ : 0;
-    switch (entrance_) {
-      case Entrance::wrong_rank:
-      case Entrance::wrong_bits:
-      case Entrance::no_truncate:
-      case Entrance::no_portal: fail_ = Fail::dropped; break;
-      case Entrance::forbidden: fail_ = Fail::op_violation; break;
-      case Entrance::other_user: fail_ = Fail::perm_violation; break;
+    switch (entry_case_) {
+      case EntryCase::wrong_rank:
+      case EntryCase::wrong_bits:
+      case EntryCase::no_truncate:
+      case EntryCase::no_portal: fail_ = Fail::dropped; break;
+      case EntryCase::forbidden: fail_ = Fail::op_violation; break;
+      case EntryCase::other_user: fail_ = Fail::perm_violation; break;
       default: fail_ = Fail::ok; break;
     }
-    taken_ = fail_ == Fail::ok ? std::min(length_, room) : 0;
-    if (is_atomic()) taken_ -= taken_ % nic::bytes_of(datatype_);
-    uint8_t* const there = target_.expected() + (taken_ > 0 ? offset_ : 0);
-    if (has_reply()) reply_expected_.assign(there, there + taken_);
+    landed_bytes_ = fail_ == Fail::ok ? std::min(length_, room) : 0;
+    if (is_atomic()) landed_bytes_ -= landed_bytes_ % nic::bytes_of(datatype_);
+    uint8_t* const place = target_.expected() + (landed_bytes_ > 0 ? offset_ : 0);
+    if (has_reply()) reply_expected_.assign(place, place + landed_bytes_);
     if (work_ == Work::get) return;
     if (!is_atomic()) {
-      if (taken_ > 0) target_.expect(offset_, source_.data(), taken_);
+      if (landed_bytes_ > 0) target_.expect(offset_, source_.data(), landed_bytes_);
       return;
     }
     const uint64_t element = nic::bytes_of(datatype_);
     if (operation_ == nic::AtomicOperation::compare_swap) {
-      const bool swaps = random().chance(1, 2) && taken_ > 0;
+      const bool swaps = random().chance(1, 2) && landed_bytes_ > 0;
       operand_.fill(0);
-      std::memcpy(operand_.data(), taken_ > 0 ? there : source_.data(), element);
+      std::memcpy(operand_.data(), landed_bytes_ > 0 ? place : source_.data(), element);
       if (!swaps) operand_[0] ^= datatype_ == nic::Datatype::float64 ? 1ull << 52 : 1;
       if (swaps) target_.expect(offset_, source_.data(), element);
       return;
     }
-    apply(operation_, datatype_, there, source_.data(), taken_);
+    apply(operation_, datatype_, place, source_.data(), landed_bytes_);
   }
 
   void expect_target() {
@@ -238,23 +240,23 @@ class Transfer final : public Exchange {
                  : is_atomic()      ? EventKind::atomic
                                     : EventKind::put;
     event.initiator = nic::Rank{from_};
-    event.match_bits = bits();
+    event.match_bits = match_bits();
     event.requested_bytes = length_;
-    event.manipulated_bytes = taken_;
+    event.manipulated_bytes = landed_bytes_;
     event.remote_offset = offset_;
     event.start = reinterpret_cast<uint64_t>(entry_.start) + offset_;
-    event.hdr_data = name(0);
+    event.hdr_data = user_ptr_of(0);
     if (!options.event_comm_disable && !options.event_success_disable) {
-      expect(1, event, [this] { return landed(); });
+      expect(1, event, [this] { return check_landed(); });
     }
     if (options.ct_comm && entry_.counter == host(to_).landed) {
-      host(to_).landed_expected.success += options.ct_bytes ? taken_ : 1;
+      host(to_).landed_expected.success += options.ct_bytes ? landed_bytes_ : 1;
     }
     if (options.use_once && !options.event_unlink_disable) expect(1, EventKind::auto_unlink);
   }
 
   // Checks the bytes, which are there before the event; afterwards the host may use the memory.
-  Status landed() {
+  Status check_landed() {
     SPL_TRY(target_.check(name() + ", when its event has come"));
     if (entry_.options.use_once) target_.spoil();
     return {};
@@ -262,7 +264,7 @@ class Transfer final : public Exchange {
 
   void expect_initiator(nic::Put& put) {
     const bool acked = put.ack_request != nic::AckRequest::none && !(fail_ == Fail::ok && entry_.options.ack_disable);
-    nic::CounterValue& counted = host(from_).sent_expected;
+    nic::CounterValue& expected_count = host(from_).sent_expected;
     nic::Event send;
     send.kind = EventKind::send;
     if (!put.event_send_disable) {
@@ -270,26 +272,27 @@ class Transfer final : public Exchange {
         source_.spoil();
         if (!source_list_) return Status{};
         source_list_->spoil();
-        return last ? source_list_->let_go(name() + ", when it has been sent") : Status{};
+        return last ? source_list_->check_released(name() + ", when it has been sent") : Status{};
       });
     }
-    if (put.ct_send) counted.success += put.ct_bytes ? length_ : 1;
+    if (put.ct_send) expected_count.success += put.ct_bytes ? length_ : 1;
     if (!acked) return;
     nic::Event ack;
     ack.kind = EventKind::ack;
     ack.fail = fail_;
-    ack.manipulated_bytes = taken_;
+    ack.manipulated_bytes = landed_bytes_;
     ack.remote_offset = entry_.options.manage_local ? 0 : offset_;
-    const bool told = put.ack_request == nic::AckRequest::ack && !(fail_ == Fail::ok && put.event_success_disable);
-    if (told) {
-      expect(0, ack,
-             [this] { return source_list_ ? source_list_->let_go(name() + ", when its ack has come") : Status{}; });
+    const bool has_event = put.ack_request == nic::AckRequest::ack && !(fail_ == Fail::ok && put.event_success_disable);
+    if (has_event) {
+      expect(0, ack, [this] {
+        return source_list_ ? source_list_->check_released(name() + ", when its ack has come") : Status{};
+      });
     }
     if (!put.ct_ack) return;
     if (fail_ != Fail::ok) {
-      ++counted.failure;
+      ++expected_count.failure;
     } else {
-      counted.success += put.ct_bytes ? taken_ : 1;
+      expected_count.success += put.ct_bytes ? landed_bytes_ : 1;
     }
   }
 
@@ -297,7 +300,7 @@ class Transfer final : public Exchange {
     nic::Event event;
     event.kind = EventKind::reply;
     event.fail = fail_;
-    event.manipulated_bytes = taken_;
+    event.manipulated_bytes = landed_bytes_;
     event.remote_offset = entry_.options.manage_local ? 0 : offset_;
     if (reply_list_) {
       reply_list_->expect(reply_expected_.data(), reply_expected_.size());
@@ -311,15 +314,15 @@ class Transfer final : public Exchange {
         if (!reply_list_) return Status{};
         SPL_TRY(reply_list_->check(name() + ", list, when its reply has come"));
         reply_list_->spoil();
-        return reply_list_->let_go(name() + ", when its reply has come");
+        return reply_list_->check_released(name() + ", when its reply has come");
       });
     }
     if (!reply.ct_reply) return;
-    nic::CounterValue& counted = host(from_).sent_expected;
+    nic::CounterValue& expected_count = host(from_).sent_expected;
     if (fail_ != Fail::ok) {
-      ++counted.failure;
+      ++expected_count.failure;
     } else {
-      counted.success += reply.ct_bytes ? taken_ : 1;
+      expected_count.success += reply.ct_bytes ? landed_bytes_ : 1;
     }
   }
 
@@ -331,7 +334,7 @@ class Transfer final : public Exchange {
       put.descriptor = source_list_->descriptor();
       put.descriptor_offset = source_list_->offset();
     }
-    if (entrance_ == Entrance::no_portal) put.portal = nic::PortalIndex{200};
+    if (entry_case_ == EntryCase::no_portal) put.portal = nic::PortalIndex{200};
     put.remote_offset = offset_;
     put.counter = host(from_).sent;
     put.ack_request = static_cast<nic::AckRequest>(random().below(4));
@@ -355,11 +358,11 @@ class Transfer final : public Exchange {
     reply.ct_reply = world_.config.dead == 0 && random().chance(1, 2);
     reply.ct_bytes = random().chance(1, 3);
     reply.event_success_disable = world_.config.dead == 0 && random().chance(1, 8);
-    reply.user_ptr = name(2);
+    reply.user_ptr = user_ptr_of(2);
     expect_target();
-    auto& refused = host(to_).refused_expected;
-    if (fail_ == Fail::perm_violation) ++refused[static_cast<size_t>(nic::Refusal::permission)];
-    if (fail_ == Fail::op_violation) ++refused[static_cast<size_t>(nic::Refusal::operation)];
+    auto& refusals = host(to_).refused_expected;
+    if (fail_ == Fail::perm_violation) ++refusals[static_cast<size_t>(nic::Refusal::permission)];
+    if (fail_ == Fail::op_violation) ++refusals[static_cast<size_t>(nic::Refusal::operation)];
     if (work_ == Work::get) {
       expect_reply(reply);
       nic::Get get;
@@ -369,11 +372,11 @@ class Transfer final : public Exchange {
       get.portal = put.portal;
       get.match_bits = put.match_bits;
       get.remote_offset = offset_;
-      return world_.at(from_).get(get);
+      return world_.interface(from_).get(get);
     }
     if (!is_atomic()) {
       expect_initiator(put);
-      return world_.at(from_).put(put);
+      return world_.interface(from_).put(put);
     }
     nic::Atomic atomic;
     atomic.operation = operation_;
@@ -386,7 +389,7 @@ class Transfer final : public Exchange {
     }
     expect_initiator(put);
     atomic.put = put;
-    return world_.at(from_).atomic(atomic);
+    return world_.interface(from_).atomic(atomic);
   }
 
   // ---- runs in which a rank dies: each operation of a living rank ends once, well or as undeliverable ----
@@ -406,26 +409,26 @@ class Transfer final : public Exchange {
       }
     }
     if (involved && event.fail == Fail::undeliverable && rank == to_) {
-      if (++cut_ > 1) return trouble("its rest is missing twice");
+      if (++cut_events_ > 1) return trouble("its rest is missing twice");
       return {};
     }
-    if (undeliverable_ || cut_ > 0) return {};
+    if (undeliverable_ || cut_events_ > 0) return {};
     return Exchange::on_event(rank, role, event);
   }
 
-  [[nodiscard]] bool ended_early() const {
+  [[nodiscard]] bool has_ended_near_death() const {
     const bool initiator_dead = world_.hosts[from_].dead;
     if (initiator_dead) return true;
     const uint64_t wanted_sends = work_ == Work::get ? 0 : 1;
     const bool ended = ends_ > 0 || (send_failed_ && !has_reply());
-    return host_dead() ? sends_ >= wanted_sends && ended : Exchange::done();
+    return target_is_dead() ? sends_ >= wanted_sends && ended : Exchange::done();
   }
-  [[nodiscard]] bool host_dead() const { return world_.hosts[to_].dead; }
+  [[nodiscard]] bool target_is_dead() const { return world_.hosts[to_].dead; }
 
   // A living target gives its entry back; the bytes in its memory are unknown.
   Status give_up() {
     if (host(to_).dead || !appended_ || (matched_ && entry_.options.use_once)) return {};
-    const auto unlinked = world_.at(to_).me_unlink(entry_id_);
+    const auto unlinked = world_.interface(to_).me_unlink(entry_id_);
     if (unlinked && *unlinked == portals::Unlinked::in_use) return trouble("its entry is in use for ever");
     return {};
   }
@@ -435,15 +438,15 @@ class Transfer final : public Exchange {
   uint32_t to_ = 0;
   uint64_t length_ = 0;
   uint64_t offset_ = 0;
-  Entrance entrance_ = Entrance::fits;
+  EntryCase entry_case_ = EntryCase::fits;
   nic::Datatype datatype_ = nic::Datatype::int8;
   nic::AtomicOperation operation_ = nic::AtomicOperation::sum;
   nic::AtomicOperand operand_{};
   Region source_;
   Region target_;
   Region reply_;
-  std::optional<Listed> source_list_;
-  std::optional<Listed> reply_list_;
+  std::optional<ListedMemory> source_list_;
+  std::optional<ListedMemory> reply_list_;
   std::vector<uint8_t> reply_expected_;
   std::vector<nic::IovecElement> pieces_;
   nic::Entry entry_;
@@ -451,11 +454,11 @@ class Transfer final : public Exchange {
   nic::CounterId counter_;
   bool appended_ = false;
   Fail fail_ = Fail::ok;
-  uint64_t taken_ = 0;
-  bool counted_ = false;
+  uint64_t landed_bytes_ = 0;
+  bool count_seen_ = false;
   uint64_t sends_ = 0;
   uint64_t ends_ = 0;
-  uint64_t cut_ = 0;
+  uint64_t cut_events_ = 0;
   bool undeliverable_ = false;
   bool send_failed_ = false;
   bool matched_ = false;

@@ -70,7 +70,7 @@ Status World::open(uint32_t rank) {
 
 void World::kill(uint32_t rank) {
   note(text("rank ", rank, " dies"));
-  ++of(faults, Fault::peer_dead);
+  ++count_of(faults, Fault::peer_dead);
   hosts[rank].dead = true;
   links->kill(rank);
   loopback->kill(rank);
@@ -83,17 +83,17 @@ void World::note(const std::string& line) const {
 Status World::check_quiet() {
   for (uint32_t rank = 0; rank < hosts.size(); ++rank) {
     if (hosts[rank].dead) continue;
-    const nic::NicState now = loopback->nic(rank).state();
-    if (now.messages_open > 0 || now.dmas_open > 0 || now.hpus_busy > 0 || now.hers_waiting > 0 ||
-        now.packet_buffer_used > 0 || now.early_packets > 0 || now.messages_outgoing > 0 || now.outbound_packets > 0 ||
-        now.unexpected_headers > 0 || now.triggered_waiting > 0 || now.refused_packets > 0 || now.failed_commands > 0 ||
-        now.nic_memory_used > 0) {
-      return fail(Code::mismatch, "not everything came back: ", loopback->nic(rank).waiting(), ", ",
-                  now.unexpected_headers, " unexpected headers, ", now.nic_memory_used, " B of NIC memory");
+    const nic::NicState state = loopback->nic(rank).state();
+    if (state.messages_open > 0 || state.dmas_open > 0 || state.hpus_busy > 0 || state.hers_waiting > 0 ||
+        state.packet_buffer_used > 0 || state.early_packets > 0 || state.messages_outgoing > 0 ||
+        state.outbound_packets > 0 || state.unexpected_headers > 0 || state.triggered_waiting > 0 ||
+        state.refused_packets > 0 || state.failed_commands > 0 || state.nic_memory_used > 0) {
+      return fail(Code::mismatch, "not everything came back: ", loopback->nic(rank).describe_waiting(), ", ",
+                  state.unexpected_headers, " unexpected headers, ", state.nic_memory_used, " B of NIC memory");
     }
   }
-  SPL_TRY(links->sound());
-  if (!links->idle()) return fail(Code::mismatch, "links are not idle: ", links->waiting());
+  SPL_TRY(links->check_stages());
+  if (!links->idle()) return fail(Code::mismatch, "links are not idle: ", links->describe_waiting());
   return {};
 }
 

@@ -1,7 +1,7 @@
 // World - the ranks of a run, the link between them, and the objects that all exchanges share.
 //
 // Contract: make() builds the world from a configuration and a seed; the same two give the same run. A host call that
-//   must wait for an answer runs steps of the world meanwhile. go_on() does one step.
+//   must wait for an answer runs steps of the world meanwhile. step() does one step.
 // Threads: one owner. Time: that of the loopback driver.
 #pragma once
 
@@ -22,8 +22,8 @@ namespace spinloom::torture {
 
 struct Host {
   std::unique_ptr<portals::Interface> interface;
-  nic::QueueId arrivals;
-  nic::QueueId departures;
+  nic::QueueId arrivals;      // events of this rank's entries
+  nic::QueueId departures;    // events of this rank's own operations
   nic::PortalIndex portal;    // messages without an entry are dropped
   nic::PortalIndex overflow;  // messages without an entry wait in an overflow entry
   nic::PortalIndex flow;      // an entry with flow control
@@ -51,9 +51,10 @@ class World {
 
   static Result<std::unique_ptr<World>> make(const Config& config, uint64_t seed, bool trace);
 
-  [[nodiscard]] portals::Interface& at(uint32_t rank) { return *hosts[rank].interface; }
+  // Returns the Portals calls of a rank's program.
+  [[nodiscard]] portals::Interface& interface(uint32_t rank) { return *hosts[rank].interface; }
   // Does one step; false if nothing can happen any more.
-  bool go_on() { return loopback->step(); }
+  bool step() { return loopback->step(); }
   void kill(uint32_t rank);
   void note(const std::string& line) const;
   // Returns an Error if anything is still under way or kept at a living rank or on a link.

@@ -32,7 +32,7 @@ class Machine:
 
     @property
     def a_pass(self) -> int:
-        return calibration.work(1) * len(copy_model.MOVEMENTS)
+        return calibration.step_count(1) * len(copy_model.MOVEMENTS)
 
     def probe(self, text, elements, movement, samples, checked):
         if self.asked == self.dies_at:

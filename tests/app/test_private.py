@@ -24,7 +24,7 @@ def home(monkeypatch, tmp_path) -> Path:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(private, "made", {})
+    monkeypatch.setattr(private, "own_folders", {})
     return tmp_path
 
 

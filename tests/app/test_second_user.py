@@ -165,7 +165,7 @@ def test_a_compilers_cache_of_his_is_not_used(common, tmp_path, monkeypatch, cap
         as_stranger(lambda folder=folder: (folder / "zig").mkdir(parents=True, mode=0o777))
     monkeypatch.setattr(tempfile, "tempdir", str(common))
     monkeypatch.setenv("XDG_CACHE_HOME", str(common))
-    monkeypatch.setattr(private, "made", {})
+    monkeypatch.setattr(private, "own_folders", {})
     assert handler_build.build(source) == expected
     assert f"{common / 'spinloom'} belongs to user {STRANGER}, not to this one (0)" in capsys.readouterr().err
     assert [name for folder in {common / "spinloom", *old} for name in os.listdir(folder / "zig")] == []
@@ -174,7 +174,7 @@ def test_a_compilers_cache_of_his_is_not_used(common, tmp_path, monkeypatch, cap
 def test_what_he_calls_a_board_is_left_to_him():
     """In shared memory, where ranks meet: a name of that kind does not stop spinloom run."""
     job = f"test-{os.getpid()}"
-    name = f"spinloom-mpi-{os.getuid()}-{mpi_layer.short(job)}"
+    name = f"spinloom-mpi-{os.getuid()}-{mpi_layer.board_hash(job)}"
     places = (f"{name}-theirs", f"{name}-folder", f"{name}-own")
     theirs, folder, own = (mpi_layer.SHARED_MEMORY / place for place in places)
     as_stranger(theirs.touch)
@@ -206,7 +206,7 @@ def test_an_ordinary_user_gets_a_sentence_too(common):
     def act() -> None:
         os.environ |= {"XDG_CACHE_HOME": str(common), "XDG_RUNTIME_DIR": str(common / "spinloom")}
         tempfile.tempdir = str(common)
-        private.made.clear()
+        private.own_folders.clear()
         folder, why = private.cache_folder("zig")
         assert (folder.parent, "belongs to user 0" in why or why == "") == (common, True)
         with pytest.raises(Trouble, match="belongs to user 0"):

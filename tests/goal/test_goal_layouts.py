@@ -40,7 +40,7 @@ def test_each_message_pays_the_price_of_a_simulated_one(spinloom, jacobi, machin
     assert uses
     made = goal_layouts.on_nics(schedule, machine, "rw-cp", 1000)
     assert made.simulated > 0
-    cells = layout_prices.Cells(machine, layout_prices.Memory(None))
+    cells = layout_prices.Cells(machine, layout_prices.ResultStore(None))
     wanted = [
         layout_prices.Use(one["layout"], one["count"], one["side"], one["type"], one["bytes"], 1, 0)
         for one in uses

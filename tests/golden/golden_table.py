@@ -90,18 +90,18 @@ def differences(old: list[dict[str, str]], new: list[dict[str, str]], key: list[
     """One line a row that came, went or changed: which numbers, from what to what, and by how much."""
     before = {tuple(row[name] for name in key): row for row in old}
     after = {tuple(row[name] for name in key): row for row in new}
-    found = [f"- {' '.join(name)}: gone" for name in before if name not in after]
-    found += [f"+ {' '.join(name)}: new" for name in after if name not in before]
+    lines = [f"- {' '.join(name)}: gone" for name in before if name not in after]
+    lines += [f"+ {' '.join(name)}: new" for name in after if name not in before]
     for name, row in after.items():
-        was = before.get(name, row)
+        old_row = before.get(name, row)
         changes = [
-            f"{column} {was.get(column) or '-'} -> {value or '-'}{percent(was.get(column), value)}"
+            f"{column} {old_row.get(column) or '-'} -> {value or '-'}{percent(old_row.get(column), value)}"
             for column, value in row.items()
-            if was.get(column) != value
+            if old_row.get(column) != value
         ]
         if changes:
-            found.append(f"~ {' '.join(name)}: {', '.join(changes)}")
-    return found
+            lines.append(f"~ {' '.join(name)}: {', '.join(changes)}")
+    return lines
 
 
 def percent(was: str | None, now: str) -> str:
@@ -119,11 +119,11 @@ def read(name: str) -> list[dict[str, str]]:
 def compare() -> list[str]:
     """Empty when nothing changed."""
     now = tables()
-    found = differences(read("predictions.csv"), now["predictions.csv"], KEY)
-    found += differences(read("figures.csv"), now["figures.csv"], POINT)
-    found += differences(read("sending.csv"), now["sending.csv"], KEY)
+    lines = differences(read("predictions.csv"), now["predictions.csv"], KEY)
+    lines += differences(read("figures.csv"), now["figures.csv"], POINT)
+    lines += differences(read("sending.csv"), now["sending.csv"], KEY)
     images = differences(read("images.csv"), now["images.csv"], ["image"])
-    return found + [line[:60] + "..." if len(line) > 60 else line for line in images]
+    return lines + [line[:60] + "..." if len(line) > 60 else line for line in images]
 
 
 def update() -> None:

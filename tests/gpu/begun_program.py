@@ -1,4 +1,4 @@
-"""What test_begun.py runs where there is a GPU: moves that are begun, asked, waited for, dropped."""
+"""The program of test_begun.py, where there is a GPU: moves that are begun, polled, waited for, dropped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SHAPE = (200, 200, 20)
 WHERE = np.s_[:, 1:-1, 3]
 
 
-def asked(done) -> int:
-    """How often "not yet" was the answer."""
+def polls_until_done(done) -> int:
+    """Polls until the move is done; returns how often "not yet" was the answer."""
     times = 0
     while not done.test():
         times += 1
@@ -32,7 +32,7 @@ items = np.ascontiguousarray(base[WHERE])
 packed = cupy.zeros(face.size, "u1")
 plan = face.bind(there, packed)
 done = plan.begin_pack()
-asked(done)
+polls_until_done(done)
 assert done.test()
 assert packed.get().tobytes() == items.tobytes()
 target = cupy.zeros(SHAPE, "f8")
@@ -48,7 +48,7 @@ coming = here.begin_copy()
 assert not host.any()
 with pytest.raises(Trouble, match="a stream cannot wait for them"):
     coming.hold(0)
-asked(coming)
+polls_until_done(coming)
 assert (host[WHERE] == items).all()
 assert not host[:, :, :3].any()
 coming.wait()

@@ -25,17 +25,17 @@ def has_gpu() -> bool:
 
 
 def environment_of(kind: str) -> dict[str, str]:
-    made = dict(os.environ)
+    environment = dict(os.environ)
     if kind == "a GPU":
         if not has_gpu():
             pytest.skip("there is no GPU here")
         pytest.importorskip("cupy")
-        return made
+        return environment
     if not (DRIVER / "libcuda.so.1").exists():
         pytest.skip(f"{DRIVER} is not built")
-    made["LD_LIBRARY_PATH"] = f"{DRIVER}:{made.get('LD_LIBRARY_PATH', '')}"
-    made["PYTHONPATH"] = f"{HERE / 'on_driver'}:{made.get('PYTHONPATH', '')}"
-    return made
+    environment["LD_LIBRARY_PATH"] = f"{DRIVER}:{environment.get('LD_LIBRARY_PATH', '')}"
+    environment["PYTHONPATH"] = f"{HERE / 'on_driver'}:{environment.get('PYTHONPATH', '')}"
+    return environment
 
 
 KINDS = pytest.mark.parametrize("kind", ["the driver of the tests", "a GPU"])

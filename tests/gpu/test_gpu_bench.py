@@ -69,7 +69,7 @@ def test_rows_have_names_of_their_own_and_the_bytes_they_say():
 
 def items_of(shape):
     """The items of a shape in packed order, from its definition."""
-    if isinstance(shape, gpu_ways.Listed):
+    if isinstance(shape, gpu_ways.IndexList):
         return shape.items.tolist()
     places = [shape.first]
     for length, stride in zip(shape.shape, shape.strides, strict=True):
@@ -89,7 +89,7 @@ def test_what_others_move_are_the_blocks_of_the_type():
                 for byte in range(0, length, shape.item_bytes)
             ]
             assert items_of(shape) == expected, row.name
-            if isinstance(shape, gpu_ways.Listed):
+            if isinstance(shape, gpu_ways.IndexList):
                 wide = [place + k for place in shape.places.tolist() for k in range(shape.width)]
                 assert wide == expected
 

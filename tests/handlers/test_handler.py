@@ -203,7 +203,7 @@ def test_the_budget_of_a_handler_of_known_time(folder):
     wait = "for (uint64_t begin = spl_cycles(); spl_cycles() - begin < 800;) {} return SUCCESS;"
     image = source(folder, payload(wait))
     profile = profiles.load("sc19-slingshot")
-    budget = handler_budget.of(image, HandlerSetup(), profile, seed=1)
+    budget = handler_budget.budget_of(image, HandlerSetup(), profile, seed=1)
     packet_ps = float(profile["link.byte_time"]) * 2048
     handler_ps = float(budget.handler_ps)
     assert 800 <= handler_ps * profile["hpu.clock"] / 1e12 < 850
@@ -406,7 +406,7 @@ def test_mutated_images_end_or_fail_but_never_hurt_the_simulator(folder, spinloo
     outcomes: dict[str, int] = {"well": 0, "failed": 0, "refused": 0, "stalled": 0}
     for number in range(IMAGES):
         image, setup = originals[chance.choice(sorted(originals))]
-        setup = setup.with_given(count=3, hpus=2, packet_bytes=1024, budget_cycles=20_000)
+        setup = setup.with_overrides(count=3, hpus=2, packet_bytes=1024, budget_cycles=20_000)
         whole_file = chance.randrange(8) == 0  # headers and symbols, too
         elf = mutated(image.elf, chance, *((0, len(image.elf)) if whole_file else code_range(image.elf)))
         try:
@@ -426,5 +426,5 @@ def test_mutated_images_end_or_fail_but_never_hurt_the_simulator(folder, spinloo
     assert min(outcomes[kind] for kind in ("well", "failed", "refused")) > 0, outcomes
     assert statistics.median(instructions) >= 1000, "mutations leave something to run"
     for image, setup in originals.values():
-        ran = handler_runs.run(image, setup.with_given(count=1), message)
+        ran = handler_runs.run(image, setup.with_overrides(count=1), message)
         assert ran.ended_well, replay

@@ -28,7 +28,7 @@ def prefix(tmp_path_factory) -> Path:
 def expect_ring(program: Path) -> None:
     """Alone, and as ranks of each launcher of this machine."""
     assert run(program) == "rank 0: 1 ranks, good\n"
-    for name in launchers.found():
+    for name in launchers.available():
         ran = launchers.run(name, 2, program)
         lines = [f"rank {rank}: 2 ranks, good" for rank in range(2)]
         assert (ran.returncode, sorted(ran.stdout.splitlines())) == (0, lines), ran.stderr
@@ -89,7 +89,7 @@ def test_a_handler_compiles_against_the_installed_headers(prefix, tmp_path):
     assert not (prefix / "include/spinloom/layout.h").exists(), "that one is of the component layout"
 
 
-@pytest.mark.parametrize("name", ["alone", *launchers.found()])
+@pytest.mark.parametrize("name", ["alone", *launchers.available()])
 def test_info_shows_every_rank_and_how_it_reaches_the_others(prefix, name):
     program = prefix / "bin/spinloom-info"
     if name == "alone":
@@ -108,7 +108,7 @@ def test_info_shows_every_rank_and_how_it_reaches_the_others(prefix, name):
 
 
 def test_info_says_how_udp_reaches_others(prefix):
-    for name in launchers.found():
+    for name in launchers.available():
         ran = launchers.run(name, 2, prefix / "bin/spinloom-info", SPINLOOM_TRANSPORT="udp")
         assert ran.returncode == 0, ran.stderr
         assert len(re.findall(r"reaches [01] by UDP [\d.:]+, .* \(SPINLOOM_TRANSPORT=udp\)", ran.stdout)) == 2
@@ -136,7 +136,7 @@ def test_the_manual_lies_beside(prefix):
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="there is no unshare")
 def test_ranks_in_two_process_namespaces_reach_each_other_by_udp(prefix):
     """As ranks in two containers: what one says of the other names the reason."""
-    if "PMI-1" not in launchers.found():
+    if "PMI-1" not in launchers.available():
         pytest.skip("there is no launcher with ranks of several programs")
     apart = ["unshare", "--pid", "--fork"]
     if subprocess.run([*apart, "true"], capture_output=True).returncode != 0:

@@ -1,4 +1,4 @@
-"""Where MPI libraries say something else than the plain type map: docs/mpi-differences.md.
+"""The differences between MPI libraries and the plain type map: docs/mpi-differences.md.
 
     python tests/mpi/mpi_differences.py            compares the page with the libraries of this machine
     python tests/mpi/mpi_differences.py --update   writes the page again; rows of absent libraries stay
@@ -175,7 +175,7 @@ Row = tuple[str, str, str]  # datatype, library, what it says
 
 
 def observe(quirk: Quirk) -> list[Row]:
-    """What the libraries of this machine say of the examples."""
+    """Returns the answers of this machine's libraries to the examples."""
     rows = []
     for library in libraries():
         for (text, count), told in zip(quirk.examples, library.ask(list(quirk.examples)), strict=True):

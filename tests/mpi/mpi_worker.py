@@ -56,7 +56,7 @@ def answer(lib, text: str, count: int) -> dict:
 
     datatype = mpi_types.build(tree, note)
     base, length = place(tree, count)
-    told = {
+    facts = {
         "size": datatype.Get_size(),
         "bounds": datatype.Get_extent(),
         "true_bounds": datatype.Get_true_extent(),
@@ -66,7 +66,7 @@ def answer(lib, text: str, count: int) -> dict:
     }
     if not datatype.is_predefined:
         datatype.Free()
-    return told
+    return facts
 
 
 def version_of(lib) -> str:

@@ -12,7 +12,7 @@ import pytest
 from conftest import needs_engine
 from patience import seconds
 from spinloom.bench import jobs, mpi_fit, mpi_parameters, parameters
-from spinloom.bench.parameters_found import BARRIER, FLOOD, STREAM, Found, Question
+from spinloom.bench.parameters_found import BARRIER, FLOOD_MESSAGES, STREAM_MESSAGES, MeasuredTimes, Question
 from spinloom.common import core
 from spinloom.common.bar import Bar
 from spinloom.common.errors import Trouble
@@ -54,8 +54,8 @@ def disturbed(asked: Question, samples: int, calls: int) -> list[float]:
     return [exact(asked), *(exact(asked) * (1 + i) for i in range(1, samples))]
 
 
-def measured(timer=lambda asked, samples, calls: [exact(asked)] * samples, passes: int = 3) -> Found:
-    return parameters.Asking(timer, 2, SIZES).run("An MPI 1.0", passes, Bar())
+def measured(timer=lambda asked, samples, calls: [exact(asked)] * samples, passes: int = 3) -> MeasuredTimes:
+    return parameters.Questioner(timer, 2, SIZES).run("An MPI 1.0", passes, Bar())
 
 
 @pytest.mark.parametrize("timer", [lambda asked, samples, calls: [exact(asked)] * samples, disturbed])
@@ -77,13 +77,13 @@ def test_exact_times_give_the_exact_parameters(timer):
         assert regime.g_ns == pytest.approx(G_FIRST)
         assert regime.G_ns_per_byte == pytest.approx(G)
     # T(s) + (n - 1) I(s) + T(1); o < g and O < G, so I(s) = g + (s - 1) G
-    for row in found.compared(fitted):
+    for row in found.comparisons(fitted):
         assert row.model_ns == pytest.approx(row.measured_ns), row
         assert row.table_ns == pytest.approx(row.measured_ns), row
     assert found.warnings(fitted) == []
 
 
-def replace_limits(found: Found) -> Found:
+def replace_limits(found: MeasuredTimes) -> MeasuredTimes:
     """Limits are medians of single calls, which most samples of `disturbed` spoil."""
     return replace(found, eager_bytes=EAGER, polled_bytes=POLLED)
 
@@ -135,7 +135,7 @@ def test_what_is_doubtful_is_said():
     found.times[BARRIER] = [1.0, 5.0, 9.0]
     for complete in (1, 3):
         with pytest.raises(Trouble, match=f"{complete} of 12 passes"):
-            replace(found, wanted=12, passes=complete).quieter()
+            replace(found, wanted=12, passes=complete).fastest_half()
     crowded = replace(found, ranks=4, cores=2, passes=2)
     said = " ".join(crowded.warnings(replace(fitted, L_ns=0.0, S_bytes=1 << 20)))
     for part in ("4 ranks share 2 cores", "1 of ", "L is set to 0", "S is at least that", "2 of 3 passes"):
@@ -228,7 +228,7 @@ def test_the_model_is_that_of_the_engine():
         for size in (1, 8, 1000):
             assert dialect_ps(message(size), prices) == pytest.approx(model.one_way_ns(size) * 1000)
             assert dialect_ps(flood(size), prices) == pytest.approx(
-                mpi_fit.flood_ns(model, FLOOD, size) * 1000
+                mpi_fit.flood_ns(model, FLOOD_MESSAGES, size) * 1000
             )
         engine = core.load()
         for ranks in (2, 4, 8, 16):
@@ -247,11 +247,11 @@ def message(size: int) -> str:
 
 
 def flood(size: int) -> str:
-    sends = "".join(f"send {size}b to 1\n" for _ in range(FLOOD))
-    receives = "".join(f"r{i}: recv {size}b from 0\n" for i in range(FLOOD))
+    sends = "".join(f"send {size}b to 1\n" for _ in range(FLOOD_MESSAGES))
+    receives = "".join(f"r{i}: recv {size}b from 0\n" for i in range(FLOOD_MESSAGES))
     return (
         f"num_ranks 2\nrank 0 {{\n{sends}recv 1b from 1 tag 1\n}}\n"
-        f"rank 1 {{\n{receives}a: send 1b to 0 tag 1\na requires r{FLOOD - 1}\n}}\n"
+        f"rank 1 {{\n{receives}a: send 1b to 0 tag 1\na requires r{FLOOD_MESSAGES - 1}\n}}\n"
     )
 
 
@@ -274,8 +274,8 @@ def test_our_own_rules_have_rates_of_their_own(big_o):
         )
         for row in fitted.table
     )
-    own = mpi_fit.own(replace(fitted, table=table, S_bytes=1 << 30))
-    model = mpi_fit.Own(own)
+    own = mpi_fit.with_own_rates(replace(fitted, table=table, S_bytes=1 << 30))
+    model = mpi_fit.OwnRulesModel(own)
     words = iter(options(own, "ps").split())
     prices = goal_model.parse(
         {name.lstrip("-"): value for name, value in zip(words, words, strict=True)}, "1ps"
@@ -286,7 +286,7 @@ def test_our_own_rules_have_rates_of_their_own(big_o):
         assert model.interval_ns(size) == pytest.approx(G_FIRST + size - 1)
         for text, ns in (
             (message(size), model.one_way_ns(size)),
-            (flood(size), mpi_fit.flood_ns(model, FLOOD, size)),
+            (flood(size), mpi_fit.flood_ns(model, FLOOD_MESSAGES, size)),
         ):
             assert max(engine.read_goal(text.encode()).run(**prices)["finish_ps"]) == pytest.approx(ns * 1000)
 
@@ -446,10 +446,17 @@ def test_every_mpi_is_measured(spinloom, tmp_path, monkeypatch, mpi):
     rows = json.loads(ran.out)
     names = [row["what"] for row in rows]
     assert names[:8] == ["L", "o", "o send", "o receive", "g", "G", "O", "S"]
-    assert {"one way", "interval", f"stream of {FLOOD}", "MPI_Barrier", "MPI_Allreduce", "MPI_Bcast"} <= {
-        *names
-    }
+    assert {
+        "one way",
+        "interval",
+        f"stream of {FLOOD_MESSAGES}",
+        "MPI_Barrier",
+        "MPI_Allreduce",
+        "MPI_Bcast",
+    } <= {*names}
     for row in rows[8:]:
         assert row["model_ns"] >= 0
         assert row["ranks"] == (3 if row["what"].startswith("MPI_") else 2)
-    assert STREAM < FLOOD  # streams are compared with more messages than they were fitted to
+    assert (
+        STREAM_MESSAGES < FLOOD_MESSAGES
+    )  # streams are compared with more messages than they were fitted to

@@ -21,7 +21,7 @@ def samples(without: float, with_: float) -> dict[bool, list[float]]:
 
 
 def verdict(name: str, times: dict, **more: dict) -> tuple[str, str]:
-    row = live_claims.judge([live_claims.live_claims()[name]], live_claims.Measured(times, **more))[0]
+    row = live_claims.judge([live_claims.live_claims()[name]], live_claims.Measurements(times, **more))[0]
     return row["verdict"], row["ours"]
 
 
@@ -29,7 +29,7 @@ def test_every_row_that_a_claim_names_is_a_legal_type():
     for claim in live_claims.live_claims().values():
         for one in claim.holds:
             assert one["of"] in KINDS
-            assert live_claims.told(one)
+            assert live_claims.condition_text(one)
         for of in (live_claims.MESSAGES, live_claims.TWO_WAYS):
             wanted = claim if any(one["of"] == of for one in claim.holds) else None
             for row in live_claims.rows_of([claim], of) if wanted else []:

@@ -67,10 +67,10 @@ def test_the_planner_follows_its_prices():
     for way in ("staged", "mapped", "joint", "cma"):
         dear = {other: 1e6 for other in ("staged", "mapped", "joint", "cma") if other != way}
         prices = peer_prices.PeerPrices({**cheap, **dear})
-        assert engine.peer_choice(prices.as_list(), LONG.type, 1, True, True, True)[0] == way
+        assert engine.peer_choice(prices.as_setting(), LONG.type, 1, True, True, True)[0] == way
     works = peer_prices.PeerPrices({**cheap, "staged": 1e6, "cma": 1e6})
-    assert engine.peer_choice(works.as_list(), LONG.type, 1, True, False, False)[0] == "mapped"
-    costs = engine.peer_costs(peer_prices.PeerPrices(cheap).as_list(), engine.peer_work(SHORT.type, 1))
+    assert engine.peer_choice(works.as_setting(), LONG.type, 1, True, False, False)[0] == "mapped"
+    costs = engine.peer_costs(peer_prices.PeerPrices(cheap).as_setting(), engine.peer_work(SHORT.type, 1))
     assert costs["staged"] < costs["cma"]
     with pytest.raises(Trouble, match="no list of prices"):
         engine.peer_choice("staged=x", LONG.type, 1, True, True, True)
@@ -81,7 +81,7 @@ def test_prices_are_fitted_to_samples_that_the_model_explains():
     made = {"staged": 700.0, "mapped": 900.0, "joint": 1200.0, "cma": 4000.0, "block": 0.4, "near_line": 2.0,
             "far_line": 5.0, "far_jump": 12.0, "deep_line": 3.0, "cma_block": 250.0,
             "cma_line": 6.0}  # fmt: skip
-    prices = peer_prices.PeerPrices(made).as_list()
+    prices = peer_prices.PeerPrices(made).as_setting()
     samples = []
     for text in peer_prices.texts():
         work = engine.peer_work(text, 1)
@@ -203,5 +203,7 @@ def test_the_end_of_a_process_is_told_at_once():
         )
         timed(SHORT.type, 1, "staged", True, 1)
         os.kill(int(children.stdout.split()[-1]), signal.SIGKILL)
-        with pytest.raises(peer_pair.Ended, match="SIGKILL, which the system sends where memory is short"):
+        with pytest.raises(
+            peer_pair.ProcessEnded, match="SIGKILL, which the system sends where memory is short"
+        ):
             timed(SHORT.type, 1, "staged", True, 1)

@@ -76,7 +76,7 @@ LIVE_EXAMPLES = {
 }
 
 
-@pytest.mark.parametrize("launcher", launchers.found())
+@pytest.mark.parametrize("launcher", launchers.available())
 @pytest.mark.parametrize("name", LIVE_EXAMPLES)
 def test_an_example_does_the_same_between_processes(tmp_path, name, launcher):
     """The bytes are compared by the programs; here their lines, but for times and for who came first."""

@@ -42,7 +42,7 @@ def shell(command: str, launcher: str) -> str:
     """What a command of the page prints, with this Spinloom and this launcher by their usual names."""
     names = (
         f'spinloom() {{ {shlex.quote(sys.executable)} -m spinloom.cli "$@"; }}\n'
-        f'mpiexec() {{ {shlex.join(launchers.found()[launcher])} "$@"; }}\n'
+        f'mpiexec() {{ {shlex.join(launchers.available()[launcher])} "$@"; }}\n'
     )
     started = subprocess.Popen(
         ["bash", "-c", names + command],
@@ -63,7 +63,7 @@ def shell(command: str, launcher: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("launcher", launchers.found() or ["none"])
+@pytest.mark.parametrize("launcher", launchers.available() or ["none"])
 def test_the_page_does_what_it_says(tmp_path, monkeypatch, capfd, launcher, page):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SPINLOOM_NIC", raising=False)

@@ -22,7 +22,7 @@ from typing import Any
 
 from spinloom.bench import mpi_parameters
 from spinloom.nics import machines
-from spinloom.nics.layout_prices import Memory
+from spinloom.nics.layout_prices import ResultStore
 from spinloom.predict import predict
 from spinloom.predict.predict_ways import MEASURED, RECORDED_HOST
 
@@ -75,7 +75,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """ms: time until the last rank ends, and the ranks' mean time in communication."""
 
     total: tuple[float, float]  # measured, predicted
@@ -94,16 +94,16 @@ def programs(about: dict[str, Any], folder: Path) -> list[Program]:
             check=True,
             timeout=300,
         )
-    made = [
+    runnable = [
         Program("halo exchange, 512 x 512 a rank, 500 steps", (str(folder / "jacobi"), "512", "500")),
         Program("FFT2D, 512 x 512, 80 times", (str(folder / "fft2d"), "512", "80")),
         Program("FFT2D, 1024 x 1024, 20 times", (str(folder / "fft2d"), "1024", "20")),
     ]
     if "Open MPI" not in about["mpi"]:
-        return made
+        return runnable
     if lammps := shutil.which("lmp"):
         (folder / "in.melt").write_text(LAMMPS)
-        made.append(
+        runnable.append(
             Program(
                 "LAMMPS melt, 4,000 atoms, 250 steps",
                 (lammps, "-in", str(folder / "in.melt"), "-log", "none"),
@@ -113,10 +113,10 @@ def programs(about: dict[str, Any], folder: Path) -> list[Program]:
     if espresso and POTENTIAL.exists():
         (folder / "Si.UPF").write_bytes(gzip.decompress(POTENTIAL.read_bytes()))
         (folder / "si.in").write_text(SILICON.format(folder=folder))
-        made.append(
+        runnable.append(
             Program("Quantum ESPRESSO, silicon, 10 k-points", (espresso, "-in", str(folder / "si.in")))
         )
-    return made
+    return runnable
 
 
 def ran(command: list[Any], folder: Path) -> None:
@@ -136,23 +136,23 @@ def calibrate(compiler: str, folder: Path) -> mpi_parameters.MpiParameters:
     return mpi_parameters.read(path)
 
 
-def compare(program: Program, compiler: str, folder: Path) -> Compared:
+def compare(program: Program, compiler: str, folder: Path) -> Comparison:
     parameters = calibrate(compiler, folder)
     trace = folder / "trace"
     shutil.rmtree(trace, ignore_errors=True)
     launched = [parameters.about["launcher"], "-n", "2", *program.command]
     ran([SPINLOOM, "record", "-o", trace, "--", *launched], folder)
     request = predict.Request(trace, [], parameters=parameters)
-    table = predict.predict(request, machines.machine(), Memory(None))
+    table = predict.predict(request, machines.machine(), ResultStore(None))
     rows = {row["way"]: row for row in table.rows}
     pairs = [
         (rows[MEASURED][name] / MS, rows[RECORDED_HOST][name] / MS)
         for name in ("time_ps", "communication_ps")
     ]
-    return Compared(*pairs)
+    return Comparison(*pairs)
 
 
-def table_of(mpi: str, found: dict[str, list[Compared]]) -> str:
+def table_of(mpi: str, comparisons_by_name: dict[str, list[Comparison]]) -> str:
     lines = [
         f"{mpi}, 2 ranks:",
         "",
@@ -160,14 +160,14 @@ def table_of(mpi: str, found: dict[str, list[Compared]]) -> str:
         "| total: measured | predicted | error |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for name, runs in found.items():
-        by_error = sorted(runs, key=lambda run: Compared.error(run.communication))
+    for name, runs in comparisons_by_name.items():
+        by_error = sorted(runs, key=lambda run: Comparison.error(run.communication))
         run = by_error[len(by_error) // 2]
         communication, total = (
-            f"{pair[0]:.1f} ms | {pair[1]:.1f} ms | {Compared.error(pair):+.1%}"
+            f"{pair[0]:.1f} ms | {pair[1]:.1f} ms | {Comparison.error(pair):+.1%}"
             for pair in (run.communication, run.total)
         )
-        least, most = (Compared.error(by_error[place].communication) for place in (0, -1))
+        least, most = (Comparison.error(by_error[place].communication) for place in (0, -1))
         lines.append(f"| {name} | {communication} | {least:+.0%} to {most:+.0%} | {total} |")
     return "\n".join(lines) + "\n"
 
@@ -176,11 +176,11 @@ def table_for(compiler: str, runs: int) -> str:
     with tempfile.TemporaryDirectory(prefix="spinloom-accuracy-") as name:
         folder = Path(name)
         about = calibrate(compiler, folder).about
-        found = {
+        comparisons_by_name = {
             program.name: [compare(program, compiler, folder) for _ in range(runs)]
             for program in programs(about, folder)
         }
-    return table_of(about["mpi"], found)
+    return table_of(about["mpi"], comparisons_by_name)
 
 
 def main() -> None:
@@ -191,16 +191,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--docs", type=Path, help="a page whose table is renewed")
-    given = parser.parse_args()
-    if given.realtime:  # programs that it starts as well
+    arguments = parser.parse_args()
+    if arguments.realtime:  # programs that it starts as well
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REALTIME_PRIORITY))
-    text = "\n".join(table_for(compiler, given.runs) for compiler in given.mpi)
+    text = "\n".join(table_for(compiler, arguments.runs) for compiler in arguments.mpi)
     print(text)
-    if given.docs is not None:
-        page = given.docs.read_text(encoding="utf-8")
+    if arguments.docs is not None:
+        page = arguments.docs.read_text(encoding="utf-8")
         before, _, rest = page.partition(BEGIN)
         _, _, after = rest.partition(END)
-        given.docs.write_text(f"{before}{BEGIN}\n{text}{END}{after}", encoding="utf-8")
+        arguments.docs.write_text(f"{before}{BEGIN}\n{text}{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -18,13 +18,13 @@ import pytest
 
 from layer_programs import BIN, TIME_LIMIT_S, compile_for, every_mpi
 from spinloom.accelerate import calibration, mpi_layout_prices, mpi_pair_prices
-from spinloom.accelerate.mpi_layout_prices import Moved
+from spinloom.accelerate.mpi_layout_prices import LayoutTimes
 from spinloom.accelerate.mpi_pair_prices import Exchange, Pair
 from spinloom.bench import jobs, mpi_parameters, peers
 from spinloom.bench.mpi_parameters import MpiParameters, Size
 from spinloom.common.errors import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE
 from spinloom.nics import deliveries, layout_prices, machines
-from spinloom.nics.layout_prices import Memory, Price, Prices, Use
+from spinloom.nics.layout_prices import Price, Prices, ResultStore, Use
 from spinloom.predict import predict, predict_ways
 from spinloom.traces import recorded
 
@@ -245,7 +245,7 @@ def test_layouts_that_were_not_measured_cost_by_the_byte(parameters):
         Use(layout=number, count=1, side="send", type="", bytes=size, messages=1, copies=0)
         for number, size in enumerate((1000, 10, 0))
     )
-    measured = {heavy: Moved(pack_ns=5000, unpack_ns=0, memcpy_ns=1000)}
+    measured = {heavy: LayoutTimes(pack_ns=5000, unpack_ns=0, memcpy_ns=1000)}
     way = predict_ways.recorded_host(made, [heavy, light, empty], measured, {}, calibration.load()[0])
     assert [price[3] for price in way.costs["layouts"]] == [4_000_000, 40_000, 0]
     assert way.remarks == ("recorded-host: 1 of 3 layouts cost by the byte, as the others",)
@@ -257,8 +257,8 @@ def test_a_way_differs_from_the_one_before_it_by_one_thing():
     )
     prices = Prices(host_ps={use: 9000}, nic={"seek": {use: Price(0, 5000)}})
     network = predict_ways.Network(L_ps=100, g_ps=0, G=Fraction(37), call_ps=65_000, copy=Fraction(100))
-    asked = deliveries.Asked(hop_ps=40, answer_ps=500, find_ps=300)
-    host, rdma, matching, seek = predict_ways.ways(network, prices, ["seek"], eager_bytes=1024, asked=asked)
+    asked = deliveries.AskingPrices(hop_ps=40, answer_ps=500, find_ps=300)
+    host, rdma, matching, seek = predict_ways.ways(network, prices, ["seek"], eager_bytes=1024, asking=asked)
     # a short message is copied, or unpacked in place of that
     assert [point[2] for point in host.costs["messages"][:3]] == [65_000, 65_000 + 1024 * 100, 65_000]
     assert host.costs["layouts"] == [(0, 1, "receive", 9000 - 6400, 0, 0)]
@@ -273,8 +273,8 @@ def test_a_way_differs_from_the_one_before_it_by_one_thing():
     assert (rdma.costs["late"], matching.costs["late"]) == ((300, 0), (300, 500))
     assert "late" not in host.costs  # its CPUs copy in any case
     # two ways that together take longer than the network's: the rest is on the way of long messages only
-    slow = deliveries.Asked(hop_ps=110, answer_ps=0, find_ps=0)
-    (*_, ways_of_seek) = predict_ways.ways(network, prices, ["seek"], eager_bytes=1024, asked=slow)
+    slow = deliveries.AskingPrices(hop_ps=110, answer_ps=0, find_ps=0)
+    (*_, ways_of_seek) = predict_ways.ways(network, prices, ["seek"], eager_bytes=1024, asking=slow)
     assert [point[3] for point in ways_of_seek.costs["messages"]] == [0, 0, 20, 20]
     assert seek.costs["layouts"] == [(0, 1, "receive", 0, 5000, 0)]
 
@@ -288,8 +288,8 @@ def test_a_message_of_layouts_takes_what_exchanges_of_them_take_more():
     both = Pair(64, (0, 1), (1, 1), *types, messages=1, copies=1)
     half = Pair(64, None, (1, 1), "contig(64, byte)", types[1], messages=1, copies=1)
     moved = {
-        uses[0]: Moved(pack_ns=30, unpack_ns=0, memcpy_ns=10),
-        uses[1]: Moved(pack_ns=0, unpack_ns=90, memcpy_ns=10),
+        uses[0]: LayoutTimes(pack_ns=30, unpack_ns=0, memcpy_ns=10),
+        uses[1]: LayoutTimes(pack_ns=0, unpack_ns=90, memcpy_ns=10),
     }
     # 1000 ns for both ends, 30 : 90; 500 ns where one is a block, 10 : 90
     assert predict_ways.pair_ps(both, Exchange(1400, 400, 70), moved) == (
@@ -321,13 +321,15 @@ def test_an_mpi_is_asked_for_each_pair_once(mpi, tmp_path):
         Pair(512, None, (1, 1), "contig(512, byte)", types[1], messages=1, copies=0),
     ]
     tools = jobs.Mpi(Path(mpi.compiler), Path(mpi.launcher))
-    place = mpi_pair_prices.Place("an MPI", "a host", tools, 1 << 16)
+    place = mpi_pair_prices.MeasuredMpi("an MPI", "a host", tools, 1 << 16)
     asked = []
-    memory = Memory(tmp_path / "prices.json")
+    memory = ResultStore(tmp_path / "prices.json")
     found = mpi_pair_prices.measure(pairs, place, memory, lambda: asked.append(1))
     assert list(found) == pairs
     assert all(min(took.layouts_ns, took.blocks_ns, took.own_ns) > 0 for took in found.values())
-    again = mpi_pair_prices.measure(pairs, place, Memory(tmp_path / "prices.json"), lambda: asked.append(1))
+    again = mpi_pair_prices.measure(
+        pairs, place, ResultStore(tmp_path / "prices.json"), lambda: asked.append(1)
+    )
     assert again == found
     assert len(asked) == 2
 
@@ -389,7 +391,7 @@ def delivered(machine, **changes):
 
 def test_prices_of_asking_are_those_of_simulated_messages():
     machine = machines.machine()
-    asked = deliveries.asked(machine, Memory(None), 64 << 10, 65_000)
+    asked = deliveries.asking_prices(machine, ResultStore(None), 64 << 10, 65_000)
     plain, asks, late = (
         delivered(machine, asks=False),
         delivered(machine),

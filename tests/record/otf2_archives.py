@@ -36,8 +36,8 @@ def archive(folder: Path) -> Iterator[tuple[Rank, Rank, Any]]:
     import otf2
 
     mpi, roles, kinds = otf2.Paradigm.MPI, otf2.RegionRole, otf2.GroupType
-    with otf2.writer.open(str(folder), timer_resolution=10**9) as made:
-        make = made.definitions
+    with otf2.writer.open(str(folder), timer_resolution=10**9) as writer:
+        make = writer.definitions
         node = make.system_tree_node("node")
         groups = [make.location_group(f"MPI Rank {rank}", system_tree_parent=node) for rank in range(2)]
         places = [make.location("Master thread", group=group) for group in groups]
@@ -46,7 +46,7 @@ def archive(folder: Path) -> Iterator[tuple[Rank, Rank, Any]]:
         world = make.comm("MPI_COMM_WORLD", group=both)
         role = roles.FUNCTION
         regions = {name: make.region(f"MPI_{name}", region_role=role, paradigm=mpi) for name in NAMES}
-        ranks = [Rank(made.event_writer_from_location(place), regions) for place in places]
+        ranks = [Rank(writer.event_writer_from_location(place), regions) for place in places]
         for rank in ranks:
             rank.call("Init")
         yield ranks[0], ranks[1], world

@@ -75,7 +75,7 @@ def spoiled(tmp_path):
 
 
 def test_what_is_generated_is_current(description):
-    for name, text in registers.made(description).items():
+    for name, text in registers.generated_files(description).items():
         assert (ROOT / name).read_text(encoding="utf-8") == text, "run: python tools/registers.py"
 
 
@@ -132,7 +132,7 @@ def test_an_overlap_is_refused(spoiled):
 
 
 def test_a_change_makes_every_generated_file_stale(spoiled):
-    changed = registers.made(spoiled("kept #(.RESET(1)) start", "kept #(.RESET(2)) start"))
+    changed = registers.generated_files(spoiled("kept #(.RESET(1)) start", "kept #(.RESET(2)) start"))
     assert all((ROOT / name).read_text(encoding="utf-8") != text for name, text in changed.items())
 
 

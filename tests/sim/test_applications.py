@@ -35,12 +35,12 @@ def test_every_program_is_as_it_was():
     assert all(row["input"] == "generated" for row in rows)
 
 
-@pytest.mark.parametrize("name", list(applications.listed()))
+@pytest.mark.parametrize("name", list(applications.all_applications()))
 def test_messages_have_the_share_that_the_paper_states(name):
     # T = compute + messages + all-reduces; share = messages / T: within the rounding of the last guess
     bench = applications.Bench(machine("sc17-discrete"))
     made = applications.program(name)
-    share = applications.listed()[name].share
+    share = applications.all_applications()[name].share
     compute_ns = bench.compute_ns(made, share)
     host = (applications.BASELINE,)
     (only,) = bench.run(made.ranks, made.messages_only(compute_ns), made.steps, host)

@@ -23,7 +23,7 @@ STEP = 1e-6
 
 def numbers_for(claim, numbers):
     """Observations in the order of the claim's conditions."""
-    return {condition.what: Observed(number) for condition, number in zip(claim.holds, numbers, strict=True)}
+    return {condition.key: Observed(number) for condition, number in zip(claim.holds, numbers, strict=True)}
 
 
 @pytest.mark.parametrize(("name", "condition"), CONDITIONS, ids=lambda value: str(value)[:60])
@@ -32,7 +32,7 @@ def test_every_condition_has_two_sides(name, condition):
     outside = {"at_least": -STEP, "at_most": STEP, "above": 0, "below": 0}[condition.limit]
     assert condition.true_of(condition.value + inside)
     assert not condition.true_of(condition.value + outside)
-    assert condition.of in observe.OBSERVATIONS
+    assert condition.observation in observe.OBSERVATIONS
 
 
 BOUNDARIES = {
@@ -77,9 +77,9 @@ def test_a_false_condition_weighs_more_than_a_missing_one():
     claim = claims.claims()["DDT-2"]
     first, second = claim.holds
     missing = Observed(reason="there is no such strategy")
-    assert judge(claim.holds, {first.what: Observed(0.99), second.what: Observed(0.5)}).verdict == HOLDS
-    assert judge(claim.holds, {first.what: Observed(0.99), second.what: missing}).verdict == NOT_AVAILABLE
-    both = judge(claim.holds, {first.what: Observed(0.5), second.what: missing})
+    assert judge(claim.holds, {first.key: Observed(0.99), second.key: Observed(0.5)}).verdict == HOLDS
+    assert judge(claim.holds, {first.key: Observed(0.99), second.key: missing}).verdict == NOT_AVAILABLE
+    both = judge(claim.holds, {first.key: Observed(0.5), second.key: missing})
     assert both.verdict == FAILS
     assert both.failed == (first,)
     assert "no such strategy" in both.remark
@@ -402,7 +402,7 @@ def test_every_measure_and_statement_names_what_exists():
         for statement in claim.statements:
             assert lab.profile_of(claim.nic, statement.changes)
             for condition in statement.holds:
-                assert condition.of in observe.OBSERVATIONS
+                assert condition.observation in observe.OBSERVATIONS
         assert bool(claim.statements or claim.table) == bool(claim.note)
 
 

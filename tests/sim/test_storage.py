@@ -110,23 +110,23 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 @pytest.mark.parametrize("name", STUDY.mixes)
 def test_a_mix_is_a_function_of_its_seed_and_survives_its_file(tmp_path, name):
-    mix = spc_mixes.named(name)
+    mix = spc_mixes.mix_named(name)
     made = list(spc_mixes.requests(mix, 500, seed=7))
     assert made == list(spc_mixes.requests(mix, 500, seed=7))
     assert made != list(spc_mixes.requests(mix, 500, seed=8))
     path = tmp_path / "mix.spc"
-    path.write_text(spc.write(made), encoding="ascii")
+    path.write_text(spc.trace_text(made), encoding="ascii")
     assert list(spc.read(path)) == made
 
 
 def test_the_first_requests_of_a_mix_are_the_same_everywhere():
-    made = spc.write(spc_mixes.requests(spc_mixes.named("financial1"), 3, seed=1))
+    made = spc.trace_text(spc_mixes.requests(spc_mixes.mix_named("financial1"), 3, seed=1))
     assert made == ("10,462288,2048,W,0.007298\n23,152883,1024,W,0.022798\n7,562342,2048,R,0.030137\n")
 
 
 @pytest.mark.parametrize("name", STUDY.mixes)
 def test_a_mix_has_the_writes_and_the_mean_of_its_trace(name):
-    mix = spc_mixes.named(name)
+    mix = spc_mixes.mix_named(name)
     for write in (False, True):
         assert sum(share for _, share in mix.sizes(write)) == 100
     means = {write: sum(size * share for size, share in mix.sizes(write)) / 100 for write in (False, True)}
@@ -143,7 +143,7 @@ def test_the_claims_mix_is_the_one_of_the_smallest_writes():
     named = {
         dict(each.arguments)["mix"]
         for each in claims.claims()["SPIN-9"].holds
-        if each.of == "storage_lead_percent"
+        if each.observation == "storage_lead_percent"
     }
     assert named == {smallest}
 

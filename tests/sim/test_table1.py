@@ -53,8 +53,8 @@ def test_two_of_thirteen_rows_are_equal_at_any_number_of_ranks(tables):
     assert len(tables[8]) == 13
     equal = [row["row"] for row in table1.rows(tables) if row["equal"] == "at all"]
     assert equal == ["bcast, linear", "scatter, linear"]
-    assert table1.that_differ(tables) == 11
-    assert table1.without_reason(tables) == 0
+    assert table1.differing_rows(tables) == 11
+    assert table1.counts_without_reason(tables) == 0
 
 
 def test_a_row_that_differs_shows_both_counts_and_the_reason(tables):
@@ -68,10 +68,10 @@ def test_a_row_that_differs_shows_both_counts_and_the_reason(tables):
 def test_another_count_has_no_reason(tables, name):
     changed = copy.deepcopy(tables)
     row_of(changed[8], "bcast, linear")[name]["counted"] += 1
-    assert table1.that_differ(changed) == 12
-    assert table1.without_reason(changed) == 1
+    assert table1.differing_rows(changed) == 12
+    assert table1.counts_without_reason(changed) == 1
     row_of(changed[8], "gather, linear")[name]["counted"] += 1
-    assert table1.without_reason(changed) == 2
+    assert table1.counts_without_reason(changed) == 2
 
 
 def test_a_claim_whose_reason_holds_is_explained_and_one_whose_reason_does_not_fails():
@@ -90,7 +90,7 @@ def test_a_claim_whose_reason_holds_is_explained_and_one_whose_reason_does_not_f
     assert verdict.verdict == claims.EXPLAINED
     assert verdict.ours == "11 (!)"
     assert reason.why in verdict.remark
-    assert len(claims.tabled(claim, laboratory)) == 13
+    assert len(claims.table_rows(claim, laboratory)) == 13
     for probe, reading in laboratory.readings.items():
         changed = copy.deepcopy(reading.columns)
         changed["rows"][0]["counters"]["counted"] += 1

@@ -58,7 +58,7 @@ def test_checkpoints_are_a_kind_of_their_own():
 
 def test_what_finds_no_room_is_unpacked_by_the_host():
     whole = exchange(LISTS, 32)
-    half = exchanges.with_less(whole, "lists")
+    half = exchanges.with_half_memory(whole, "lists")
     assert not whole.fallbacks
     assert 14 <= len(half.fallbacks) <= 18
     assert half.occupancy["lists"] <= whole.occupancy["lists"] / 2

@@ -1,4 +1,4 @@
-"""What the tests of sweeps share: small studies, and their files."""
+"""The helpers of the tests of sweeps: small studies, and their files."""
 
 from __future__ import annotations
 

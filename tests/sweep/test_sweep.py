@@ -220,7 +220,7 @@ def deadly(batch):
 
 
 def test_a_cell_that_kills_its_workers_harms_no_other():
-    wanted = cells.cells(axes.given(axes.Spec(), ("pattern=dissemination", "ranks=2..64*2")))
+    wanted = cells.cells(axes.with_arguments(axes.Spec(), ("pattern=dissemination", "ranks=2..64*2")))
     with workers.local(2) as client:
         found = {
             cell.columns["ranks"]: result for cell, result in workers.run(wanted, client, compute=deadly)
@@ -241,9 +241,9 @@ def quick(batch):
 
 def test_a_worker_that_dies_with_a_result_computes_it_again():
     """A result stays at its worker until it is taken, and is lost with that worker."""
-    some = list(cells.cells(axes.given(axes.Spec(), ("pattern=dissemination", "ranks=2..8*2"))))
+    some = list(cells.cells(axes.with_arguments(axes.Spec(), ("pattern=dissemination", "ranks=2..8*2"))))
     with workers.local(1) as client:
-        work = workers.Work(client, seconds(60), quick)
+        work = workers.RunningBatches(client, seconds(60), quick)
         work.begin(some)
         future = work.ended.get(timeout=seconds(60))
         (pid,) = client.run(os.getpid).values()

@@ -41,7 +41,7 @@ def made(*texts, file=""):
     spec = axes.Spec()
     if file:
         spec = axes.read(file)
-    return cells.cells(axes.given(spec, texts))
+    return cells.cells(axes.with_arguments(spec, texts))
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_another_spinloom_on_a_worker_gives_no_result(monkeypatch):
     answer = one.computed(goal.inputs, goal.key)
     assert answer["status"] == "environment"
     assert "has another Spinloom (0.0.0)" in answer["message"]
-    assert not one.lasting(answer)
+    assert not one.is_lasting(answer)
 
 
 @pytest.mark.parametrize(

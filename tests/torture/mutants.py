@@ -44,7 +44,7 @@ class Mutant:
 
 
 @dataclass(frozen=True)
-class Found:
+class Violation:
     scenario: str
     seed: int
     runs: int
@@ -95,7 +95,7 @@ def limit_processor_time() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS + 10))
 
 
-def hunt(seeds: tuple[tuple[int, int], ...] = SEEDS, file: str = "") -> Found | None:
+def hunt(seeds: tuple[tuple[int, int], ...] = SEEDS, file: str = "") -> Violation | None:
     from spinloom.nics import torture
 
     runs = 0
@@ -112,16 +112,16 @@ def hunt(seeds: tuple[tuple[int, int], ...] = SEEDS, file: str = "") -> Found | 
             command = [program, *numbers, "--seeds", f"{first}..{last}"]
             done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit_processor_time)
             if done.returncode == -signal.SIGXCPU:
-                return Found(scenario.name, first, runs, "goes round in circles")
+                return Violation(scenario.name, first, runs, "goes round in circles")
             if done.returncode == 0:
                 runs += last - first + 1
                 continue
             if done.returncode == 2:
                 raise SystemExit(f"{scenario.name} cannot be run: {done.stderr}")
-            said = re.search(r"violation (\d+): (.*)", done.stdout)
-            seed = int(said[1]) if said else first
-            return Found(
-                scenario.name, seed, runs + seed - first + 1, said[2] if said else "the process died"
+            match = re.search(r"violation (\d+): (.*)", done.stdout)
+            seed = int(match[1]) if match else first
+            return Violation(
+                scenario.name, seed, runs + seed - first + 1, match[2] if match else "the process died"
             )
     return None
 
@@ -129,34 +129,37 @@ def hunt(seeds: tuple[tuple[int, int], ...] = SEEDS, file: str = "") -> Found | 
 def main(parts: list[str]) -> int:
     sys.path.insert(0, str(ROOT / "python"))
     chosen = [
-        one for one in mutants() if not parts or any(part in one.name or part in one.file for part in parts)
+        mutant
+        for mutant in mutants()
+        if not parts or any(part in mutant.name or part in mutant.file for part in parts)
     ]
     prepare()
     build()
-    whole = hunt(SEEDS[:1])  # without a mutant there is nothing to find
-    if whole is not None:
-        print(f"the engine as it is: {whole.scenario}, seed {whole.seed}: {whole.sentence}")
+    violation = hunt(SEEDS[:1])  # without a mutant there is nothing to find
+    if violation is not None:
+        print(f"the engine as it is: {violation.scenario}, seed {violation.seed}: {violation.sentence}")
         return 1
     missed = 0
     print("| unit | mutant | scenario | seed | runs | what was seen |\n|---|---|---|---|---|---|")
-    for one in chosen:
-        path = PLACE / "tree" / one.file
+    for mutant in chosen:
+        path = PLACE / "tree" / mutant.file
         source = path.read_text(encoding="utf-8")
-        path.write_text(one.applied(source), encoding="utf-8")
+        path.write_text(mutant.applied(source), encoding="utf-8")
         began = time.monotonic()
         build()
-        found = hunt(file=one.file)
+        violation = hunt(file=mutant.file)
         path.write_text(source, encoding="utf-8")
-        if found is None:
+        if violation is None:
             missed += 1
-            print(f"| {one.unit} | {one.name} | **not found** | | | |", flush=True)
+            print(f"| {mutant.unit} | {mutant.name} | **not found** | | | |", flush=True)
             continue
-        seen = re.sub(r"/\S*?/(src/)", r"\1", found.sentence)[:110].replace("|", "/")
+        seen = re.sub(r"/\S*?/(src/)", r"\1", violation.sentence)[:110].replace("|", "/")
         print(
-            f"| {one.unit} | {one.name} | {found.scenario} | {found.seed} | {found.runs} | {seen} |",
+            f"| {mutant.unit} | {mutant.name} | {violation.scenario} | {violation.seed} | {violation.runs} "
+            f"| {seen} |",
             flush=True,
         )
-        print(f"{one.name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+        print(f"{mutant.name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     return 1 if missed else 0
 
 

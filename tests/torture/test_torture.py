@@ -22,7 +22,7 @@ SCENARIOS = list(torture.all_scenarios())
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_slice_of_every_scenario(name):
-    done = torture.run(torture.named(name), 1, SEEDS)
+    done = torture.run(torture.scenario_named(name), 1, SEEDS)
     assert done.runs == SEEDS
     assert done.violations == []
     assert not done.weak, f"{done.messages_least} messages, {done.faults_least} faults"
@@ -41,7 +41,7 @@ def test_scenarios_cover_everything():
 
 
 def test_the_same_seed_is_the_same_run():
-    everything = torture.named("everything")
+    everything = torture.scenario_named("everything")
     once = torture.run(everything, 1, 120, jobs=1)
     again = torture.run(everything, 1, 120, jobs=2)
     assert once.hashes == again.hashes

@@ -1,1 +1,1 @@
-"""What speeds up MPI programs: the layer, its report, prices of this machine, advice."""
+"""The package that speeds up MPI programs: the layer, its report, prices of this machine, advice."""

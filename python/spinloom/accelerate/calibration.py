@@ -36,7 +36,7 @@ DEFAULT_CACHES: Caches = ((32 << 10, 8), (1 << 20, 8), (32 << 20, 16))
 BLOCKS = (4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
 PASSES, SAMPLES = 5, 15
 CPU_SECONDS = 60.0  # processor time of this process; looked at between passes
-NOISE_MAX = 0.10  # by which the two fastest passes may differ, in the median of what is measured
+NOISE_MAX = 0.10  # the median difference of a message's two fastest passes that is accepted
 SPAN_MAX = 128 << 20  # bytes of memory that one datatype may span
 
 
@@ -74,18 +74,18 @@ def processor() -> str:
 
 def caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> Caches:
     """Bytes and ways of the data caches; a common processor's where the system does not say."""
-    found: dict[int, tuple[int, int]] = {}
-    for index in files.names_in(folder):
+    by_level: dict[int, tuple[int, int]] = {}
+    for index in files.names_if_readable(folder):
         try:
             kind, level, size, ways = (
                 (folder / index / name).read_text(encoding="utf-8").strip()
                 for name in ("type", "level", "size", "ways_of_associativity")
             )
             if kind != "Instruction":
-                found[int(level)] = (int(size.removesuffix("K")) << 10, max(1, int(ways)))
+                by_level[int(level)] = (int(size.removesuffix("K")) << 10, max(1, int(ways)))
         except (OSError, ValueError):
             continue
-    return tuple(found.get(level, DEFAULT_CACHES[level - 1]) for level in (1, 2, 3))
+    return tuple(by_level.get(level, DEFAULT_CACHES[level - 1]) for level in (1, 2, 3))
 
 
 def identity() -> dict[str, Any]:
@@ -108,7 +108,7 @@ def far_stride(block: int) -> int:
     return block + max(block, 64) + 64
 
 
-def listed(block: int, blocks: int) -> str:
+def irregular_list(block: int, blocks: int) -> str:
     """Equal blocks with irregular gaps."""
     at, places = 0, []
     for i in range(blocks):
@@ -129,8 +129,8 @@ def runs(block: int, blocks: int, every: int) -> str:
 
 def scattered_struct(fields: int) -> str:
     """Fields of 4 and 12 bytes, so far apart that none shares a window with another."""
-    listed = ", ".join(f"{152 * i}Bx{4 + i % 2 * 8}" for i in range(fields))
-    return f"resized(0B, {160 * fields}B, hindexed([{listed}], byte))"
+    fields_text = ", ".join(f"{152 * i}Bx{4 + i % 2 * 8}" for i in range(fields))
+    return f"resized(0B, {160 * fields}B, hindexed([{fields_text}], byte))"
 
 
 # Structs by the bytes of windows that move one: 6 where one window moves five, 512 for sixteen windows.
@@ -153,7 +153,7 @@ def benches(levels: Caches) -> Iterator[Bench]:
             f"hvector({max(2, small // (stride + block))}, {block}, {stride}B, byte)", ("vector", block)
         )
         yield Bench(f"hvector({max(2, small // (3 * block))}, {block}, {2 * block}B, byte)", ("dense", block))
-        yield Bench(listed(block, max(4, small // (4 * block))), ("list", block))
+        yield Bench(irregular_list(block, max(4, small // (4 * block))), ("list", block))
     for block in (4, 8, 16, 32):
         side = max(32, int((small / (3 * block)) ** 0.5) // 16 * 16)  # kernels go by tiles: whole ones
         yield Bench(transpose(block, side), ("across", block))
@@ -170,7 +170,7 @@ def benches(levels: Caches) -> Iterator[Bench]:
                 yield Bench(f"hvector({blocks}, {block}, {stride}B, byte)")
     for total in (in_l2, in_l3):
         for block in (4, 12, 64):
-            yield Bench(listed(block, total // (4 * block) if block > 4 else total // 40))
+            yield Bench(irregular_list(block, total // (4 * block) if block > 4 else total // 40))
             places = total // (2 * 64)
             yield Bench(f"idxblock(1, rand(1, {3 * places}, {places}), contig({block}, byte))")
     for block in (8, 24, 48, 96, 256, 1024):
@@ -217,15 +217,17 @@ class Passes:
         document = json.dumps([FORMAT, identity(), self.messages])
         self.key = hashlib.sha256(document.encode()).hexdigest()
         if where is not None:
-            self.times_ns |= self.kept(where)
+            self.times_ns |= self.stored_passes(where)
 
-    def kept(self, where: Path) -> dict[str, list[list[float]]]:
+    def stored_passes(self, where: Path) -> dict[str, list[list[float]]]:
         """The passes that an earlier call measured of the same messages here; {} if there are none."""
         try:
             document = documents.json(where)
-            passes = {name: document["times_ns"][name] for name in self.times_ns}
-            whole = all(len(each) == len(self.messages) for of in passes.values() for each in of)
-            return passes if whole and document["key"] == self.key else {}
+            stored = {name: document["times_ns"][name] for name in self.times_ns}
+            is_complete = all(
+                len(times) == len(self.messages) for passes in stored.values() for times in passes
+            )
+            return stored if is_complete and document["key"] == self.key else {}
         except (Trouble, KeyError, TypeError, ValueError):
             return {}
 
@@ -243,17 +245,17 @@ class Passes:
             for movement, measured in self.times_ns.items():
                 if len(measured) == self.done:
                     measured.append(self.measure(movement, not measured, advance))
-                    self.keep()
+                    self.store()
 
     def measure(self, movement: str, checked: bool, advance: Callable[[], None]) -> list[float]:
         probe = core.load().probe_copy
-        found = []
+        times = []
         for text, elements in self.messages:
-            found.append(min(probe(text, elements, movement, SAMPLES, checked)))
+            times.append(min(probe(text, elements, movement, SAMPLES, checked)))
             advance()
-        return found
+        return times
 
-    def keep(self) -> None:
+    def store(self) -> None:
         if self.where is None:
             return
         with contextlib.suppress(OSError, Trouble):  # the calibration then goes on without keeping
@@ -264,7 +266,7 @@ class Passes:
         return [min(times) for times in zip(*self.times_ns[movement], strict=True)]
 
     def noise(self) -> float:
-        """How much slower the second fastest pass is than the fastest, in the median of all messages."""
+        """The median over all messages of (second fastest pass / fastest pass) - 1; 0 before two passes."""
         if self.done < 2:
             return 0.0
         spreads = []
@@ -328,7 +330,7 @@ class Comparison:
                 self.passes.where.unlink(missing_ok=True)
 
 
-def work(passes: int) -> int:
+def step_count(passes: int) -> int:
     """Returns how often Passes.run() calls `advance` for one movement, if nothing was kept."""
     return passes * (1 + sum(1 for _ in benches(caches())))
 
@@ -365,9 +367,9 @@ def path() -> Path:
     return private.cache_home() / "calibration.json"
 
 
-def partial_path(where: Path, of: str = "") -> Path:
-    """The file for passes of a calibration that is not done yet; `of` names another purpose."""
-    return where.with_name(f"{where.name}{of}.partial")
+def partial_path(where: Path, purpose: str = "") -> Path:
+    """The file for passes of a calibration that is not done yet; `purpose` is empty for `where` itself."""
+    return where.with_name(f"{where.name}{purpose}.partial")
 
 
 def save(calibration: Calibration, where: Path) -> None:
@@ -406,9 +408,9 @@ def load() -> tuple[Calibration, str]:
             f"host times are those of the {shipped.identity['processor']} that Spinloom came with: {how}",
         )
     try:
-        found = read(own)
+        stored = read(own)
     except Trouble as trouble:
         return read(SHIPPED), f"{trouble.message}; {how}"
-    if found.identity != identity():
+    if stored.identity != identity():
         return read(SHIPPED), f"{own} is of another machine: {how}"
-    return found, ""
+    return stored, ""

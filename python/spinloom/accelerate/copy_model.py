@@ -1,4 +1,4 @@
-"""What a copy costs on a CPU: counts times prices that `spinloom calibrate` measures, overlapping.
+"""The cost of a copy on a CPU: counts times prices that `spinloom calibrate` measures, overlapping.
 
     T = call + (work^p + lines^p + pages^p)^(1/p),  p = 2
     work  = blocks * price of their shape and size
@@ -39,7 +39,7 @@ Caches = Sequence[tuple[int, int]]  # (bytes, ways) of L1, L2, L3
 
 @dataclass(frozen=True)
 class Counts:
-    """What a movement of one message is made of."""
+    """The counts that the time of one movement of one message depends on."""
 
     leaves: tuple[tuple[str, int, int], ...]  # (shape, bytes of a block, blocks)
     terms: tuple[float, ...]  # in the order of TERMS
@@ -117,9 +117,9 @@ def overlapped(work: float, lines: float, pages: float) -> float:
 
 def time_ns(call: float, blocks: float, terms: Sequence[float], prices: Sequence[float]) -> float:
     """The formula; terms and prices in the order of TERMS."""
-    paid = [number * price for number, price in zip(terms, prices, strict=True)]
+    costs = [number * price for number, price in zip(terms, prices, strict=True)]
     lines, pages = len(LINES), len(LINES) + len(PAGES)
-    return call + overlapped(blocks + sum(paid[pages:]), sum(paid[:lines]), sum(paid[lines:pages]))
+    return call + overlapped(blocks + sum(costs[pages:]), sum(costs[:lines]), sum(costs[lines:pages]))
 
 
 def predict(prices: Prices, counts: Counts) -> Prediction:
@@ -144,8 +144,8 @@ class Sample:
 
 def fit_terms(call_ns: float, block_ns: dict[str, list[tuple[int, float]]], samples: list[Sample]) -> Prices:
     """Prices of TERMS, none negative, with the least sum of squared logarithms of predicted over measured."""
-    known = Prices(call_ns, block_ns, dict.fromkeys(TERMS, 0.0))
-    blocks = [blocks_ns(known, sample.counts) for sample in samples]
+    block_prices = Prices(call_ns, block_ns, dict.fromkeys(TERMS, 0.0))
+    blocks = [blocks_ns(block_prices, sample.counts) for sample in samples]
     prices = [1.0] * len(TERMS)
 
     def misfit() -> float:
@@ -165,12 +165,12 @@ def descend(x: list[float], misfit: Callable[[], float], rounds: int = 30) -> No
         before = best
         for i in range(len(x)):
             for factor in (step, 1 / step):
-                kept = x[i]
-                x[i] = kept * factor
-                found = misfit()
-                if found < best:
-                    best = found
+                previous = x[i]
+                x[i] = previous * factor
+                value = misfit()
+                if value < best:
+                    best = value
                     break
-                x[i] = kept
+                x[i] = previous
         if before - best < 0.01 * best:
             step = math.sqrt(step)

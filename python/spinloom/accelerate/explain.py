@@ -1,4 +1,4 @@
-"""What `spinloom explain` says of one datatype: facts, CPU times with their bounds, modelled NIC times.
+"""The content of `spinloom explain` for one datatype: facts, CPU times with their bounds, modelled NIC times.
 
 Contract: facts() of a datatype are exact; host_ways() are predictions of host time by copy_model; nic_ways()
 are modelled times of checked simulations. A way that has a time has a bound: the part that takes longest. On
@@ -44,18 +44,18 @@ class Way:
 def facts(row: Row) -> dict[str, Any]:
     engine = core.load()
     try:
-        found = dict(engine.explain(row.type, row.count))
+        details = dict(engine.explain(row.type, row.count))
     except engine.SpinloomError as error:
         raise Trouble(error.code, error.message) from None
-    span = found["true_extent_bytes"] + (row.count - 1) * abs(found["extent_bytes"]) if row.count else 0
-    found["message_bytes"] = found["size_bytes"] * row.count
-    found["density"] = round(found["message_bytes"] / span, 6) if span > 0 else None
-    found["no_receive"] = why_no_receive(row)
-    return found
+    span = details["true_extent_bytes"] + (row.count - 1) * abs(details["extent_bytes"]) if row.count else 0
+    details["message_bytes"] = details["size_bytes"] * row.count
+    details["density"] = round(details["message_bytes"] / span, 6) if span > 0 else None
+    details["no_receive"] = why_no_receive(row)
+    return details
 
 
 def why_no_receive(row: Row) -> str | None:
-    """Why a message must not be received into the type: it writes a byte twice."""
+    """Returns why no message may be received into the type (a byte is written twice); None if one may."""
     engine = core.load()
     try:
         engine.Layout.from_text(row.type).check_receive(row.count)
@@ -64,38 +64,38 @@ def why_no_receive(row: Row) -> str | None:
     return None
 
 
-def host_ways(row: Row, known: dict[str, Any], calibration: Calibration, profile: Profile) -> list[Way]:
+def host_ways(row: Row, facts: dict[str, Any], calibration: Calibration, profile: Profile) -> list[Way]:
     """Pack, unpack, a single copy, and pack + send + unpack over the profile's link."""
-    if known["message_bytes"] == 0:
+    if facts["message_bytes"] == 0:
         return []
     names = {"pack": "pack", "unpack": "unpack", "copy": "single copy"}
-    if known["message_bytes"] > PREDICTED_BYTES_MAX or known["blocks"] > PREDICTED_BLOCKS_MAX:
+    if facts["message_bytes"] > PREDICTED_BYTES_MAX or facts["blocks"] > PREDICTED_BLOCKS_MAX:
         reason = f"not predicted: beyond {PREDICTED_BYTES_MAX >> 20} MiB or {PREDICTED_BLOCKS_MAX:,} blocks"
         return [Way(name, "host", None, "", reason) for name in (*names.values(), "pack + send")]
     times = {}
-    paths = []
+    ways = []
     about = {
         "pack": "into a contiguous buffer, by the loop or kernel that fits",
         "unpack": "from a contiguous buffer",
         "copy": "layout to layout in one copy, as between two processes that map each other's memory",
     }
     for movement, words in about.items():
-        if known["no_receive"] and movement != "pack":
-            paths.append(Way(names[movement], "host", None, "", NO_RECEIVE))
+        if facts["no_receive"] and movement != "pack":
+            ways.append(Way(names[movement], "host", None, "", NO_RECEIVE))
             continue
-        counts = copy_model.count(row.type, row.count, movement, calibration.caches, known)
+        counts = copy_model.count(row.type, row.count, movement, calibration.caches, facts)
         prediction = copy_model.predict(calibration.prices[movement], counts)
         times[movement] = prediction.time_ns
         share = prediction.parts_ns[prediction.bound] / prediction.time_ns
         time_ps = round(prediction.time_ns * 1000)
-        paths.append(Way(names[movement], "host", time_ps, f"{prediction.bound} ({share:.0%})", words))
-    if known["no_receive"]:
-        return [*paths, Way("pack + send", "host", None, "", NO_RECEIVE)]
-    wire_ns = known["message_bytes"] * float(profile["link.byte_time"]) / 1000
+        ways.append(Way(names[movement], "host", time_ps, f"{prediction.bound} ({share:.0%})", words))
+    if facts["no_receive"]:
+        return [*ways, Way("pack + send", "host", None, "", NO_RECEIVE)]
+    wire_ns = facts["message_bytes"] * float(profile["link.byte_time"]) / 1000
     parts = {"pack": times["pack"], "wire": wire_ns, "unpack": times["unpack"]}
     longest = max(parts, key=lambda name: parts[name])
     total_ns = sum(parts.values())
-    paths.append(
+    ways.append(
         Way(
             "pack + send",
             "host",
@@ -104,16 +104,16 @@ def host_ways(row: Row, known: dict[str, Any], calibration: Calibration, profile
             f"pack, {profile.name}'s link, unpack: one after the other",
         )
     )
-    return paths
+    return ways
 
 
-def nic_ways(row: Row, known: dict[str, Any], machine: Machine, names: list[str]) -> list[Way]:
+def nic_ways(row: Row, facts: dict[str, Any], machine: Machine, names: list[str]) -> list[Way]:
     """Each strategy's modelled time; every byte of the simulated destination was compared."""
-    if known["blocks"] != 1:
+    if facts["blocks"] != 1:
         names = [name for name in names if name != DIRECT]
-    if known["no_receive"]:
+    if facts["no_receive"]:
         return [Way(name, "modelled", None, "", NO_RECEIVE) for name in names]
-    if known["message_bytes"] > SIMULATED_BYTES_MAX or known["blocks"] > SIMULATED_BLOCKS_MAX:
+    if facts["message_bytes"] > SIMULATED_BYTES_MAX or facts["blocks"] > SIMULATED_BLOCKS_MAX:
         reason = f"not simulated: beyond {SIMULATED_BYTES_MAX >> 20} MiB or {SIMULATED_BLOCKS_MAX:,} blocks"
         return [Way(name, "modelled", None, "", f"{reason}; 'spinloom ddt' does") for name in names]
     setup = machine.setup()

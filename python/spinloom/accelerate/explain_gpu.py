@@ -1,4 +1,4 @@
-"""What `spinloom explain` says of a message in a GPU's memory: the kernel, and what it needs at least.
+"""The content of `spinloom explain` for a message in a GPU's memory: the kernel, and its least time.
 
 Contract: ways() needs no GPU: the kernel is chosen from the message alone. The time is a bound, not a
 prediction: the bytes that the message touches, in sectors of 32 B on both sides, at the memory bandwidth of
@@ -34,33 +34,33 @@ def memory_here() -> Memory:
     if core.load().gpu_why_not():
         return NAMED
     try:
-        found = cuda.driver()
-        rate = found.bandwidth()
+        driver = cuda.driver()
+        rate = driver.bandwidth()
     except Trouble:
         return NAMED
-    return Memory(f"the {found.name} here", rate) if rate > 0 else NAMED
+    return Memory(f"the {driver.name} here", rate) if rate > 0 else NAMED
 
 
-def ways(row: Row, known: dict[str, Any]) -> list[Way]:
-    if known["message_bytes"] == 0:
+def ways(row: Row, facts: dict[str, Any]) -> list[Way]:
+    if facts["message_bytes"] == 0:
         return []
-    if known["blocks"] > PREDICTED_BLOCKS_MAX:
+    if facts["blocks"] > PREDICTED_BLOCKS_MAX:
         return [Way("gpu pack", KIND, None, "", f"not looked at: beyond {PREDICTED_BLOCKS_MAX:,} blocks")]
     try:
-        made = [way(row, "pack", memory_here())]
-        if known["no_receive"]:
-            return [*made, Way("gpu unpack", KIND, None, "", NO_RECEIVE)]
-        return [*made, way(row, "unpack", memory_here())]
+        pack_ways = [way(row, "pack", memory_here())]
+        if facts["no_receive"]:
+            return [*pack_ways, Way("gpu unpack", KIND, None, "", NO_RECEIVE)]
+        return [*pack_ways, way(row, "unpack", memory_here())]
     except core.load().SpinloomError as error:
         return [Way("gpu pack", KIND, None, "", error.message)]
 
 
 def way(row: Row, operation: str, memory: Memory) -> Way:
-    found = core.load().gpu_program(row.type, row.count, operation == "unpack")
-    time_ps = round(found["bytes_touched"] / memory.bytes_per_second * 1e12)
-    launches = "one launch" if found["launches"] == 1 else f"{found['launches']} launches"
+    program = core.load().gpu_program(row.type, row.count, operation == "unpack")
+    time_ps = round(program["bytes_touched"] / memory.bytes_per_second * 1e12)
+    launches = "one launch" if program["launches"] == 1 else f"{program['launches']} launches"
     about = (
-        f"kernel {found['kernel']}, {launches}, {found['bytes_touched']:,} B in sectors of 32 B at "
-        f"{memory.bytes_per_second / 1e12:.2f} TB/s of {memory.name}; {found['memory_bytes']:,} B of tables"
+        f"kernel {program['kernel']}, {launches}, {program['bytes_touched']:,} B in sectors of 32 B at "
+        f"{memory.bytes_per_second / 1e12:.2f} TB/s of {memory.name}; {program['memory_bytes']:,} B of tables"
     )
-    return Way(f"gpu {operation}", KIND, time_ps, found["bound"], about)
+    return Way(f"gpu {operation}", KIND, time_ps, program["bound"], about)

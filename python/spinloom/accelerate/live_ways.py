@@ -1,4 +1,4 @@
-"""What `spinloom run` would do with a message between two ranks of this machine, and what each way takes.
+"""The choice of `spinloom run` for a message between two ranks of this machine, and the time of each way.
 
 Contract: live_ways() predicts each way by the planner's model with this host's prices, and times it between
 two processes, bytes compared first (peer_pair); why_not_timed() says where there is no memory for that.
@@ -64,34 +64,35 @@ def why_not_timed(row: Row) -> str:
 
 def live_ways(row: Row, prices: PeerPrices, *, timed: bool = True) -> list[LiveWay]:
     engine = core.load()
-    predicted = engine.peer_costs(prices.as_list(), engine.peer_work(row.type, row.count))
+    predicted = engine.peer_costs(prices.as_setting(), engine.peer_work(row.type, row.count))
     if not timed:
         return [LiveWay(way, predicted[way], None, ABOUT[way]) for way in WAYS]
     samples = SAMPLED_BYTES // max(1, peer_pair.memory_bytes(row.type, row.count) // 2)
     samples = max(SAMPLES_MIN, min(SAMPLES, samples))
-    found: list[LiveWay] = []
+    ways: list[LiveWay] = []
     with contextlib.ExitStack() as stack:
         times = stack.enter_context(peer_pair.pair())
         for way in WAYS:
             about, measured = ABOUT[way], None
             try:
                 measured = statistics.median(times(row.type, row.count, way, way != "cma", samples))
-            except peer_pair.Ended as ended:
+            except peer_pair.ProcessEnded as ended:
                 about = ended.message
                 times = stack.enter_context(peer_pair.pair())
             except Trouble as trouble:
                 if trouble.code == "mismatch":
                     raise
                 about = trouble.message
-            found.append(LiveWay(way, predicted[way], measured, about))
-    return found
+            ways.append(LiveWay(way, predicted[way], measured, about))
+    return ways
 
 
 def choices(row: Row, prices: PeerPrices, cma: bool) -> list[Choice]:
     engine = core.load()
     return [
         Choice(
-            memory, *engine.peer_choice(prices.as_list(), row.type, row.count, mapped, waits, cma and waits)
+            memory,
+            *engine.peer_choice(prices.as_setting(), row.type, row.count, mapped, waits, cma and waits),
         )
         for memory, mapped, waits in MEMORY
     ]

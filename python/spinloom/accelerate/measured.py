@@ -1,4 +1,4 @@
-"""What `spinloom explain --measure` adds: every way to move a message measured here, a verdict, advice.
+"""The part that `spinloom explain --measure` adds: all ways to move a message, measured; verdict; advice.
 
 Contract: measure() times our copies, loops as a program would have them, memcpy, NumPy and every MPI found
 here, in turns, after the bytes of each but memcpy were compared. Host times, of data as repeated use leaves
@@ -46,13 +46,13 @@ class Measured:
         return self.times_ns["pack"] + self.times_ns["unpack"]
 
 
-def measure(row: Row, known: dict[str, Any]) -> list[Measured]:
+def measure(row: Row, facts: dict[str, Any]) -> list[Measured]:
     """Ours first. A type that overlaps itself is only packed."""
-    if not 0 < known["message_bytes"] <= MEASURED_BYTES_MAX:
+    if not 0 < facts["message_bytes"] <= MEASURED_BYTES_MAX:
         raise Trouble("unsupported", f"--measure is for messages of 1 B to {MEASURED_BYTES_MAX >> 20} MiB")
     text = row.type if row.count == 1 else f"contig({row.count}, {row.type})"
-    operations = ["pack"] if known["no_receive"] else list(NAMES)
-    wanted = BenchRow("message", "", text, text, 0, known["message_bytes"], structs_of(row, known))
+    operations = ["pack"] if facts["no_receive"] else list(NAMES)
+    wanted = BenchRow("message", "", text, text, 0, facts["message_bytes"], structs_of(row, facts))
     with tempfile.TemporaryDirectory(prefix="spinloom-explain-") as name:
         folder = Path(name)
         hand = peers.hand_library(folder, [wanted])
@@ -70,20 +70,20 @@ def measure(row: Row, known: dict[str, Any]) -> list[Measured]:
     return ways_of(rows, [mpi.name for mpi in mpis])
 
 
-def structs_of(row: Row, known: dict[str, Any]) -> Structs | None:
+def structs_of(row: Row, facts: dict[str, Any]) -> Structs | None:
     """An array of structs, for which a program's loop knows the fields."""
-    text, count = known["text"], row.count
+    text, count = facts["text"], row.count
     outer = core.load().type_tree(text)
     if count == 1 and outer["constructor"] == "contig":
         count = outer["count"]
         text = text.removeprefix(f"contig({count}, ").removesuffix(")")
     if count == 1:
         return None
-    one = Layout(text)
-    fields = one.blocks(STRUCT_FIELDS_MAX + 1)
+    element = Layout(text)
+    fields = element.blocks(STRUCT_FIELDS_MAX + 1)
     if not 1 <= len(fields) <= STRUCT_FIELDS_MAX:
         return None
-    return Structs(tuple(fields), one.extent, count, spread_bytes=0)
+    return Structs(tuple(fields), element.extent, count, spread_bytes=0)
 
 
 def ways_of(rows: list[dict[str, Any]], mpis: list[str]) -> list[Measured]:
@@ -91,49 +91,49 @@ def ways_of(rows: list[dict[str, Any]], mpis: list[str]) -> list[Measured]:
     columns = {OURS: "ours_ns", BY_HAND: "hand_ns", MEMCPY: "memcpy_ns"}
     columns |= {name.removesuffix(" ns"): name for row in rows for name in row if name.startswith("NumPy")}
     columns |= {name: f"{name} ns" for name in mpis}
-    found = []
+    ways = []
     for way, column in columns.items():
         times = {row["operation"]: row[column] for row in rows if row.get(column) is not None}
         if times:
-            found.append(Measured(way, times))
-    return found
+            ways.append(Measured(way, times))
+    return ways
 
 
 # ---- in words ----
 
 
 def verdict(ways: list[Measured]) -> str:
-    """Which way to take for pack and unpack, and how much it wins over ours or over packing by hand."""
+    """Returns the sentence that names the fastest way to pack and unpack, and its speed-up over others."""
     times = {way.name: way.both_ns or way.times_ns["pack"] for way in ways if way.name != MEMCPY}
     best = min(times, key=lambda name: times[name])
     others = {name: time / times[best] for name, time in times.items() if name != best}
     if not others:
         return f"use {best}: there is nothing else to compare with here"
-    against = BY_HAND if BY_HAND in others else min(others, key=lambda name: others[name])
-    words = "packing by hand" if against == BY_HAND else against
-    said = f"use {best}: {faster(others[against], words)}"
-    if best != OURS and against != OURS:
-        said += f", {faster(others[OURS], OURS)}"
-    return said
+    rival = BY_HAND if BY_HAND in others else min(others, key=lambda name: others[name])
+    words = "packing by hand" if rival == BY_HAND else rival
+    sentence = f"use {best}: {speedup_words(others[rival], words)}"
+    if best != OURS and rival != OURS:
+        sentence += f", {speedup_words(others[OURS], OURS)}"
+    return sentence
 
 
-def faster(ratio: float, than: str) -> str:
+def speedup_words(ratio: float, than: str) -> str:
     return f"as fast as {than}" if ratio < 1.05 else f"{ratio:.1f} times faster than {than}"
 
 
 # ---- a type that would be cheaper ----
 
 
-def advice(text: str, known: dict[str, Any]) -> list[str]:
+def advice(text: str, facts: dict[str, Any]) -> list[str]:
     """Rewrites that leave the data alone and make its blocks fewer or easier, in one sentence each."""
-    said = list(dict.fromkeys(struct_advice(core.load().type_tree(text))))
-    if known["blocks"] > 64 and not known["no_receive"] and 2 * known["blocks_forward"] < known["blocks"]:
-        behind = known["blocks"] - 1 - known["blocks_forward"]
-        said.append(
+    sentences = list(dict.fromkeys(struct_advice(core.load().type_tree(text))))
+    if facts["blocks"] > 64 and not facts["no_receive"] and 2 * facts["blocks_forward"] < facts["blocks"]:
+        behind = facts["blocks"] - 1 - facts["blocks_forward"]
+        sentences.append(
             "list the blocks in the order of memory if the receiver does the same: "
-            f"{behind:,} of {known['blocks']:,} lie before the one before them"
+            f"{behind:,} of {facts['blocks']:,} lie before the one before them"
         )
-    return said
+    return sentences
 
 
 def struct_advice(tree: dict[str, Any]) -> Iterator[str]:
@@ -144,7 +144,7 @@ def struct_advice(tree: dict[str, Any]) -> Iterator[str]:
     if tree["constructor"] != "struct" or not 2 <= len(children) <= 16:
         return
     fields = [
-        (place, child["size"] * length, widest(child), child)
+        (place, child["size"] * length, alignment_of(child), child)
         for place, length, child in zip(tree["displacements"], tree["block_lengths"], children, strict=True)
     ]
     if any(child["size"] != child["extent"] or child["lb"] for _, _, _, child in fields):
@@ -153,16 +153,16 @@ def struct_advice(tree: dict[str, Any]) -> Iterator[str]:
     padded = [(a, b) for a, b in itertools.pairwise(fields) if 0 < b[0] - a[0] - a[1] < b[2]]
     if runs == 1 or len(padded) != runs - 1:
         return  # gaps that are no padding: other data lie there
-    names = " and ".join(f"the {named(first[3])} at {first[0]} B" for first, _ in padded)
+    names = " and ".join(f"the {type_name(first[3])} at {first[0]} B" for first, _ in padded)
     size = sum(field[1] for field in fields)
     yield f"put {names} last in the struct: its {size:,} B are then one run instead of {runs}"
 
 
-def widest(tree: dict[str, Any]) -> int:
+def alignment_of(tree: dict[str, Any]) -> int:
     """The alignment that a compiler gives the type: that of its widest primitive, at most 16."""
     children = tree.get("children", [])
-    return max((widest(child) for child in children), default=min(16, tree["size"]))
+    return max((alignment_of(child) for child in children), default=min(16, tree["size"]))
 
 
-def named(tree: dict[str, Any]) -> str:
+def type_name(tree: dict[str, Any]) -> str:
     return tree["name"] if tree["constructor"] == "primitive" else tree["constructor"]

@@ -30,10 +30,10 @@ def measure() -> dict[str, float]:
 def clock_mhz() -> float:
     """The clock as the system names it, 1000 if it names none; only the unit of a block's cost."""
     try:
-        found = re.search(r"cpu MHz\s*:\s*([\d.]+)", Path("/proc/cpuinfo").read_text())
+        match = re.search(r"cpu MHz\s*:\s*([\d.]+)", Path("/proc/cpuinfo").read_text())
     except OSError:
-        found = None
-    return float(found[1]) if found else 1000.0
+        match = None
+    return float(match[1]) if match else 1000.0
 
 
 def last_level() -> tuple[int, int]:

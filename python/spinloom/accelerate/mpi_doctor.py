@@ -72,13 +72,15 @@ class Mpi:
 def launchers() -> list[Path]:
     """mpiexec, mpirun and their variants (mpiexec.hydra), in the order of the PATH, then beside Python."""
     folders = [*filter(None, os.environ.get("PATH", "").split(os.pathsep)), str(Path(sys.executable).parent)]
-    found = []
+    programs = []
     for folder in dict.fromkeys(folders):
-        inside = files.names_in(folder)  # none where it may not be read: its programs may still be run
+        names = files.names_if_readable(
+            folder
+        )  # none where it may not be read: its programs may still be run
         for name in NAMES:
-            variants = [each for each in inside if each.startswith(f"{name}.") and not each.endswith(".py")]
-            found += [path for each in (name, *variants) if os.access(path := Path(folder, each), os.X_OK)]
-    return found
+            variants = [each for each in names if each.startswith(f"{name}.") and not each.endswith(".py")]
+            programs += [path for each in (name, *variants) if os.access(path := Path(folder, each), os.X_OK)]
+    return programs
 
 
 def family_of(launcher: Path) -> str | None:
@@ -94,22 +96,24 @@ def family_of(launcher: Path) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    said = ran.stdout + ran.stderr
-    if "Open MPI" in said or "OpenRTE" in said or "open-mpi" in said:
+    version = ran.stdout + ran.stderr
+    if "Open MPI" in version or "OpenRTE" in version or "open-mpi" in version:
         return OPENMPI
-    if "Intel(R) MPI" in said:
+    if "Intel(R) MPI" in version:
         return INTEL
-    return MPICH if "HYDRA" in said or "MPICH" in said or "MVAPICH" in said else None
+    return MPICH if "HYDRA" in version or "MPICH" in version or "MVAPICH" in version else None
 
 
 def libraries_of(family: str, home: Path) -> list[Path]:
     folders = [home / "lib", home / "lib64", home / "lib" / "release"]
     if home == Path("/usr"):
-        folders += [Path("/usr/lib", name) for name in files.names_in("/usr/lib") if "-linux-gnu" in name]
-    found = [
+        folders += [
+            Path("/usr/lib", name) for name in files.names_if_readable("/usr/lib") if "-linux-gnu" in name
+        ]
+    libraries = [
         folder / name for name in LIBRARIES[family] for folder in folders if os.path.exists(folder / name)
     ]
-    return list({path.resolve(): path for path in reversed(found)}.values())[::-1]
+    return list({path.resolve(): path for path in reversed(libraries)}.values())[::-1]
 
 
 def mpis() -> list[Mpi]:
@@ -135,7 +139,7 @@ def mpis() -> list[Mpi]:
 
 @dataclass(frozen=True)
 class Pair:
-    """What the two ranks have found; `trouble` where they did not end well."""
+    """The findings of the two ranks; `trouble` says how they ended, if not well."""
 
     ranks: list[dict[str, Any]]
     report: dict[str, Any]
@@ -161,9 +165,9 @@ def run_pair(mpi: Mpi, with_layer: bool, limit_s: float) -> Pair:
             }
         words = mpi.command([sys.executable, str(PROBE), str(mpi.library), folder])
         trouble = launch(words, environment | mpi.environment(), Path(folder, "log"), limit_s)
-        told = [Path(folder, f"{rank}.json") for rank in range(2)]
-        ranks = [json.loads(file.read_text(encoding="utf-8")) for file in told if file.exists()]
-        if not trouble and len(ranks) < len(told):
+        rank_files = [Path(folder, f"{rank}.json") for rank in range(2)]
+        ranks = [json.loads(file.read_text(encoding="utf-8")) for file in rank_files if file.exists()]
+        if not trouble and len(ranks) < len(rank_files):
             trouble = "its ranks said nothing"
         merged = mpi_report.merge(mpi_report.read(report))
     mpi_layer.forget_boards(job)
@@ -193,8 +197,8 @@ def launch(words: list[str], environment: dict[str, str], log: Path, limit_s: fl
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         out.seek(0)
-        said = [line.strip() for line in out if line.strip(" -=\n")]
-    return "" if code == 0 else f"it ended with {code}: {' '.join(said)[:200] or 'without a word'}"
+        lines = [line.strip() for line in out if line.strip(" -=\n")]
+    return "" if code == 0 else f"it ended with {code}: {' '.join(lines)[:200] or 'without a word'}"
 
 
 # ---- why not ----
@@ -202,7 +206,7 @@ def launch(words: list[str], environment: dict[str, str], log: Path, limit_s: fl
 
 @dataclass(frozen=True)
 class Machine:
-    """What decides who may read whose memory."""
+    """The settings of Linux that decide which process may read another's memory."""
 
     ptrace_scope: int = 0  # kernel.yama.ptrace_scope; 0 where there is none
     may_trace: bool = False
@@ -210,15 +214,15 @@ class Machine:
 
     @staticmethod
     def here() -> Machine:
-        status = dict(line.split(":", 1) for line in told_by(Path("/proc/self/status")).splitlines())
+        status = dict(line.split(":", 1) for line in text_or_empty(Path("/proc/self/status")).splitlines())
         return Machine(
-            int(told_by(Path("/proc/sys/kernel/yama/ptrace_scope")) or 0),
+            int(text_or_empty(Path("/proc/sys/kernel/yama/ptrace_scope")) or 0),
             bool(int(status.get("CapEff", "0"), 16) >> CAP_SYS_PTRACE & 1),
             status.get("Seccomp", "0").strip() not in ("", "0"),
         )
 
 
-def told_by(system: Path) -> str:
+def text_or_empty(system: Path) -> str:
     """'' where the system has no such file, or does not let this user read it."""
     try:
         return system.read_text(encoding="utf-8")
@@ -229,21 +233,27 @@ def told_by(system: Path) -> str:
 def cause_of(way: str, error: int, rank: dict[str, Any], machine: Machine) -> str:
     """Cause and cure of an error that a rank met; way: "mapping" or "system_call"."""
     own, peer = rank["own"], rank["peer"]
-    what = f"'{os.strerror(error)}'"
-    said = ""
+    error_text = f"'{os.strerror(error)}'"
+    explanation = ""
     if own["machine"] != peer["machine"]:
-        said = f"the ranks ran on {own['machine']} and {peer['machine']}; cure: both on one (a host file)"
+        explanation = (
+            f"the ranks ran on {own['machine']} and {peer['machine']}; cure: both on one (a host file)"
+        )
     elif own["processes"] != peer["processes"]:
-        said = "the ranks are in different process namespaces; cure: one container, or docker run --pid=host"
+        explanation = (
+            "the ranks are in different process namespaces; cure: one container, or docker run --pid=host"
+        )
     elif own["user"] != peer["user"]:
-        said = f"the ranks belong to users {own['user']} and {peer['user']}; cure: start both as one user"
+        explanation = (
+            f"the ranks belong to users {own['user']} and {peer['user']}; cure: start both as one user"
+        )
     elif error == errno.ENOSYS:
-        said = "this kernel has no such call (CONFIG_CROSS_MEMORY_ATTACH)"
+        explanation = "this kernel has no such call (CONFIG_CROSS_MEMORY_ATTACH)"
     elif error == errno.ENOMEM:
-        said = "cure: more address space (ulimit -v)"
+        explanation = "cure: more address space (ulimit -v)"
     elif error in (errno.EPERM, errno.EACCES):
-        said = why_forbidden(way, machine)
-    return f"{what}; {said}" if said else what
+        explanation = why_forbidden(way, machine)
+    return f"{error_text}; {explanation}" if explanation else error_text
 
 
 def why_forbidden(way: str, machine: Machine) -> str:
@@ -268,16 +278,16 @@ WAYS = {
 
 def copies(pair: Pair, machine: Machine) -> dict[str, str]:
     """For each way to copy once: that it works, or cause and cure."""
-    found = {}
+    outcomes = {}
     for way in WAYS:
         failed = next((rank for rank in pair.ranks if rank[way] != 0), None)
         if not pair.ranks:
-            found[way] = "not tried"
+            outcomes[way] = "not tried"
         elif failed is None:
-            found[way] = "works"
+            outcomes[way] = "works"
         else:
-            found[way] = f"does not work: {cause_of(way, failed[way], failed, machine)}"
-    return found
+            outcomes[way] = f"does not work: {cause_of(way, failed[way], failed, machine)}"
+    return outcomes
 
 
 # ---- all of it ----
@@ -336,12 +346,12 @@ def look_at(mpi: Mpi, machine: Machine, limit_s: float = LIMIT_S) -> dict[str, A
     row["bytes_wrong"] += layered.wrong
     for way in (*CARRIED, "pass"):
         row[way] = sum(
-            told["messages"]
-            for told in layered.report["types"]
-            if told["way"] == way and told["kind"] != "contiguous"
+            entry["messages"]
+            for entry in layered.report["types"]
+            if entry["way"] == way and entry["kind"] != "contiguous"
         )
     off = [why for job in layered.report["jobs"] for why in job["why_off"]]
-    passed = [told["why"] for told in layered.report["types"] if told["way"] == "pass"]
+    passed = [entry["why"] for entry in layered.report["types"] if entry["way"] == "pass"]
     row["why"] = sorted({*off, *(why for why in passed if why != "contiguous")})
     return row
 

@@ -46,10 +46,10 @@ def environment(
 
 def exported_by_slurm(settings: dict[str, str]) -> str | None:
     """The list of variables that srun is to hand on: its own and ours. None where it hands on all."""
-    told = os.environ.get("SLURM_EXPORT_ENV", "ALL").split(",")
-    if "ALL" in told:
+    variables = os.environ.get("SLURM_EXPORT_ENV", "ALL").split(",")
+    if "ALL" in variables:
         return None
-    theirs = [word for word in told if word not in ("", "NIL", "NONE")]
+    theirs = [word for word in variables if word not in ("", "NIL", "NONE")]
     ours = {name for name in os.environ if name.startswith("SPINLOOM_MPI")} | set(settings)
     return ",".join([*theirs, *sorted(ours - set(theirs))])
 
@@ -74,8 +74,8 @@ def rank() -> int:
 
 def forget_boards(job: str) -> None:
     """Removes the boards of a job that belong to this user, also under the number of a user namespace."""
-    for name in files.names_in(SHARED_MEMORY):
-        if not (name.startswith("spinloom-mpi-") and f"-{short(job)}-" in name):
+    for name in files.names_if_readable(SHARED_MEMORY):
+        if not (name.startswith("spinloom-mpi-") and f"-{board_hash(job)}-" in name):
             continue
         board = SHARED_MEMORY / name
         with contextlib.suppress(OSError):
@@ -83,7 +83,7 @@ def forget_boards(job: str) -> None:
                 board.unlink()
 
 
-def short(name: str) -> str:
+def board_hash(name: str) -> str:
     """The name as src/mpi/meeting/world.cpp writes it into that of a board (FNV-1a, 64 bits)."""
     value = 0xCBF29CE484222325
     for byte in name.encode():

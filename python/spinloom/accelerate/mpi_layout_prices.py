@@ -1,4 +1,4 @@
-"""What an MPI library of this machine takes to pack and unpack the layouts of a recorded program.
+"""The times that an MPI library of this machine takes to pack and unpack the layouts of a recorded program.
 
 Contract: measure() times MPI_Pack and MPI_Unpack of each layout in a process of the MPI whose compiler
 wrapper it is given, after its bytes were compared with the oracle's, and memcpy of as many bytes. It raises
@@ -23,7 +23,7 @@ from spinloom.bench.rows import Row as BenchRow
 from spinloom.common import core
 from spinloom.common.errors import Trouble
 from spinloom.nics import results
-from spinloom.nics.layout_prices import Memory, Use
+from spinloom.nics.layout_prices import ResultStore, Use
 from spinloom.traces import recorded
 
 REPETITIONS = 21
@@ -32,8 +32,8 @@ SWEPT_BYTES_MAX = 64 << 20
 
 
 @dataclass(frozen=True)
-class Moved:
-    """What one layout takes, in ns."""
+class LayoutTimes:
+    """The times of one layout, in ns."""
 
     pack_ns: float
     unpack_ns: float
@@ -72,23 +72,23 @@ def measure(
     host: str,
     compiler: Path,
     swept_bytes: int,
-    memory: Memory,
+    store: ResultStore,
     advance: Callable[[], None] = lambda: None,
-) -> dict[Use, Moved]:
+) -> dict[Use, LayoutTimes]:
     """`mpi` is its name, such as "MPICH 4.0.2", `compiler` the wrapper that compiles for it."""
     uses = list(uses)
-    alike = {key_of(mpi, host, swept_bytes, use): use for use in uses if 0 < use.bytes <= MEASURED_BYTES_MAX}
-    missing = {key: use for key, use in alike.items() if key not in memory.known}
+    by_key = {key_of(mpi, host, swept_bytes, use): use for use in uses if 0 < use.bytes <= MEASURED_BYTES_MAX}
+    missing = {key: use for key, use in by_key.items() if key not in store.results}
     if missing:
         with tempfile.TemporaryDirectory(prefix="spinloom-predict-") as name:
-            measure_missing(missing, mpi, compiler, swept_bytes, memory, Path(name), advance)
-        memory.save()
-    found = {}
+            measure_missing(missing, mpi, compiler, swept_bytes, store, Path(name), advance)
+        store.save()
+    times = {}
     for use in uses:
-        known = memory.known.get(key_of(mpi, host, swept_bytes, use))
-        if known is not None:
-            found[use] = Moved(known["pack_ns"], known["unpack_ns"], known["memcpy_ns"])
-    return found
+        stored = store.results.get(key_of(mpi, host, swept_bytes, use))
+        if stored is not None:
+            times[use] = LayoutTimes(stored["pack_ns"], stored["unpack_ns"], stored["memcpy_ns"])
+    return times
 
 
 def measure_missing(
@@ -96,7 +96,7 @@ def measure_missing(
     mpi: str,
     compiler: Path,
     swept_bytes: int,
-    memory: Memory,
+    store: ResultStore,
     folder: Path,
     advance: Callable[[], None],
 ) -> None:
@@ -117,7 +117,7 @@ def measure_missing(
                 f"'spinloom calibrate --mpi {compiler}' measures it",
             )
         for key, row in rows.items():
-            memory.known[key] = times_of(row, hand, running, swept_bytes, folder)
+            store.results[key] = times_of(row, hand, running, swept_bytes, folder)
             advance()
     except core.load().SpinloomError as error:
         raise Trouble(error.code, error.message) from None

@@ -1,4 +1,4 @@
-"""What an MPI library of this machine takes for the messages of a recorded program that are not one block.
+"""The times of an MPI library of this machine for a recorded program's messages that are not one block.
 
 Contract: measure() has two ranks of that MPI exchange a message of each pair of layouts, both at once, and as
 much in one block, and move a block of their own from one layout to the other by MPI_Alltoallw, after the
@@ -21,13 +21,13 @@ from spinloom.bench.rows import Row as BenchRow
 from spinloom.common import core
 from spinloom.common.errors import Trouble
 from spinloom.nics import results
-from spinloom.nics.layout_prices import Memory
+from spinloom.nics.layout_prices import ResultStore
 
 SOURCE = "mpi_pairs.c"
 REPETITIONS = 21
 MEASURED_BYTES_MAX = 256 << 20
 
-Lie = tuple[int, int] | None  # a layout of the recording and elements of it; None: one block
+LayoutUse = tuple[int, int] | None  # (index of a layout of the recording, elements); None: one block
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Pair:
     """Messages whose layouts at both ends are known."""
 
     bytes: int
-    sent: Lie
-    received: Lie
+    sent: LayoutUse
+    received: LayoutUse
     sent_type: str
     received_type: str
     messages: int
@@ -61,7 +61,7 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Place:
+class MeasuredMpi:
     """An MPI of this host, and how much memory its ranks go over between two messages."""
 
     name: str  # "MPICH 4.0.2"
@@ -75,20 +75,24 @@ class Place:
 
 
 def measure(
-    pairs: Iterable[Pair], place: Place, memory: Memory, advance: Callable[[], None] = lambda: None
+    pairs: Iterable[Pair], place: MeasuredMpi, store: ResultStore, advance: Callable[[], None] = lambda: None
 ) -> dict[Pair, Exchange]:
     """Raises Trouble where the MPI does not run, or gives other bytes than the oracle."""
     wanted = {place.key_of(pair): pair for pair in pairs if 0 < pair.bytes <= MEASURED_BYTES_MAX}
-    missing = {key: pair for key, pair in wanted.items() if key not in memory.known}
+    missing = {key: pair for key, pair in wanted.items() if key not in store.results}
     if missing:
         with tempfile.TemporaryDirectory(prefix="spinloom-predict-") as name:
-            measure_missing(missing, place, memory, Path(name), advance)
-        memory.save()
-    return {pair: Exchange(**memory.known[key]) for key, pair in wanted.items()}
+            measure_missing(missing, place, store, Path(name), advance)
+        store.save()
+    return {pair: Exchange(**store.results[key]) for key, pair in wanted.items()}
 
 
 def measure_missing(
-    missing: dict[str, Pair], place: Place, memory: Memory, folder: Path, advance: Callable[[], None]
+    missing: dict[str, Pair],
+    place: MeasuredMpi,
+    store: ResultStore,
+    folder: Path,
+    advance: Callable[[], None],
 ) -> None:
     rows = {
         key: BenchRow(f"pair {number}", "", pair.sent_type, pair.received_type, 0, pair.bytes, None)
@@ -100,7 +104,7 @@ def measure_missing(
     job = jobs.Job(place.mpi, program, folder / "job", {})
     try:
         for key, row in rows.items():
-            memory.known[key] = times_of(row, hand, job, place.swept_bytes, folder)
+            store.results[key] = times_of(row, hand, job, place.swept_bytes, folder)
             advance()
     finally:
         job.close()
@@ -114,7 +118,7 @@ def times_of(row: BenchRow, hand: Path, job: jobs.Job, swept_bytes: int, folder:
         raise Trouble(error.code, error.message) from None
     bench.write_program(str(program))
     job.load(program)
-    if any(found != bench.hash("copy") for kind in ("layouts", "own") for found in job.hashes(kind)):
+    if any(rank_hash != bench.hash("copy") for kind in ("layouts", "own") for rank_hash in job.hashes(kind)):
         raise Trouble("mismatch", f"{job.name}, {row.type} to {row.to}: other bytes than the oracle's")
     return {f"{kind}_ns": exchange_ns(job, kind, swept_bytes) for kind in ("layouts", "blocks", "own")}
 

@@ -57,10 +57,10 @@ class Mpi:
         return text.value.decode(errors="replace")
 
     def vector(self, shape: tuple[int, int, int]) -> Any:
-        made = self.handle()
-        self.call("Type_vector", *shape, self.handle(self.byte), ctypes.byref(made))
-        self.call("Type_commit", ctypes.byref(made))
-        return made
+        datatype = self.handle()
+        self.call("Type_vector", *shape, self.handle(self.byte), ctypes.byref(datatype))
+        self.call("Type_commit", ctypes.byref(datatype))
+        return datatype
 
     def swap(
         self, out: Any, out_type: Any, out_count: int, into: Any, in_type: Any, in_count: int, peer: int
@@ -94,8 +94,8 @@ def read_by_system_call(peer: dict[str, Any]) -> int:
     class Span(ctypes.Structure):
         _fields_ = (("start", ctypes.c_void_p), ("bytes", ctypes.c_size_t))
 
-    got = ctypes.create_string_buffer(len(WORD))
-    here = Span(ctypes.addressof(got), len(WORD))
+    buffer = ctypes.create_string_buffer(len(WORD))
+    here = Span(ctypes.addressof(buffer), len(WORD))
     there = Span(peer["address"], len(WORD))
     libc = ctypes.CDLL(None, use_errno=True)
     read = libc.process_vm_readv(
@@ -108,7 +108,7 @@ def read_by_system_call(peer: dict[str, Any]) -> int:
     )
     if read < 0:
         return ctypes.get_errno()
-    return 0 if got.raw == WORD else 5  # EIO: another process
+    return 0 if buffer.raw == WORD else 5  # EIO: another process
 
 
 def read_by_mapping(peer: dict[str, Any]) -> int:
@@ -141,19 +141,19 @@ def content(rank: int, number: int, size: int) -> bytes:
 def exchange(mpi: Mpi, rank: int) -> tuple[int, int]:
     """Bytes compared, and those that were wrong."""
     compared = wrong = number = 0
-    for ours, theirs in SHAPES:
-        sent_type, received_type = mpi.vector(ours), mpi.vector(theirs)
-        size = ours[0] * ours[1]
+    for own_shape, peer_shape in SHAPES:
+        sent_type, received_type = mpi.vector(own_shape), mpi.vector(peer_shape)
+        size = own_shape[0] * own_shape[1]
         # As large as heaps that peers map want them.
-        out = ctypes.create_string_buffer(max(ours[0] * ours[2], 1 << 18))
-        into = ctypes.create_string_buffer(max(theirs[0] * theirs[2], 1 << 18))
+        out = ctypes.create_string_buffer(max(own_shape[0] * own_shape[2], 1 << 18))
+        into = ctypes.create_string_buffer(max(peer_shape[0] * peer_shape[2], 1 << 18))
         for _ in range(ROUNDS):
             number += 1
-            laid = spread(content(rank, number, size), ours, 0)
+            laid = spread(content(rank, number, size), own_shape, 0)
             ctypes.memmove(out, laid, len(laid))
             ctypes.memset(into, 0xEE, len(into))
             mpi.swap(out, sent_type, 1, into, received_type, 1, 1 - rank)
-            expected = spread(content(1 - rank, number, size), theirs, 0xEE).ljust(len(into), b"\xee")
+            expected = spread(content(1 - rank, number, size), peer_shape, 0xEE).ljust(len(into), b"\xee")
             compared += size
             if into.raw != expected:
                 wrong += sum(a != b for a, b in zip(into.raw, expected, strict=True))
@@ -170,12 +170,12 @@ def main(library: str, folder: str) -> None:
     memory = os.memfd_create("spinloom-doctor")
     os.write(memory, WORD)
     own = json.dumps(facts_of_this_process(word, memory)).encode()
-    theirs = ctypes.create_string_buffer(FACTS_BYTES)
+    peer_facts = ctypes.create_string_buffer(FACTS_BYTES)
     byte = mpi.handle(mpi.byte)
     packed = ctypes.create_string_buffer(own, FACTS_BYTES)
-    mpi.swap(packed, byte, FACTS_BYTES, theirs, byte, FACTS_BYTES, 1 - rank)
-    peer = json.loads(theirs.value)
-    found = {
+    mpi.swap(packed, byte, FACTS_BYTES, peer_facts, byte, FACTS_BYTES, 1 - rank)
+    peer = json.loads(peer_facts.value)
+    result = {
         "rank": rank,
         "abi": mpi.abi,
         "version": mpi.version(),
@@ -185,9 +185,9 @@ def main(library: str, folder: str) -> None:
         "system_call": read_by_system_call(peer),
     }
     # Neither goes on before both have looked.
-    mpi.swap(packed, byte, FACTS_BYTES, theirs, byte, FACTS_BYTES, 1 - rank)
-    found["compared"], found["wrong"] = exchange(mpi, rank)
-    Path(folder, f"{rank}.json").write_text(json.dumps(found), encoding="utf-8")
+    mpi.swap(packed, byte, FACTS_BYTES, peer_facts, byte, FACTS_BYTES, 1 - rank)
+    result["compared"], result["wrong"] = exchange(mpi, rank)
+    Path(folder, f"{rank}.json").write_text(json.dumps(result), encoding="utf-8")
     mpi.call("Finalize")
 
 

@@ -1,9 +1,9 @@
 """The programs of an MPI job as its command names them, before they start.
 
 Contract: programs_in() finds them. libraries_of() says what the loader would load with one. with_runtimes()
-makes a command whose programs get the runtime of their sanitizer before our libraries. mixed() says what is
-wrong where a job's launcher is that of another MPI than its program's. Nothing is started but the loader,
-which lists libraries, and launchers, which say their version.
+makes a command whose programs get the runtime of their sanitizer before our libraries. mpi_mismatch() says
+what is wrong where a job's launcher is that of another MPI than its program's. Nothing is started but the
+loader, which lists libraries, and launchers, which say their version.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def libraries_of(program: Path) -> dict[str, Path]:
         return {}
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     try:
-        told = subprocess.run(
+        listing = subprocess.run(
             [loader, "--list", str(program)],
             capture_output=True,
             text=True,
@@ -98,7 +98,7 @@ def libraries_of(program: Path) -> dict[str, Path]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    return {name: Path(path) for name, path in LISTED.findall(told.stdout)}
+    return {name: Path(path) for name, path in LISTED.findall(listing.stdout)}
 
 
 # ---- sanitizers ----
@@ -106,8 +106,8 @@ def libraries_of(program: Path) -> dict[str, Path]:
 
 def sanitizer_of(library: str) -> str | None:
     """The name of the sanitizer whose runtime a library is."""
-    found = RUNTIMES.match(Path(library).name)
-    return SANITIZERS[found[1]] if found else None
+    match = RUNTIMES.match(Path(library).name)
+    return SANITIZERS[match[1]] if match else None
 
 
 def preloads(ours: str, others: str) -> str:
@@ -122,32 +122,32 @@ def with_runtimes(command: Sequence[str], preload: str) -> tuple[list[str], list
 
     Only the programs get them, not their launcher: a sanitizer would look at it as well.
     """
-    made = list(command)
-    said = []
+    words = list(command)
+    remarks = []
     for at, program in reversed(list(programs_in(command))):
         runtime = next((path for name, path in libraries_of(program).items() if sanitizer_of(name)), None)
         if runtime is None:
             continue
-        made[at:at] = ["env", f"LD_PRELOAD={runtime}:{preload}"]
-        said.append(
+        words[at:at] = ["env", f"LD_PRELOAD={runtime}:{preload}"]
+        remarks.append(
             f"{command[at]} is built with {sanitizer_of(runtime.name)}: its runtime {runtime} is preloaded "
             "before the layer and keeps malloc, so that no message is mapped"
         )
-    return made, said[::-1]
+    return words, remarks[::-1]
 
 
 # ---- launchers ----
 
 
 @dataclass(frozen=True)
-class Mixed:
-    """What is wrong. If not certain, the program's MPI may have been built for such launchers, too."""
+class MpiMismatch:
+    """A launcher that may not fit. If not certain, the program's MPI may be built for such launchers, too."""
 
     sentence: str
     is_certain: bool
 
 
-def mixed(command: Sequence[str]) -> Mixed | None:
+def mpi_mismatch(command: Sequence[str]) -> MpiMismatch | None:
     """Returns what is wrong if a launcher is of another MPI than its program; None if not, or if not known.
 
     A launcher of Open MPI tells ranks their numbers by PMIx, one of MPICH and its relatives by PMI.
@@ -162,16 +162,17 @@ def mixed(command: Sequence[str]) -> Mixed | None:
             continue
         from spinloom.accelerate import mpi_doctor
 
-        theirs = mpi_doctor.family_of(Path(launcher))
-        if theirs is None or (theirs == OPENMPI) == (family == OPENMPI):
+        launcher_family = mpi_doctor.family_of(Path(launcher))
+        if launcher_family is None or (launcher_family == OPENMPI) == (family == OPENMPI):
             continue
         if family == MPICH and any(name.startswith("libpmix.so") for name in libraries):
             continue
         library = next(path for name, path in libraries.items() if name in FAMILIES)
         is_certain = family == MPICH
         unless = "" if is_certain else f", unless this {family} was built for PMI"
-        return Mixed(
-            f"{command[at]} is linked with {family} ({library}), but {command[0]} is a launcher of {theirs}: "
+        return MpiMismatch(
+            f"{command[at]} is linked with {family} ({library}), "
+            f"but {command[0]} is a launcher of {launcher_family}: "
             f"its ranks do not find each other{unless}. Start it by the mpiexec of its own MPI",
             is_certain,
         )

@@ -1,4 +1,4 @@
-"""What the ranks of `spinloom run --report` have counted, put together (docs/formats/mpi-report.md).
+"""The counts of all ranks of `spinloom run --report`, put together (docs/formats/mpi-report.md).
 
 Contract: read() collects what the ranks have written; merge() is pure and makes the document: every number
 in it was counted by a rank, and what a rank did not live to say is missing. sentences(), cells() and advice()
@@ -17,7 +17,7 @@ from typing import Any
 from spinloom.nics.targets import REPORT_FORMAT as FORMAT
 
 VARIOUS = -1  # in place of a count, or of a receiver's rank
-GAINERS = 5
+GAINERS_MAX = 5
 ONE_COPY = ("mapped", "joint", "cma", "within")
 GPUS = ("gpu_moves", "gpu_bytes", "gpu_within", "gpu_as_they_are", "gpu_taken", "gpu_taken_bytes")
 WITHIN = ("within", "within_bytes")
@@ -66,13 +66,13 @@ def read(report: Path) -> list[dict[str, Any]]:
         for file in (report, *parts)
         if file.exists()
     ]
-    found = []
+    reports = []
     for line in "\n".join(texts).splitlines():
         try:
-            found.append(json.loads(line))
+            reports.append(json.loads(line))
         except ValueError:  # a disk that is full
             continue
-    return found
+    return reports
 
 
 # ---- putting together ----
@@ -89,7 +89,7 @@ def merge(lines: list[dict[str, Any]]) -> dict[str, Any]:
         },
         "gpu_why": sorted({line["gpu_why"] for line in lines if line["gpu_why"]}),
         "types": types,
-        "gainers": gainers(types),
+        "gainers": top_gainers(types),
         **merged_collectives(lines),
         **merged_windows(lines),
     }
@@ -97,19 +97,19 @@ def merge(lines: list[dict[str, Any]]) -> dict[str, Any]:
 
 def merged_collectives(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Says what became of collective calls if the job asked for the NIC: a row for each call and reason."""
-    told = [line["collectives"] for line in lines if line.get("collectives", {}).get("asked")]
-    if not told:
+    ranks = [line["collectives"] for line in lines if line.get("collectives", {}).get("asked")]
+    if not ranks:
         return {}
     rows: dict[tuple[str, str], list[int]] = {}
-    for one in told:
-        for call, why, calls, size in one["calls"]:
+    for rank in ranks:
+        for call, why, calls, size in rank["calls"]:
             row = rows.setdefault((call, why), [0, 0])
             row[0] += calls
             row[1] += size
     return {
         "collectives": {
-            "on": sum(one["on"] for one in told),
-            "why_off": sorted({one["why_off"] for one in told if not one["on"]}),
+            "on": sum(rank["on"] for rank in ranks),
+            "why_off": sorted({rank["why_off"] for rank in ranks if not rank["on"]}),
             "calls": [
                 {"call": call, "on_nic": not why, "why": why or None, "calls": calls, "bytes": size}
                 for (call, why), (calls, size) in sorted(rows.items())
@@ -123,34 +123,34 @@ ACCESSES = ("puts", "gets", "accumulates", "fetches")
 
 def merged_windows(lines: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns what became of windows, where the job asked for the NIC's one-sided memory."""
-    told = [line["rma"] for line in lines if line.get("rma", {}).get("asked")]
-    if not told:
+    ranks = [line["rma"] for line in lines if line.get("rma", {}).get("asked")]
+    if not ranks:
         return {}
     sums = ("windows", "left", *ACCESSES, "updates", "bytes")
     return {
         "rma": {
-            "on": sum(one["on"] for one in told),
-            "why_off": sorted({one["why_off"] for one in told if not one["on"]}),
-            **{name: sum(one[name] for one in told) for name in sums},
+            "on": sum(rank["on"] for rank in ranks),
+            "why_off": sorted({rank["why_off"] for rank in ranks if not rank["on"]}),
+            **{name: sum(rank[name] for rank in ranks) for name in sums},
         }
     }
 
 
 def job_of(name: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
     """The ranks of one MPI_COMM_WORLD."""
-    mine = [line for line in lines if line["job"] == name]
-    size = max(line["ranks"] for line in mine)
-    told = {line["rank"] for line in mine}
-    missing = [rank for rank in range(size) if rank not in told] if name else []
+    job_lines = [line for line in lines if line["job"] == name]
+    size = max(line["ranks"] for line in job_lines)
+    present = {line["rank"] for line in job_lines}
+    missing = [rank for rank in range(size) if rank not in present] if name else []
     return {
         "job": name,
         "ranks": size,
-        "machines": sorted({line["machine"] for line in mine}),
-        "with_layer": sum(line["on"] for line in mine),
-        "seconds": max((line["seconds"] for line in mine if line["on"]), default=0),
-        "in_calls_seconds": sorted(line["in_calls_seconds"] for line in mine if line["on"]),
-        "why_off": sorted({line["why_off"] for line in mine if not line["on"] and line["why_off"]}),
-        "killed": sorted(line["rank"] for line in mine if not line["ended"]),
+        "machines": sorted({line["machine"] for line in job_lines}),
+        "with_layer": sum(line["on"] for line in job_lines),
+        "seconds": max((line["seconds"] for line in job_lines if line["on"]), default=0),
+        "in_calls_seconds": sorted(line["in_calls_seconds"] for line in job_lines if line["on"]),
+        "why_off": sorted({line["why_off"] for line in job_lines if not line["on"] and line["why_off"]}),
+        "killed": sorted(line["rank"] for line in job_lines if not line["ended"]),
         "silent": missing,
     }
 
@@ -159,46 +159,46 @@ def merged_types(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row for each type, count, way and reason, the most bytes first; contiguous messages are one type."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for line in lines:
-        for told in line["types"]:
-            for count, receiver, way, why, messages, size, withdrawn, call in told["sent"]:
-                kind = "contiguous" if why == "contiguous" else told["kind"]
-                text = told.get("text", "") if kind == "derived" else ""
-                key = (kind, text, told.get("size") if text else 0, count, way, why, call)
+        for entry in line["types"]:
+            for count, receiver, way, why, messages, size, withdrawn, call in entry["sent"]:
+                kind = "contiguous" if why == "contiguous" else entry["kind"]
+                text = entry.get("text", "") if kind == "derived" else ""
+                key = (kind, text, entry.get("size") if text else 0, count, way, why, call)
                 if key not in rows:
-                    rows[key] = row_of(kind, told, count, way, why, call)
+                    rows[key] = row_of(kind, entry, count, way, why, call)
                 row = rows[key]
                 row["messages"] += messages
                 row["bytes"] += size
                 row["withdrawn"] += withdrawn
                 row["pairs"].add((line["job"], line["rank"], receiver))
-    made = sorted(
+    ordered = sorted(
         rows.values(), key=lambda row: (-row["bytes"], row["text"] or "", row["why"], row["call"] or "")
     )
-    for number, row in enumerate(made):
+    for number, row in enumerate(ordered):
         row["number"] = number
         row["peers"] = pattern(row["pairs"])
         row["pairs"] = len(row["pairs"])
         if row["kind"] == "derived":
             row["explain"] = command_for(row)
-    return made
+    return ordered
 
 
-def row_of(kind: str, told: dict[str, Any], count: int, way: str, why: str, call: str) -> dict[str, Any]:
+def row_of(kind: str, entry: dict[str, Any], count: int, way: str, why: str, call: str) -> dict[str, Any]:
     row: dict[str, Any] = {"kind": kind, "text": None}
     if kind == "derived":
-        row |= {name: told[name] for name in ("text", "whole", "size", "extent", "spread", "block_bytes")}
+        row |= {name: entry[name] for name in ("text", "whole", "size", "extent", "spread", "block_bytes")}
     row |= {"count": None if count == VARIOUS else count, "way": way, "why": why, "call": call or None}
     return row | {"messages": 0, "bytes": 0, "withdrawn": 0, "pairs": set()}
 
 
 def pattern(pairs: set[tuple[str, int, int]]) -> str:
     """Returns how far away the receivers are, in ranks of MPI_COMM_WORLD: '+1 -1'."""
-    far = Counter(to - rank for _, rank, to in pairs if to != VARIOUS)
+    distances = Counter(to - rank for _, rank, to in pairs if to != VARIOUS)
     several = any(to == VARIOUS for _, _, to in pairs)
-    often = sorted(far, key=lambda distance: (-far[distance], abs(distance), -distance))
+    often = sorted(distances, key=lambda distance: (-distances[distance], abs(distance), -distance))
     shown = [f"{distance:+}" if distance else "itself" for distance in often[:DISTANCES_SHOWN]]
-    left = len(far) - len(shown)
-    return " ".join(shown + ([f"and {left} more"] if left else []) + (["others"] if several else []))
+    hidden = len(distances) - len(shown)
+    return " ".join(shown + ([f"and {hidden} more"] if hidden else []) + (["others"] if several else []))
 
 
 def command_for(row: dict[str, Any]) -> str | None:
@@ -207,9 +207,9 @@ def command_for(row: dict[str, Any]) -> str | None:
     return command if row["whole"] and len(command) <= COMMAND_MAX else None
 
 
-def gainers(types: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def top_gainers(types: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The types whose messages touch the most cache lines more than need be: counted, not timed."""
-    found: dict[tuple[str, Any], dict[str, Any]] = {}
+    by_type: dict[tuple[str, Any], dict[str, Any]] = {}
     for row in types:
         first_of_pairs = row["why"] == UNMAPPED and row["messages"] <= FIRST_MESSAGES * row["pairs"]
         if row["kind"] != "derived" or first_of_pairs:
@@ -218,17 +218,20 @@ def gainers(types: list[dict[str, Any]]) -> list[dict[str, Any]]:
         lines = share * row["bytes"] * row["spread"] / LINE_BYTES
         if lines <= 0:
             continue
-        one = found.setdefault(
+        gainer = by_type.setdefault(
             (row["text"], row["count"]),
             {"number": row["number"], "text": row["text"], "count": row["count"], "messages": 0, "bytes": 0}
             | {"lines": 0.0, "how": {}, "explain": row["explain"]},
         )
-        one["messages"] += row["messages"]
-        one["bytes"] += row["bytes"]
-        one["lines"] += lines
-        one["how"][how] = one["how"].get(how, 0.0) + lines
-    best = sorted(found.values(), key=lambda one: -one["lines"])[:GAINERS]
-    return [{**one, "lines": round(one["lines"]), "how": max(one["how"], key=one["how"].get)} for one in best]
+        gainer["messages"] += row["messages"]
+        gainer["bytes"] += row["bytes"]
+        gainer["lines"] += lines
+        gainer["how"][how] = gainer["how"].get(how, 0.0) + lines
+    best = sorted(by_type.values(), key=lambda gainer: -gainer["lines"])[:GAINERS_MAX]
+    return [
+        {**gainer, "lines": round(gainer["lines"]), "how": max(gainer["how"], key=gainer["how"].get)}
+        for gainer in best
+    ]
 
 
 # ---- for people ----
@@ -255,46 +258,48 @@ def facts(document: dict[str, Any]) -> list[str]:
     between = totals["sent"] - totals["within"]
     between_bytes = totals["sent_bytes"] - totals["within_bytes"]
     went = f"{between:,} messages with {between_bytes:,} B went through shared memory"
-    said = [
+    lines = [
         f"{went} between {ranks}"
         + (f"; {totals['refused']:,} found no room there" if totals["refused"] else "")
     ]
     if totals["within"]:
-        kept = f"{totals['within']:,} messages with {totals['within_bytes']:,} B"
-        said.append(f"{kept} of ranks to themselves were copied from layout to layout")
+        within = f"{totals['within']:,} messages with {totals['within_bytes']:,} B"
+        lines.append(f"{within} of ranks to themselves were copied from layout to layout")
     if totals["packs"]:
-        said.append(packed(totals))
+        lines.append(packed(totals))
     if totals["window_copies"]:
-        said.append(f"{totals['window_copies']:,} puts and gets were one copy by their origins")
-    said += on_gpus(document)
+        lines.append(f"{totals['window_copies']:,} puts and gets were one copy by their origins")
+    lines += on_gpus(document)
     for job in jobs:
         if job["in_calls_seconds"]:
             spent = f"{span(job['in_calls_seconds'])} of {in_seconds(job['seconds'])}"
-            said.append(
+            lines.append(
                 f"the ranks spent {spent} in calls that move data, probe or wait (measured); "
                 "'spinloom run --path=pass --report' measures the MPI's own"
             )
-    return said
+    return lines
 
 
 def on_gpus(document: dict[str, Any]) -> list[str]:
-    totals, said = document["totals"], []
+    totals, lines = document["totals"], []
     if totals["gpu_taken"]:
-        taken = f"{totals['gpu_taken']:,} messages with {totals['gpu_taken_bytes']:,} B"
-        said.append(f"{taken} went from GPU memory to their receivers by one kernel or copy, without the MPI")
+        direct = f"{totals['gpu_taken']:,} messages with {totals['gpu_taken_bytes']:,} B"
+        lines.append(
+            f"{direct} went from GPU memory to their receivers by one kernel or copy, without the MPI"
+        )
     if totals["gpu_moves"]:
-        moved = f"{totals['gpu_moves']:,} buffers with {totals['gpu_bytes']:,} B"
+        packed_there = f"{totals['gpu_moves']:,} buffers with {totals['gpu_bytes']:,} B"
         within = totals["gpu_within"]
         where = f"; {within:,} of them stayed in that memory, the others went by the host" if within else ""
-        said.append(f"{moved} in the memory of GPUs were packed or unpacked there{where}")
+        lines.append(f"{packed_there} in the memory of GPUs were packed or unpacked there{where}")
     if totals["gpu_as_they_are"]:
-        said.append(
+        lines.append(
             f"{totals['gpu_as_they_are']:,} buffers without gaps in the memory of GPUs were given as they "
             "are to the MPI, which knows of GPUs"
         )
-    if said and document["gpu_why"]:
-        said.append(f"ranks could not map each other's GPU memory: {document['gpu_why'][0]}")
-    return said
+    if lines and document["gpu_why"]:
+        lines.append(f"ranks could not map each other's GPU memory: {document['gpu_why'][0]}")
+    return lines
 
 
 def packed(totals: dict[str, Any]) -> str:
@@ -305,20 +310,20 @@ def warnings(document: dict[str, Any]) -> list[str]:
     """Returns what the numbers do not hold."""
     if not any(job["with_layer"] for job in document["jobs"]):
         return []
-    said = []
+    lines = []
     for job in document["jobs"]:
         if job["killed"]:
-            said.append(
+            lines.append(
                 f"{named(job['killed'])} did not come to MPI_Finalize: what was sent in the last second may "
                 "be missing here"
             )
         if job["silent"]:
-            said.append(
+            lines.append(
                 f"{named(job['silent'])} of {job['ranks']} left no report: killed before a message was sent, "
                 "without the layer, or on a machine that does not share this one's files"
             )
-        said += [f"the layer was off in some ranks: {why}" for why in job["why_off"]]
-    return said
+        lines += [f"the layer was off in some ranks: {why}" for why in job["why_off"]]
+    return lines
 
 
 def in_seconds(seconds: float) -> str:
@@ -370,27 +375,28 @@ def cells(document: dict[str, Any]) -> list[list[str]]:
 
 
 def collective_facts(document: dict[str, Any]) -> list[str]:
-    told = document.get("collectives")
-    if told is None:
+    collectives = document.get("collectives")
+    if collectives is None:
         return []
-    if not told["on"]:
-        return [f"collective calls stayed with the MPI: {'; '.join(told['why_off'])}"]
-    went = sum(row["calls"] for row in told["calls"] if row["on_nic"])
-    stayed = sum(row["calls"] for row in told["calls"] if not row["on_nic"])
+    if not collectives["on"]:
+        return [f"collective calls stayed with the MPI: {'; '.join(collectives['why_off'])}"]
+    went = sum(row["calls"] for row in collectives["calls"] if row["on_nic"])
+    stayed = sum(row["calls"] for row in collectives["calls"] if not row["on_nic"])
     return [f"{went:,} non-blocking and persistent collective calls were the NIC's, {stayed:,} the MPI's"]
 
 
 def window_facts(document: dict[str, Any]) -> list[str]:
-    told = document.get("rma")
-    if told is None:
+    windows = document.get("rma")
+    if windows is None:
         return []
-    if not told["on"]:
-        return [f"windows stayed with the MPI: {'; '.join(told['why_off'])}"]
-    counted = ", ".join(f"{told[name]:,} {name}" for name in ACCESSES)
-    by_hand = f", {told['updates']:,} of them by their origin's processor" if told["updates"] else ""
-    left = f"; {told['left']:,} were left to the MPI" if told["left"] else ""
+    if not windows["on"]:
+        return [f"windows stayed with the MPI: {'; '.join(windows['why_off'])}"]
+    counted = ", ".join(f"{windows[name]:,} {name}" for name in ACCESSES)
+    by_hand = f", {windows['updates']:,} of them by their origin's processor" if windows["updates"] else ""
+    left = f"; {windows['left']:,} were left to the MPI" if windows["left"] else ""
     return [
-        f"{told['windows']:,} windows of ranks were on the NIC{left}: {counted}{by_hand}, {told['bytes']:,} B"
+        f"{windows['windows']:,} windows of ranks were on the NIC{left}: {counted}{by_hand}, "
+        f"{windows['bytes']:,} B"
     ]
 
 
@@ -418,15 +424,16 @@ def advice(document: dict[str, Any], where: str = "") -> list[str]:
         return []
     if not document["gainers"]:
         return ["no type would gain: every message that is not contiguous went the way with the least work"]
-    said = ["these types would gain most (by the cache lines that their messages touch, not timed):"]
-    for place, one in enumerate(document["gainers"], 1):
-        said.append(
-            f"{place}. {title({**one, 'kind': 'derived'})}: {one['messages']:,} messages; {one['how']}"
+    lines = ["these types would gain most (by the cache lines that their messages touch, not timed):"]
+    for place, gainer in enumerate(document["gainers"], 1):
+        lines.append(
+            f"{place}. {title({**gainer, 'kind': 'derived'})}: {gainer['messages']:,} messages; "
+            f"{gainer['how']}"
         )
-        said.append(f"   {one['explain'] or too_long(one, where)}")
-    return said
+        lines.append(f"   {gainer['explain'] or too_long(gainer, where)}")
+    return lines
 
 
-def too_long(one: dict[str, Any], where: str) -> str:
+def too_long(gainer: dict[str, Any], where: str) -> str:
     file = where or "FILE.json"
-    return f"spinloom explain {file}:{one['number']}" + ("" if where else ", after --report=FILE.json")
+    return f"spinloom explain {file}:{gainer['number']}" + ("" if where else ", after --report=FILE.json")

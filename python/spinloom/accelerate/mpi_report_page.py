@@ -26,7 +26,7 @@ WAYS = {
     "pass": ("#c9c9c9", "carried by the MPI"),
 }
 PICTURES_MAX = 5
-CLASS = {"messages": "n", "bytes": "n", "to": "w", "way": "w"}
+COLUMN_CLASSES = {"messages": "n", "bytes": "n", "to": "w", "way": "w"}
 STYLE = """
 body { font: 15px/1.45 "DejaVu Sans", Helvetica, sans-serif; color: #111; max-width: 1080px; margin: 2em auto;
   padding: 0 1em; }
@@ -52,22 +52,22 @@ def page(document: dict[str, Any], command: str, where: str = "") -> str:
     body = [
         "<h1>Datatypes of an MPI job</h1>",
         f"<pre>{html(command)}</pre>",
-        *(f"<p>{sentence(each)}</p>" for each in mpi_report.facts(document)),
-        *(f'<p class="warn">{sentence(each)}</p>' for each in mpi_report.warnings(document)),
+        *(f"<p>{html_sentence(each)}</p>" for each in mpi_report.facts(document)),
+        *(f'<p class="warn">{html_sentence(each)}</p>' for each in mpi_report.warnings(document)),
     ]
     if document["types"]:
-        body += [*shares(document), *table(document), *gainers(document, where)]
+        body += [*shares_section(document), *types_section(document), *gainers_section(document, where)]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>spinloom run: report</title>'
         f"<style>{STYLE}</style></head><body>\n" + "\n".join(body) + "\n</body></html>\n"
     )
 
 
-def sentence(words: str) -> str:
+def html_sentence(words: str) -> str:
     return html(words[0].upper() + words[1:]) + "."
 
 
-def shares(document: dict[str, Any]) -> list[str]:
+def shares_section(document: dict[str, Any]) -> list[str]:
     """Returns how the bytes of messages that are not contiguous went."""
     sizes = dict.fromkeys(WAYS, 0)
     for row in document["types"]:
@@ -92,13 +92,15 @@ def shares(document: dict[str, Any]) -> list[str]:
     ]
 
 
-def table(document: dict[str, Any]) -> list[str]:
-    head = "".join(f'<th class="{CLASS.get(name, "")}">{name}</th>' for name in mpi_report.COLUMNS)
+def types_section(document: dict[str, Any]) -> list[str]:
+    head = "".join(f'<th class="{COLUMN_CLASSES.get(name, "")}">{name}</th>' for name in mpi_report.COLUMNS)
     rows = []
     for texts in mpi_report.cells(document):
-        named = list(zip(mpi_report.COLUMNS, texts, strict=True))
-        cells = [f"<td><code>{html(named[0][1])}</code></td>"]
-        cells += [f'<td class="{CLASS.get(name, "")}">{html(text)}</td>' for name, text in named[1:]]
+        named_texts = list(zip(mpi_report.COLUMNS, texts, strict=True))
+        cells = [f"<td><code>{html(named_texts[0][1])}</code></td>"]
+        cells += [
+            f'<td class="{COLUMN_CLASSES.get(name, "")}">{html(text)}</td>' for name, text in named_texts[1:]
+        ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return [
         "<h2>Messages by type</h2>",
@@ -108,25 +110,25 @@ def table(document: dict[str, Any]) -> list[str]:
     ]
 
 
-def gainers(document: dict[str, Any], where: str) -> list[str]:
-    found = document["gainers"]
+def gainers_section(document: dict[str, Any], where: str) -> list[str]:
+    gainers = document["gainers"]
     body = ["<h2>What would gain most</h2>"]
-    if not found:
+    if not gainers:
         return [*body, *(f"<p>{html(each)}</p>" for each in mpi_report.advice(document))]
     body.append("<p>By the cache lines that their messages touch; this is no measurement of time.</p>")
-    for place, one in enumerate(found, 1):
-        name = mpi_report.title({**one, "kind": "derived"})
-        command = one["explain"] or mpi_report.too_long(one, where)
+    for place, gainer in enumerate(gainers, 1):
+        name = mpi_report.title({**gainer, "kind": "derived"})
+        command = gainer["explain"] or mpi_report.too_long(gainer, where)
         body.append(
-            f"<h3>{place}. <code>{html(name)}</code></h3><p>{one['messages']:,} messages with "
-            f"{one['bytes']:,} B: {html(one['how'])}.</p><pre>{html(command)}</pre>"
+            f"<h3>{place}. <code>{html(name)}</code></h3><p>{gainer['messages']:,} messages with "
+            f"{gainer['bytes']:,} B: {html(gainer['how'])}.</p><pre>{html(command)}</pre>"
         )
-        if place <= PICTURES_MAX and one["explain"]:
-            body.append(drawn(one["text"]))
+        if place <= PICTURES_MAX and gainer["explain"]:
+            body.append(picture_or_empty(gainer["text"]))
     return body
 
 
-def drawn(text: str) -> str:
+def picture_or_empty(text: str) -> str:
     """The first elements in memory; nothing where the engine is not built."""
     if not core.available():
         return ""

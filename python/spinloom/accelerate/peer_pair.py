@@ -27,13 +27,13 @@ from spinloom.common import core
 from spinloom.common.errors import Trouble
 
 MAILBOX_BYTES = 4096
-MARGIN = 1.1  # of the memory for a message, so that nobody's process is ended for want of some
+MARGIN = 1.1  # A message counts as this many times its memory, so that no process is ended for want of some.
 Timed = Callable[[str, int, str, bool, int], list[float]]
 # Where a container says how much memory it may have, and has.
 CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current"))
 
 
-class Ended(Trouble):
+class ProcessEnded(Trouble):
     """One of the two processes is no more: the pair times nothing any longer."""
 
     def __init__(self, how: str) -> None:
@@ -42,21 +42,21 @@ class Ended(Trouble):
 
 def memory_bytes(text: str, count: int) -> int:
     engine = core.load()
-    known = engine.describe(text)
-    span = abs(known["extent_bytes"]) * max(0, count - 1) + known["true_extent_bytes"]
-    return 2 * round(MARGIN * engine.peer_memory(float(known["size_bytes"] * count), float(span)))
+    facts = engine.describe(text)
+    span = abs(facts["extent_bytes"]) * max(0, count - 1) + facts["true_extent_bytes"]
+    return 2 * round(MARGIN * engine.peer_memory(float(facts["size_bytes"] * count), float(span)))
 
 
 def free_bytes() -> int | None:
     """The free memory of the machine, or of its container; None if the system does not say it."""
-    found = []
+    limits = []
     with contextlib.suppress(OSError):
-        told = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
-        found += [int(told[1]) << 10] if told else []
+        match = re.search(r"MemAvailable:\s*(\d+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
+        limits += [int(match[1]) << 10] if match else []
     with contextlib.suppress(OSError, ValueError):
         most, current = (int(path.read_text(encoding="ascii")) for path in CONTAINER)
-        found.append(max(0, most - current))
-    return min(found, default=None)
+        limits.append(max(0, most - current))
+    return min(limits, default=None)
 
 
 @contextlib.contextmanager
@@ -76,17 +76,17 @@ def pair() -> Iterator[Timed]:
                 with contextlib.suppress(BrokenPipeError):  # its answer is missing then
                     stream(rank.stdin).write(question)
                     stream(rank.stdin).flush()
-            found = answers(ranks)
-            for answer in found:
+            replies = answers(ranks)
+            for answer in replies:
                 if "message" in answer:
                     raise Trouble(answer["code"], answer["message"])
-            return found[0]["times_ns"]
+            return replies[0]["times_ns"]
 
         yield timed
 
 
 def answers(ranks: list[subprocess.Popen[str]]) -> list[dict[str, Any]]:
-    """A line of each rank. Raises Ended as soon as one has ended, whatever the other still waits for."""
+    """A line of each rank. Raises ProcessEnded as soon as one has ended, even if the other still waits."""
     lines: dict[int, str] = {}
     while len(lines) < len(ranks):
         waited = {stream(rank.stdout): n for n, rank in enumerate(ranks) if n not in lines}
@@ -94,11 +94,11 @@ def answers(ranks: list[subprocess.Popen[str]]) -> list[dict[str, Any]]:
             number = waited[ready]
             lines[number] = ready.readline()
             if not lines[number]:
-                raise Ended(how(ranks[number]))
+                raise ProcessEnded(ending_of(ranks[number]))
     return [json.loads(lines[n]) for n in range(len(ranks))]
 
 
-def how(rank: subprocess.Popen[str]) -> str:
+def ending_of(rank: subprocess.Popen[str]) -> str:
     code = rank.wait()
     if code != -signal.SIGKILL:
         return f"by signal {-code}" if code < 0 else f"with exit code {code}"

@@ -1,11 +1,11 @@
-"""What messages between two processes of this host cost: measured, fitted to the planner's model, kept.
+"""The costs of messages between two processes of this host: measured, fitted to the planner's model, kept.
 
 Contract: measure() times vectors of many shapes by each way of the MPI layer, several passes apart in time,
 and keeps the fastest tenth of the fastest pass of each: what else runs here only ever adds. The prices of
 src/mpi/messages/prices.hpp are those that leave the least relative errors in the mean. The model itself is
 the engine's (peer_costs): nothing of it is written down here. save() and load() use
 $XDG_CACHE_HOME/spinloom/peers.json; without one, or on another processor, the prices are those that the layer
-came with. as_list() is what SPINLOOM_MPI_PRICES takes.
+came with. as_setting() is the value of SPINLOOM_MPI_PRICES.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PeerPrices:
     error: float = 0.0  # the factor by which the model misses its measurements, in the geometric mean
     remark: str = ""
 
-    def as_list(self) -> str:
+    def as_setting(self) -> str:
         return ",".join(f"{name}={price:.4g}" for name, price in self.ns.items())
 
 
@@ -65,7 +65,7 @@ def texts() -> list[str]:
     ]
 
 
-def work(passes: int) -> int:
+def step_count(passes: int) -> int:
     """Returns how often measure() calls `advance`."""
     return passes * len(texts()) * len(WAYS)
 
@@ -94,7 +94,7 @@ def measure(passes: int = PASSES, advance: Callable[[], None] = lambda: None) ->
     return [Sample(text, way, engine.peer_work(text, 1), time_ns) for (text, way), time_ns in fastest.items()]
 
 
-def as_list(names: list[str], values: list[float]) -> str:
+def setting_of(names: list[str], values: list[float]) -> str:
     return ",".join(f"{name}={value:.6g}" for name, value in zip(names, values, strict=True))
 
 
@@ -104,7 +104,7 @@ def fit(samples: list[Sample]) -> PeerPrices:
     names, values = list(defaults), [float(value) for value in defaults.values()]
 
     def errors() -> list[float]:
-        prices = as_list(names, values)
+        prices = setting_of(names, values)
         return [
             math.log(engine.peer_costs(prices, sample.work)[sample.way] / sample.time_ns)
             for sample in samples
@@ -112,9 +112,9 @@ def fit(samples: list[Sample]) -> PeerPrices:
 
     # Absolute errors, so that a few disturbed samples weigh little.
     copy_model.descend(values, lambda: sum(abs(error) for error in errors()))
-    missed = math.exp(statistics.fmean(abs(error) for error in errors()))
+    mean_error = math.exp(statistics.fmean(abs(error) for error in errors()))
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return PeerPrices(dict(zip(names, values, strict=True)), now, missed)
+    return PeerPrices(dict(zip(names, values, strict=True)), now, mean_error)
 
 
 # ---- the file ----

@@ -1,1 +1,1 @@
-"""What `spinloom bench` and `spinloom calibrate --mpi` do: rows, peers, measurements, reports."""
+"""The work of `spinloom bench` and `spinloom calibrate --mpi`: rows, peers, measurements, reports."""

@@ -1,4 +1,4 @@
-"""What single calls take with the layer and without: calls that pass, MPI_Pack, first uses of datatypes.
+"""The times of single calls with the layer and without: calls that pass, MPI_Pack, first uses of datatypes.
 
 Contract: rows() gives the rows of calls.toml in a fixed order. measure() times them as messages.measure()
 does messages: bytes are compared first, jobs take turns. table() makes one dictionary for each row and MPI;
@@ -35,30 +35,32 @@ class CallRow:
     to: str
 
     @property
-    def both(self) -> bool:
+    def both_receive(self) -> bool:
         """True if both ranks receive."""
         return self.call in ("pingpong", "first")
 
     @property
-    def compared(self) -> str:
+    def compared_kind(self) -> str:
         return self.call if self.table == "pack" else "copy"
 
 
 def rows(*, quick: bool = False) -> list[CallRow]:
     table = tomllib.loads((Path(__file__).parent / "calls.toml").read_text(encoding="utf-8"))
-    found = [CallRow("calls", row["name"], row["call"], row["type"], row["type"]) for row in table["calls"]]
+    all_rows = [
+        CallRow("calls", row["name"], row["call"], row["type"], row["type"]) for row in table["calls"]
+    ]
     for row in table["pack"]:
         for call in ("pack", "unpack"):
-            found.append(CallRow("pack", row["name"], call, row["type"], row["type"]))
-    known = {row.name: row for row in message_rows.message_rows()}
+            all_rows.append(CallRow("pack", row["name"], call, row["type"], row["type"]))
+    by_name = {row.name: row for row in message_rows.message_rows()}
     for name in table["first"]["rows"]:
-        if name not in known:
+        if name not in by_name:
             raise Trouble("invalid", f"calls.toml: first names {name!r}, which is no row of messages")
-        found.append(CallRow("first", name, "first", known[name].type, known[name].to))
+        all_rows.append(CallRow("first", name, "first", by_name[name].type, by_name[name].to))
     chosen = table["quick"]["rows"]
-    if missing := set(chosen) - {row.name for row in found}:
+    if missing := set(chosen) - {row.name for row in all_rows}:
         raise Trouble("invalid", f"calls.toml: quick names {min(missing)!r}, which is no row")
-    return [row for row in found if not quick or row.name in chosen]
+    return [row for row in all_rows if not quick or row.name in chosen]
 
 
 Times = dict[tuple[CallRow, str], dict[bool, list[float]]]  # (row, MPI) -> with the layer? -> ns
@@ -68,10 +70,10 @@ def measure(session: Session, wanted_rows: list[CallRow], times: Times) -> None:
     """Adds the samples of every row to `times`; raises Trouble if bytes differ."""
     hand = str(hand_library(session.folder, []))
 
-    def one(row: CallRow, running: Running) -> None:
+    def measure_one(row: CallRow, running: Running) -> None:
         measure_row(row, running, session.effort, hand, session.folder, times)
 
-    messages.each_row(session, SOURCE, wanted_rows, one)
+    messages.each_row(session, SOURCE, wanted_rows, measure_one)
 
 
 def measure_row(
@@ -85,12 +87,12 @@ def measure_row(
     bench = core.load().LayoutBench(row.type, row.to, hand, "")
     program = folder / "row.bin"
     bench.write_program(str(program))
-    right = bench.hash(row.compared)
+    expected = bench.hash(row.compared_kind)
     calls = {}
     for variant, job in running:
         job.load(program)
-        found = job.hashes(row.call)
-        if set(found if row.both else found[:1]) != {right}:
+        hashes = job.hashes(row.call)
+        if set(hashes if row.both_receive else hashes[:1]) != {expected}:
             layer = "with" if variant.layer else "without"
             raise Trouble("mismatch", f"{row.name}, {row.call}, {job.name} {layer} the layer: wrong bytes")
         calls[job] = 1
@@ -107,7 +109,7 @@ def measure_row(
 
 
 def table(times: Times) -> list[dict[str, Any]]:
-    made = []
+    results = []
     for (row, mpi), samples in times.items():
         without, with_ = samples[False], samples[True]
         if not without or len(without) != len(with_):
@@ -125,7 +127,7 @@ def table(times: Times) -> list[dict[str, Any]]:
             without, with_ = without[1::2], with_[1::2]  # all else is of the second use
         ratio = ratio_of(without, with_)
         more = interval([b - a for a, b in zip(without, with_, strict=True)])
-        made.append(
+        results.append(
             {
                 "table": row.table,
                 "row": row.name,
@@ -144,19 +146,19 @@ def table(times: Times) -> list[dict[str, Any]]:
                 **first,
             }
         )
-    return made
+    return results
 
 
 def goals(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    over = [one["with_first_over_second"] for one in measured if one["table"] == "first"]
-    if not over:
+    ratios = [result["with_first_over_second"] for result in measured if result["table"] == "first"]
+    if not ratios:
         return []
     return [
         {
             "goal": "the largest first use of a type over its second, with the layer",
-            "rows": len(over),
-            "reached": max(over),
+            "rows": len(ratios),
+            "reached": max(ratios),
             "wanted": FIRST_OVER_SECOND,
-            "met": max(over) <= FIRST_OVER_SECOND,
+            "met": max(ratios) <= FIRST_OVER_SECOND,
         }
     ]

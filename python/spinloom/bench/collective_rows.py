@@ -42,7 +42,7 @@ class Part:
     type: str
     count: int
     at: int
-    start: int  # of the loops, from the memory's first byte on
+    start: int  # the first byte of the loops, from the memory's first byte on
     block: int  # bytes in one piece
     loops: tuple[Loop, ...] = ()
     peer: int = -1
@@ -53,12 +53,12 @@ class Part:
         return self.block * math.prod(loop.count for loop in self.loops) if self.count else 0
 
 
-NOTHING = Part(NUMBER, 0, 0, 0, 0)
+NO_PART = Part(NUMBER, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
 class Side:
-    """What one rank sends, or what it receives, and how much memory that lies in."""
+    """The parts that one rank sends, or those that it receives, and the bytes of memory that they lie in."""
 
     parts: tuple[Part, ...]
     memory: int
@@ -136,22 +136,22 @@ def box(sizes: list[int], part: list[int], starts: list[int], number: str) -> Pa
     return Part(text, 1, 0, start, block, loops)
 
 
-def columns(at: int, rows: int, count: int, of: int, number: str = NUMBER) -> Part:
+def columns(at: int, rows: int, count: int, total_columns: int, number: str = NUMBER) -> Part:
     """`count` columns of a matrix with `of` columns, one after the other; the loops go by its rows."""
     each = BYTES[number]
-    text = f"resized(0B, {each}B, vector({rows}, 1, {of}, {number}))"
-    loops = (Loop(rows, of * each, each), Loop(count, each, rows * each))
+    text = f"resized(0B, {each}B, vector({rows}, 1, {total_columns}, {number}))"
+    loops = (Loop(rows, total_columns * each, each), Loop(count, each, rows * each))
     return Part(text, count, at, at, each, loops)
 
 
-def block_of(at: int, rows: int, count: int, of: int, number: str = NUMBER) -> Part:
+def block_of(at: int, rows: int, count: int, total_columns: int, number: str = NUMBER) -> Part:
     """The same columns row by row, by one vector whose extent is their width."""
     each = BYTES[number]
-    text = f"resized(0B, {count * each}B, vector({rows}, {count}, {of}, {number}))"
-    return Part(text, 1, at, at, count * each, packed_loops([rows], [of * each], count * each))
+    text = f"resized(0B, {count * each}B, vector({rows}, {count}, {total_columns}, {number}))"
+    return Part(text, 1, at, at, count * each, packed_loops([rows], [total_columns * each], count * each))
 
 
-def to(peer: int, part: Part, pair: int = 0) -> Part:
+def addressed(peer: int, part: Part, pair: int = 0) -> Part:
     return replace(part, peer=peer, pair=pair)
 
 
@@ -160,19 +160,19 @@ def numbered(parts: Sequence[Part], rank: int) -> tuple[Part, ...]:
     return tuple(replace(part, pair=rank) for part in parts)
 
 
-NONE = Side((), 0)
+NO_SIDE = Side((), 0)
 
 
 # Families. Each maker yields the rows of one call of one group of collectives.toml.
 
-Made = Iterator[Row]
+Rows = Iterator[Row]
 
 
-def named(call: str, family: str, what: str, **more: Any) -> Row:
-    return Row(name=f"{call} {what}", family=family, call=call, **more)
+def named_row(call: str, family: str, title: str, **more: Any) -> Row:
+    return Row(name=f"{call} {title}", family=family, call=call, **more)
 
 
-def transposes(table: dict[str, Any], call: str) -> Made:
+def transposes(table: dict[str, Any], call: str) -> Rows:
     each = BYTES[COMPLEX]
     for n in table["n"]:
         rows = n // RANKS
@@ -184,49 +184,49 @@ def transposes(table: dict[str, Any], call: str) -> Made:
             at = peer * rows * each
             sent.append(Part(sent_type, 1, at, at, rows * each, lines, peer))
             received.append(
-                to(peer, replace(columns(at, rows, rows, n, COMPLEX), type=received_type, count=1))
+                addressed(peer, replace(columns(at, rows, rows, n, COMPLEX), type=received_type, count=1))
             )
         memory = rows * n * each
         receives = tuple(Side(numbered(received, rank), memory) for rank in range(RANKS))
         sends = (Side(tuple(sent), memory),) * RANKS
-        yield named(call, "transpose", f"transpose {n:,}", sends=sends, receives=receives)
+        yield named_row(call, "transpose", f"transpose {n:,}", sends=sends, receives=receives)
 
 
-def pencils(table: dict[str, Any], call: str) -> Made:
+def pencils(table: dict[str, Any], call: str) -> Rows:
     for axes in table["axes"]:
-        one, other = (AXES.index(axis) for axis in axes)
+        split_before, split_after = (AXES.index(axis) for axis in axes)
         for shape in table["shapes"]:
             before, after, part = list(shape), list(shape), list(shape)
-            before[one] //= RANKS
-            after[other] //= RANKS
-            part[one] //= RANKS
-            part[other] //= RANKS
+            before[split_before] //= RANKS
+            after[split_after] //= RANKS
+            part[split_before] //= RANKS
+            part[split_after] //= RANKS
             memory = math.prod(before) * BYTES[COMPLEX]
-            sends = (Side(tuple(cuts(before, part, other)), memory),) * RANKS
-            received = list(cuts(after, part, one))
+            sends = (Side(tuple(cuts(before, part, split_after)), memory),) * RANKS
+            received = list(cuts(after, part, split_before))
             receives = tuple(Side(numbered(received, rank), memory) for rank in range(RANKS))
-            what = f"pencil {axes} {'x'.join(map(str, shape))}"
-            yield named(call, "pencil", what, sends=sends, receives=receives)
+            title = f"pencil {axes} {'x'.join(map(str, shape))}"
+            yield named_row(call, "pencil", title, sends=sends, receives=receives)
 
 
 def cuts(sizes: list[int], part: list[int], axis: int) -> Iterator[Part]:
     """The parts of an array along an axis, one for each rank."""
     for peer in range(RANKS):
         starts = [peer * part[a] if a == axis else 0 for a in range(len(sizes))]
-        yield to(peer, box(sizes, part, starts, COMPLEX))
+        yield addressed(peer, box(sizes, part, starts, COMPLEX))
 
 
-def halos(table: dict[str, Any], call: str) -> Made:
+def halos(table: dict[str, Any], call: str) -> Rows:
     for side in table["sides"]:
         for axis, letter in enumerate(table["axes"]):
             for periodic in table["periodic"]:
                 grid = tuple((RANKS if a == axis else 1, periodic and a == axis) for a in range(3))
-                what = f"halo {side} {letter}{' periodic' if periodic else ''}"
+                title = f"halo {side} {letter}{' periodic' if periodic else ''}"
                 sends, receives = (
                     tuple(faces(side, axis, rank, periodic=periodic, ghost=ghost) for rank in range(RANKS))
                     for ghost in (False, True)
                 )
-                yield named(call, "halo", what, sends=sends, receives=receives, grid=grid)
+                yield named_row(call, "halo", title, sends=sends, receives=receives, grid=grid)
 
 
 def faces(side: int, split: int, rank: int, *, periodic: bool, ghost: bool) -> Side:
@@ -237,17 +237,17 @@ def faces(side: int, split: int, rank: int, *, periodic: bool, ghost: bool) -> S
         for up in (0, 1):
             there = axis == split and (periodic or 0 <= rank + (1 if up else -1) < RANKS)
             if not there:
-                parts.append(NOTHING)
+                parts.append(NO_PART)
                 continue
             part = [1 if a == axis else side for a in range(3)]
             place = (side + 1 if up else 0) if ghost else (side if up else 1)
             face = box(sizes, part, [place if a == axis else 1 for a in range(3)], NUMBER)
             # What went up comes from below.
-            parts.append(to((rank + (1 if up else -1)) % RANKS, face, 2 * axis + (1 - up)))
+            parts.append(addressed((rank + (1 if up else -1)) % RANKS, face, 2 * axis + (1 - up)))
     return Side(tuple(parts), math.prod(sizes) * BYTES[NUMBER])
 
 
-def column_rows(table: dict[str, Any], call: str) -> Made:
+def column_rows(table: dict[str, Any], call: str) -> Rows:
     """Matrices on the root's side of gather and scatter, and on each rank's receiving side of allgather."""
     each = BYTES[NUMBER]
     for size in table["sizes"]:
@@ -255,79 +255,84 @@ def column_rows(table: dict[str, Any], call: str) -> Made:
         fewer = table["fewer"] if call.endswith("v") else 0
         counts = [width] * RANKS
         counts[0], counts[-1] = width - fewer, width + fewer
-        of = sum(counts)
+        total_columns = sum(counts)
         firsts = [sum(counts[:rank]) for rank in range(RANKS)]
-        parts = [columns(firsts[peer] * each, rows, counts[peer], of) for peer in range(RANKS)]
-        matrix = Side(tuple(to(peer, parts[peer]) for peer in range(RANKS)), rows * of * each)
+        parts = [columns(firsts[peer] * each, rows, counts[peer], total_columns) for peer in range(RANKS)]
+        matrix = Side(
+            tuple(addressed(peer, parts[peer]) for peer in range(RANKS)), rows * total_columns * each
+        )
         lines = [rows * counts[rank] * each for rank in range(RANKS)]
-        own = tuple(Side((to(0, run(0, lines[rank])),), lines[rank]) for rank in range(RANKS))
-        at_root = (matrix, *([NONE] * (RANKS - 1)))
-        what = f"columns {units.format_bytes(rows * width * each)}"
+        own_sides = tuple(Side((addressed(0, run(0, lines[rank])),), lines[rank]) for rank in range(RANKS))
+        at_root = (matrix, *([NO_SIDE] * (RANKS - 1)))
+        title = f"columns {units.format_bytes(rows * width * each)}"
         if call.startswith("scatter"):
-            receives = tuple(replace(side, parts=numbered(side.parts, rank)) for rank, side in enumerate(own))
-            yield named(call, "columns", what, sends=at_root, receives=receives)
+            receives = tuple(
+                replace(side, parts=numbered(side.parts, rank)) for rank, side in enumerate(own_sides)
+            )
+            yield named_row(call, "columns", title, sends=at_root, receives=receives)
         else:
             receives = at_root if call.startswith("gather") else (matrix,) * RANKS
-            yield named(call, "columns", what, sends=own, receives=receives)
+            yield named_row(call, "columns", title, sends=own_sides, receives=receives)
 
 
-def blocks(table: dict[str, Any], call: str) -> Made:
+def blocks(table: dict[str, Any], call: str) -> Rows:
     each = BYTES[NUMBER]
     for size in table["sizes"]:
         rows, width = size["rows"], size["columns"]
         line = rows * width * each
         sent = tuple(
-            to(peer, block_of(peer * width * each, rows, width, RANKS * width)) for peer in range(RANKS)
+            addressed(peer, block_of(peer * width * each, rows, width, RANKS * width))
+            for peer in range(RANKS)
         )
         sends = (Side(sent, RANKS * line),) * RANKS
-        received = [to(peer, run(peer * line, line)) for peer in range(RANKS)]
+        received = [addressed(peer, run(peer * line, line)) for peer in range(RANKS)]
         receives = tuple(Side(numbered(received, rank), RANKS * line) for rank in range(RANKS))
-        what = f"blocks {units.format_bytes(line)}"
-        yield named(call, "blocks", what, sends=sends, receives=receives)
+        title = f"blocks {units.format_bytes(line)}"
+        yield named_row(call, "blocks", title, sends=sends, receives=receives)
 
 
-def panels(table: dict[str, Any], call: str) -> Made:
+def panels(table: dict[str, Any], call: str) -> Rows:
     each = BYTES[NUMBER]
     for size in table["sizes"]:
-        rows, width, of = size["rows"], size["columns"], size["of"]
-        part = box([rows, of], [rows, width], [0, width], NUMBER)
-        what = f"panel {units.format_bytes(rows * width * each)}"
-        yield from_root(call, "panel", what, Side((part,), rows * of * each))
+        rows, width, total_columns = size["rows"], size["columns"], size["of"]
+        part = box([rows, total_columns], [rows, width], [0, width], NUMBER)
+        title = f"panel {units.format_bytes(rows * width * each)}"
+        yield from_root(call, "panel", title, Side((part,), rows * total_columns * each))
 
 
-def from_root(call: str, family: str, what: str, side: Side, **more: Any) -> Row:
+def from_root(call: str, family: str, title: str, side: Side, **more: Any) -> Row:
     """The root's part goes to all others, at the same place."""
-    sent = replace(side, parts=tuple(to(1, part) for part in side.parts))
-    received = replace(side, parts=tuple(to(0, part) for part in side.parts))
-    sends, receives = (sent, *([NONE] * (RANKS - 1))), (NONE, *([received] * (RANKS - 1)))
-    return named(call, family, what, sends=sends, receives=receives, **more)
+    sent = replace(side, parts=tuple(addressed(1, part) for part in side.parts))
+    received = replace(side, parts=tuple(addressed(0, part) for part in side.parts))
+    sends, receives = (sent, *([NO_SIDE] * (RANKS - 1))), (NO_SIDE, *([received] * (RANKS - 1)))
+    return named_row(call, family, title, sends=sends, receives=receives, **more)
 
 
-def short(table: dict[str, Any], call: str) -> Made:
+def short(table: dict[str, Any], call: str) -> Rows:
     for size in table["bytes"]:
-        what = f"{'vector ' if table['vector'] else ''}{units.format_bytes(size)}"
+        title = f"{'vector ' if table['vector'] else ''}{units.format_bytes(size)}"
         more: dict[str, Any] = {"by_hand": table["vector"]}
         apart = 2 * size if table["vector"] else size
-        pieces = [to(peer, piece(peer * apart, size, spread=table["vector"])) for peer in range(RANKS)]
+        pieces = [addressed(peer, piece(peer * apart, size, spread=table["vector"])) for peer in range(RANKS)]
         memory = RANKS * apart
         if call == "bcast":
-            yield from_root(call, "short", what, Side((replace(pieces[0], peer=-1),), apart), **more)
+            yield from_root(call, "short", title, Side((replace(pieces[0], peer=-1),), apart), **more)
             continue
         if call == "neighbor_alltoall":  # a ring of two, in which each is the other's neighbour twice
             more["grid"] = ((RANKS, True),)
             sends = tuple(
-                Side(tuple(to(1 - rank, part, 1 - place) for place, part in enumerate(pieces)), memory)
+                Side(tuple(addressed(1 - rank, part, 1 - place) for place, part in enumerate(pieces)), memory)
                 for rank in range(RANKS)
             )
             receives = sends
         elif call in ("gather", "allgather"):
             sends = (Side((pieces[0],), apart),) * RANKS
-            whole_side = Side(tuple(pieces), memory)
-            receives = (whole_side, *([NONE if call == "gather" else whole_side] * (RANKS - 1)))
+            full_side = Side(tuple(pieces), memory)
+            receives = (full_side, *([NO_SIDE if call == "gather" else full_side] * (RANKS - 1)))
         else:
             sends = (Side(tuple(pieces), memory),) * RANKS
             receives = tuple(Side(numbered(pieces, rank), memory) for rank in range(RANKS))
-        yield named(call, "short", what, sends=sends, receives=receives, **more)
+        yield named_row(call, "short", title, sends=sends, receives=receives, **more)
 
 
 def piece(at: int, size: int, *, spread: bool) -> Part:
@@ -339,7 +344,7 @@ def piece(at: int, size: int, *, spread: bool) -> Part:
     return Part(text, 1, at, at, each, packed_loops([size // each], [2 * each], each))
 
 
-FAMILIES: dict[str, Callable[[dict[str, Any], str], Made]] = {
+FAMILIES: dict[str, Callable[[dict[str, Any], str], Rows]] = {
     "transposes": transposes,
     "pencils": pencils,
     "halos": halos,
@@ -356,7 +361,7 @@ def read() -> dict[str, Any]:
 
 def rows(*, quick: bool = False) -> list[Row]:
     table = read()
-    found = [
+    all_rows = [
         row
         for name, make in FAMILIES.items()
         for group in table[name]
@@ -364,8 +369,8 @@ def rows(*, quick: bool = False) -> list[Row]:
         for row in make(group, call)
     ]
     if not quick:
-        return found
-    by_name = {row.name: row for row in found}
+        return all_rows
+    by_name = {row.name: row for row in all_rows}
     if missing := [name for name in table["quick"]["rows"] if name not in by_name]:
         raise Trouble("invalid", f"collectives.toml: quick names {missing[0]!r}, which is no row")
     return [by_name[name] for name in table["quick"]["rows"]]
@@ -392,17 +397,17 @@ class Files:
 
     def hashes_of(self, row: Row) -> list[int]:
         """All send memories, one behind the other, are the source of each rank's copy."""
-        found = []
+        hashes = []
         for side in row.receives:
             sent, received = [], []
             for part in side.parts:
                 if part.peer >= 0:
-                    one = row.sends[part.peer].parts[part.pair]
-                    sent.append(member(self.bases[part.peer] + MARGIN_BYTES, one))
+                    source = row.sends[part.peer].parts[part.pair]
+                    sent.append(member(self.bases[part.peer] + MARGIN_BYTES, source))
                     received.append(member(MARGIN_BYTES, part))
-            texts = (whole(sent, self.all_bytes), whole(received, side.all_bytes))
-            found.append(core.load().LayoutBench(*texts, self.hand, "").hash("copy"))
-        return found
+            texts = (enclosing_struct(sent, self.all_bytes), enclosing_struct(received, side.all_bytes))
+            hashes.append(core.load().LayoutBench(*texts, self.hand, "").hash("copy"))
+        return hashes
 
     def write(self, path: Path) -> None:
         """A file for each rank, `path` with its number behind."""
@@ -440,6 +445,6 @@ def member(base: int, part: Part) -> str:
     return f"({base + part.at}B, contig({part.count}, {part.type}))"
 
 
-def whole(members: list[str], size: int) -> str:
+def enclosing_struct(members: list[str], size: int) -> str:
     """The first and the last word stand for the margins, so that nothing between them goes unseen."""
     return f"struct([{', '.join([f'(0B, {NUMBER})', *members, f'({size - 8}B, {NUMBER})'])}])"

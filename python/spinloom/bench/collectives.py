@@ -59,21 +59,21 @@ def measure(session: Session, rows: list[Row], times: Times, *, fresh: bool = Fa
     files: dict[str, Files] = {}
     remarks = Remarks()
 
-    def one(row: Row, running: Running) -> None:
-        made = files.setdefault(row.name, Files(row, hand, session.folder))
+    def measure_one(row: Row, running: Running) -> None:
+        row_files = files.setdefault(row.name, Files(row, hand, session.folder))
         program = session.folder / "row.bin"
-        made.write(program)
+        row_files.write(program)
         for _, job in running:
             job.load(program)
-        right = [way for way in ways(row, running) if is_right(made, way, remarks.say)]
-        measure_row(row, right, session.effort, times, fresh=fresh)
+        correct = [way for way in ways(row, running) if is_right(row_files, way, remarks.say)]
+        measure_row(row, correct, session.effort, times, fresh=fresh)
 
-    messages.each_row(session, SOURCE, rows, one)
+    messages.each_row(session, SOURCE, rows, measure_one)
 
 
 @dataclass
 class Remarks:
-    """What is said once, however often a row is launched."""
+    """Prints each remark once, however often its row is launched."""
 
     said: set[str] = field(default_factory=set)
 
@@ -85,19 +85,19 @@ class Remarks:
 
 def is_right(files: Files, way: Way, say: Callable[[str], None]) -> bool:
     """True if the bytes are right, False if the MPI lacks the call; wrong bytes are Trouble."""
-    found = way.job.hashes(way.kind())
+    hashes = way.job.hashes(way.kind())
     how = {STOCK: "without the layer", HAND: "by hand", LAYER: "with the layer"}[way.name]
     call, place = f"{files.row.call}, {way.label}", f"{files.row.name}, {way.label}, {how}"
-    if NO_SUCH_CALL in found:
+    if NO_SUCH_CALL in hashes:
         say(f"{call}: this MPI has no such call")
         return False
-    if found == files.hashes:
+    if hashes == files.hashes:
         return True
-    if way.name != HAND and found == files.in_list_order:
+    if way.name != HAND and hashes == files.in_list_order:
         # Before MPI 4.0 the standard left it open which of two parts between the same ranks is which.
         say(f"{call}, {how}: where two ranks are neighbours twice, the n-th part comes as the n-th")
         return True
-    if SENT_IS_CHANGED in found:
+    if SENT_IS_CHANGED in hashes:
         raise Trouble("mismatch", f"{place}: what is sent has changed")
     raise Trouble("mismatch", f"{place}: wrong bytes")
 
@@ -122,7 +122,7 @@ def measure_row(
 
 def table(rows: list[Row], times: Times) -> list[dict[str, Any]]:
     """One dictionary for each row and MPI."""
-    made = []
+    results = []
     by_name = {row.name: row for row in rows}
     for (name, mpi), samples in times.items():
         row = by_name[name]
@@ -131,7 +131,7 @@ def table(rows: list[Row], times: Times) -> list[dict[str, Any]]:
             continue  # interrupted
         medians = {way: statistics.median(samples[way]) for way in WAYS if samples[way]}
         best = min((way for way in medians if way != LAYER), key=lambda way: medians[way])
-        made.append(
+        results.append(
             {
                 "row": name,
                 "family": row.family,
@@ -141,50 +141,50 @@ def table(rows: list[Row], times: Times) -> list[dict[str, Any]]:
                 "samples": len(layer),
                 **{f"{way}_ns": medians.get(way) for way in WAYS},
                 "best": best,
-                **enclosed("best_over_layer", samples[best], layer),
-                **enclosed("stock_over_layer", stock, layer),
+                **ratio_columns("best_over_layer", samples[best], layer),
+                **ratio_columns("stock_over_layer", stock, layer),
             }
         )
-    return made
+    return results
 
 
-def enclosed(name: str, over: list[float], under: list[float]) -> dict[str, float]:
+def ratio_columns(name: str, over: list[float], under: list[float]) -> dict[str, float]:
     ratio = ratio_of(over, under)
     return {name: ratio.median, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
 
 
-def without_layer(one: dict[str, Any]) -> float:
+def without_layer(result: dict[str, Any]) -> float:
     """The shorter of the times with datatypes and by hand."""
-    return min(one["stock_ns"], one["hand_ns"] or math.inf)
+    return min(result["stock_ns"], result["hand_ns"] or math.inf)
 
 
 def over_best_of_all(measured: list[dict[str, Any]]) -> list[float]:
     """For each row and MPI: the best time of any MPI without the layer over this MPI's with it."""
     best: dict[str, float] = {}
-    for one in measured:
-        best[one["row"]] = min(best.get(one["row"], math.inf), without_layer(one))
-    return [best[one["row"]] / one["layer_ns"] for one in measured]
+    for result in measured:
+        best[result["row"]] = min(best.get(result["row"], math.inf), without_layer(result))
+    return [best[result["row"]] / result["layer_ns"] for result in measured]
 
 
 def goals(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Geometric means of families, and how many rows are slower with the layer."""
-    made = []
+    results = []
     for family, wanted in collective_rows.read()["goals"].items():
-        ratios = over_best_of_all([one for one in measured if one["family"] == family])
+        ratios = over_best_of_all([result for result in measured if result["family"] == family])
         if ratios:
-            what = f"{family}: best of all MPIs without the layer or by hand, over each with the layer"
-            made.append(messages.goal(what, ratios, wanted))
-    for ratio, what in (("stock_over_layer", "that MPI without it"), ("best_over_layer", "that or by hand")):
+            title = f"{family}: best of all MPIs without the layer or by hand, over each with the layer"
+            results.append(messages.goal(title, ratios, wanted))
+    for ratio, title in (("stock_over_layer", "that MPI without it"), ("best_over_layer", "that or by hand")):
         if not measured:
             continue
-        slower = [one for one in measured if one[f"{ratio}_high"] < SLOWER]
-        made.append(
+        slower = [result for result in measured if result[f"{ratio}_high"] < SLOWER]
+        results.append(
             {
-                "goal": f"rows that are slower with the layer than {what} (interval below {SLOWER})",
+                "goal": f"rows that are slower with the layer than {title} (interval below {SLOWER})",
                 "rows": len(measured),
                 "reached": len(slower),
                 "wanted": 0,
                 "met": not slower,
             }
         )
-    return made
+    return results

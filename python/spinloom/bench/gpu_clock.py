@@ -37,11 +37,11 @@ class Clock:
             for _ in range(calls):
                 call()
             host_us = (time.perf_counter_ns() - begun) / calls / 1e3
-            late = self.driver.has_happened(self.begin)
+            began_early = self.driver.has_happened(self.begin)
             self.driver.record(self.end, self.stream)
             self.driver.synchronise(self.stream)
             device_us = self.driver.between_us(self.begin, self.end) / calls
-            if not late or device_us > 1.5 * host_us:  # then the device is what is waited for
+            if not began_early or device_us > 1.5 * host_us:  # then the device is what is waited for
                 return device_us, host_us
             if self.fills >= GATES_MAX:
                 self.starved += 1

@@ -78,8 +78,8 @@ class Session:
     def ours(self, row: GpuRow, memory: Raw, packed: Raw) -> tuple[Way, Any, str]:
         """The way, its plan, and the kernel."""
         if len(row.types) == 1:
-            made = Layout(row.types[0])
-            plan = made.bind(memory, packed, offset=row.origin_bytes, stream=self.stream)
+            message_layout = Layout(row.types[0])
+            plan = message_layout.bind(memory, packed, offset=row.origin_bytes, stream=self.stream)
             return Way("ours", {"pack": plan.pack, "unpack": plan.unpack}), plan, plan.engine.kernel
         places = packed_places(row)
         messages = [
@@ -93,14 +93,14 @@ class Session:
         shapes = [shape_of(row, number) for number in range(len(row.types))]
         if not all(shapes):
             return []
-        known = [shape for shape in shapes if shape is not None]
-        found: list[Way] = []
-        for one in self.libraries:
+        known_shapes = [shape for shape in shapes if shape is not None]
+        ways: list[Way] = []
+        for library in self.libraries:
             try:
-                found += one.ways(row, known, memory, packed)
+                ways += library.ways(row, known_shapes, memory, packed)
             except Exception as error:  # a library's own, of whatever kind
-                output.say(f"{row.name}: {type(one).__name__} is left out: {error}")
-        return found
+                output.say(f"{row.name}: {type(library).__name__} is left out: {error}")
+        return ways
 
     # ---- bytes ----
 
@@ -111,21 +111,21 @@ class Session:
             driver.copy(self.memory, self.pristine, row.span_bytes, self.stream)
             driver.fill(self.packed, BEFORE, row.total_bytes, self.stream)
             way.calls["pack"]()
-            found = np.empty(row.total_bytes, "u1")
+            actual = np.empty(row.total_bytes, "u1")
             driver.synchronise(self.stream)
-            driver.to_host(found, self.packed)
-            right = bool((found == expected).all())
+            driver.to_host(actual, self.packed)
+            is_right = bool((actual == expected).all())
         else:
             driver.to_device(self.packed, expected)
             driver.fill(self.memory, GAP, row.span_bytes, self.stream)
             way.calls["unpack"]()
-            found, wanted = np.empty(row.span_bytes, "u1"), np.full(row.span_bytes, GAP, "u1")
+            actual, wanted = np.empty(row.span_bytes, "u1"), np.full(row.span_bytes, GAP, "u1")
             driver.synchronise(self.stream)
-            driver.to_host(found, self.memory)
+            driver.to_host(actual, self.memory)
             for text, (offset, size) in zip(row.types, packed_places(row), strict=True):
                 Layout(text).unpack(expected[offset : offset + size], wanted, offset=row.origin_bytes)
-            right = bool((found == wanted).all())
-        if not right:
+            is_right = bool((actual == wanted).all())
+        if not is_right:
             raise Trouble("mismatch", f"{row.name}: {way.name} {operation}s other bytes than the processor")
 
     # ---- one row ----
@@ -187,11 +187,11 @@ class Session:
         """Host time of a launch from C++, of single messages."""
         if not isinstance(plan, PackPlan):
             return {}
-        found = []
+        launches_us = []
         for _ in range(self.rounds):
             self.driver.synchronise(self.stream)
-            found.append(plan.engine.launch_ns(LAUNCHES) / LAUNCHES / 1e3)
-        return {"launch_us": min(found), "launch_median_us": statistics.median(found)}
+            launches_us.append(plan.engine.launch_ns(LAUNCHES) / LAUNCHES / 1e3)
+        return {"launch_us": min(launches_us), "launch_median_us": statistics.median(launches_us)}
 
     def alone_columns(
         self, row: GpuRow, pack: Callable[[], object], memory: Raw, packed: Raw, blocks: int
@@ -204,12 +204,12 @@ class Session:
         def naive() -> None:
             nonlocal copied
             copied = 0
-            for made, (offset, size) in zip(layouts, places, strict=True):
+            for message_layout, (offset, size) in zip(layouts, places, strict=True):
                 if copied >= NAIVE_BLOCKS:
                     return
                 copied += device.naive_pack(
-                    made.engine, memory, Raw(packed.address + offset, size), row.origin_bytes, self.stream,
-                    NAIVE_BLOCKS - copied,
+                    message_layout.engine, memory, Raw(packed.address + offset, size), row.origin_bytes,
+                    self.stream, NAIVE_BLOCKS - copied,
                 )  # fmt: skip
 
         ours = statistics.median(self.clock.alone_us(pack) for _ in range(self.rounds))
@@ -246,23 +246,23 @@ def receives(row: GpuRow) -> bool:
 
 
 def columns_of(row: GpuRow, times: dict[tuple[str, str], Times]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    middle = {key: statistics.median(one.device_us) for key, one in times.items()}
+    columns: dict[str, Any] = {}
+    middle = {key: statistics.median(samples.device_us) for key, samples in times.items()}
     memcpy = middle["memcpy", "pack"]
-    found["memcpy_us"] = memcpy
-    found["memcpy_gb_s"] = 2 * row.total_bytes / memcpy / 1e3
+    columns["memcpy_us"] = memcpy
+    columns["memcpy_gb_s"] = 2 * row.total_bytes / memcpy / 1e3
     for operation in OPERATIONS:
         if ("ours", operation) not in middle:
             continue
         ours = middle["ours", operation]
-        found[f"{operation}_us"] = ours
-        found[f"{operation}_gb_s"] = 2 * row.total_bytes / ours / 1e3
-        found[f"{operation}_of_memcpy"] = memcpy / ours
+        columns[f"{operation}_us"] = ours
+        columns[f"{operation}_gb_s"] = 2 * row.total_bytes / ours / 1e3
+        columns[f"{operation}_of_memcpy"] = memcpy / ours
         for name in ("hand", "cupy", "torch"):
             if (name, operation) in middle:
-                found[f"{name}_{operation}_us"] = middle[name, operation]
-                found[f"{name}_{operation}_over_ours"] = middle[name, operation] / ours
+                columns[f"{name}_{operation}_us"] = middle[name, operation]
+                columns[f"{name}_{operation}_over_ours"] = middle[name, operation] / ours
     for name, key in (("python", "ours"), ("cupy", "cupy"), ("torch", "torch"), ("memcpy", "memcpy")):
         if (key, "pack") in times:
-            found[f"{name}_host_us"] = statistics.median(times[key, "pack"].host_us)
-    return found
+            columns[f"{name}_host_us"] = statistics.median(times[key, "pack"].host_us)
+    return columns

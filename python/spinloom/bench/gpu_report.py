@@ -43,14 +43,14 @@ def csv(rows: Rows, head: dict[str, str]) -> str:
 
 def goals(rows: Rows) -> Rows:
     """Each: goal, rows, reached, wanted, met."""
-    made: Rows = []
+    results: Rows = []
 
-    def at_least(what: str, values: list[float], wanted: float) -> None:
+    def at_least(title: str, values: list[float], wanted: float) -> None:
         if values:
             reached = min(values)
-            made.append(
+            results.append(
                 {
-                    "goal": what,
+                    "goal": title,
                     "rows": len(values),
                     "reached": reached,
                     "wanted": wanted,
@@ -84,11 +84,11 @@ def goals(rows: Rows) -> Rows:
     launches = [row["launch_us"] for row in rows if row.get("launch_us")]
     if launches:
         reached = max(launches)
-        made.append(
+        results.append(
             {"goal": "us of host time of a launch (worst)", "rows": len(launches), "reached": reached,
              "wanted": 5.0, "met": reached < 5}
         )  # fmt: skip
-    return made
+    return results
 
 
 LINES = {"ours": ("o-", "0.0"), "hand": ("s--", "0.35"), "cupy": ("^:", "0.35"), "torch": ("v-.", "0.55")}
@@ -101,7 +101,7 @@ def draw(rows: Rows, head: dict[str, str]) -> dict[str, bytes]:
 
     with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
         figure = Figure(figsize=(10.0, 4.4), layout="constrained")
-        left, right = figure.subplots(1, 2)
+        bandwidth_axes, ratio_axes = figure.subplots(1, 2)
         vectors = sorted(
             (row for row in rows if row["family"] == "vector" and row["bytes"] == LARGE_BYTES),
             key=lambda row: row["block_bytes"],
@@ -110,14 +110,14 @@ def draw(rows: Rows, head: dict[str, str]) -> dict[str, bytes]:
             key = "pack_us" if name == "ours" else f"{name}_pack_us"
             points = [(row["block_bytes"], row["memcpy_us"] / row[key]) for row in vectors if row.get(key)]
             if points:
-                left.plot(*zip(*points, strict=True), style, color=grey, label=name, markersize=4)
-        left.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
-        left.set_xscale("log", base=2)
-        left.set_xlabel("block in bytes, every second one packed, 64 MiB")
-        left.set_ylabel("of the bandwidth of the driver's copy")
-        left.set_ylim(bottom=0)
+                bandwidth_axes.plot(*zip(*points, strict=True), style, color=grey, label=name, markersize=4)
+        bandwidth_axes.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+        bandwidth_axes.set_xscale("log", base=2)
+        bandwidth_axes.set_xlabel("block in bytes, every second one packed, 64 MiB")
+        bandwidth_axes.set_ylabel("of the bandwidth of the driver's copy")
+        bandwidth_axes.set_ylim(bottom=0)
         if vectors:
-            left.legend(frameon=False)
+            bandwidth_axes.legend(frameon=False)
         families = list(dict.fromkeys(row["family"] for row in rows))
         for name, mark in (("hand", "s"), ("cupy", "^"), ("torch", "v")):
             points = [
@@ -127,26 +127,26 @@ def draw(rows: Rows, head: dict[str, str]) -> dict[str, bytes]:
                 if row.get(key)
             ]
             if points:
-                right.plot(
+                ratio_axes.plot(
                     *zip(*points, strict=True), mark, markersize=3.5, markerfacecolor="none",
                     markeredgecolor="black", markeredgewidth=0.6, linestyle="none", label=name,
                 )  # fmt: skip
-        right.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
-        right.set_yscale("log")
-        right.set_xticks(range(len(families)), families)
-        right.set_ylabel("device time of others / ours, pack and unpack")
+        ratio_axes.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+        ratio_axes.set_yscale("log")
+        ratio_axes.set_xticks(range(len(families)), families)
+        ratio_axes.set_ylabel("device time of others / ours, pack and unpack")
         if rows:
-            right.legend(frameon=False)
-        for axes in (left, right):
+            ratio_axes.legend(frameon=False)
+        for axes in (bandwidth_axes, ratio_axes):
             axes.spines[["top", "right"]].set_visible(False)
         figure.supxlabel(
             f"{head['device']}, driver {head['driver']}, {head['date']}", fontsize=7, x=0.01, ha="left"
         )
-        drawn = {}
+        pictures = {}
         for ending in ("svg", "png"):
             out = io.BytesIO()
             figure.savefig(
                 out, format=ending, **({"metadata": {"Date": None}} if ending == "svg" else {"dpi": 150})
             )
-            drawn[ending] = out.getvalue()
-    return drawn
+            pictures[ending] = out.getvalue()
+    return pictures

@@ -44,11 +44,11 @@ class GpuRow:
 
 def rows(*, quick: bool = False) -> list[GpuRow]:
     table = tomllib.loads((Path(__file__).parent / "gpu_rows.toml").read_text(encoding="utf-8"))
-    found = [*vectors(table), *halos(table), *applications(), *transposes(table), *lists(table)]
-    found.sort(key=lambda row: row.total_bytes >= LARGE_BYTES)  # comparing these takes seconds
+    all_rows = [*vectors(table), *halos(table), *applications(), *transposes(table), *lists(table)]
+    all_rows.sort(key=lambda row: row.total_bytes >= LARGE_BYTES)  # comparing these takes seconds
     if not quick:
-        return found
-    by_name = {row.name: row for row in found}
+        return all_rows
+    by_name = {row.name: row for row in all_rows}
     missing = [name for name in table["quick"]["rows"] if name not in by_name]
     if missing:
         raise Trouble("invalid", f"gpu_rows.toml: quick names {missing[0]!r}, which no family makes")
@@ -96,20 +96,22 @@ def lists(table: dict[str, Any]) -> Iterator[GpuRow]:
 def halos(table: dict[str, Any]) -> Iterator[GpuRow]:
     """Returns what a cube of side^3 doubles sends to its 26 neighbours: planes, lines, points."""
     for side in table["halo"]["sides"]:
-        whole = side + 2
+        padded = side + 2
         types, grids, total = [], [], 0
-        for way in itertools.product((-1, 0, 1), repeat=3):
-            if way == (0, 0, 0):
+        for direction in itertools.product((-1, 0, 1), repeat=3):
+            if direction == (0, 0, 0):
                 continue
-            sizes = tuple(side if step == 0 else 1 for step in way)
-            starts = tuple(side if step > 0 else 1 for step in way)
-            strides = (whole * whole, whole, 1)
+            sizes = tuple(side if step == 0 else 1 for step in direction)
+            starts = tuple(side if step > 0 else 1 for step in direction)
+            strides = (padded * padded, padded, 1)
             first = sum(start * stride for start, stride in zip(starts, strides, strict=True))
-            types.append(f"subarray([{whole}, {whole}, {whole}], {list(sizes)}, {list(starts)}, C, double)")
+            types.append(
+                f"subarray([{padded}, {padded}, {padded}], {list(sizes)}, {list(starts)}, C, double)"
+            )
             grids.append(Grid(8, first, sizes, strides))
             total += 8 * sizes[0] * sizes[1] * sizes[2]
         yield GpuRow(
-            f"halo of 26, {side}^3", "halo", tuple(types), 0, total, 8 * whole**3, tuple(grids)
+            f"halo of 26, {side}^3", "halo", tuple(types), 0, total, 8 * padded**3, tuple(grids)
         )  # fmt: skip
 
 
@@ -118,18 +120,18 @@ def applications() -> Iterator[GpuRow]:
     for application in workloads.applications():
         for row in application.rows:
             text = row.type if row.count == 1 else f"contig({row.count}, {row.type})"
-            known = engine.describe(text)
-            first = known["true_lb_bytes"]
+            facts = engine.describe(text)
+            first = facts["true_lb_bytes"]
             origin = -min(0, first)
             origin += -origin % 64  # displacements keep their alignment
-            span = origin + first + known["true_extent_bytes"]
-            least, most = known["block_bytes_min"], known["block_bytes_max"]
+            span = origin + first + facts["true_extent_bytes"]
+            least, most = facts["block_bytes_min"], facts["block_bytes_max"]
             yield GpuRow(
                 f"{row.application} {row.datatype}",
                 "workload",
                 (text,),
                 least if least == most else 0,
-                known["size_bytes"],
+                facts["size_bytes"],
                 span,
                 (None,),
                 origin,

@@ -1,4 +1,4 @@
-"""What others do with a message in a GPU's memory: CuPy, PyTorch, and a kernel written by hand.
+"""The ways of others to move a message in a GPU's memory: CuPy, PyTorch, and a kernel written by hand.
 
 Contract: each way packs and unpacks one GpuRow between raw device memory, on a given stream, without
 allocating: `calls` maps an operation to a function that only launches. Ways are made for what a user of that
@@ -26,7 +26,7 @@ Calls = dict[str, Callable[[], object]]
 
 
 @dataclass(frozen=True)
-class Listed:
+class IndexList:
     """Blocks of equal length at listed places, or single items: what an index list says."""
 
     item_bytes: int
@@ -35,15 +35,15 @@ class Listed:
     items: Any  # of all items
 
 
-Shape = Grid | Listed
+Shape = Grid | IndexList
 
 
 def shape_of(row: GpuRow, number: int) -> Shape | None:
     """Returns how a user of an array library describes one message of a row."""
     import numpy as np
 
-    if (given := row.grids[number]) is not None:
-        return given
+    if (grid := row.grids[number]) is not None:
+        return grid
     blocks = Layout(row.types[number]).blocks(ITEMS_MAX + 1)
     if not blocks or len(blocks) > ITEMS_MAX:
         return None
@@ -62,8 +62,8 @@ def shape_of(row: GpuRow, number: int) -> Shape | None:
     items = starts + np.arange(int(counts.sum()))
     width = int(counts[0])
     if equal and not (places % (width * item)).any():
-        return Listed(item, places // item, width, items)
-    return Listed(item, items, 1, items)
+        return IndexList(item, places // item, width, items)
+    return IndexList(item, items, 1, items)
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ class Way:
 
 
 def packed_places(row: GpuRow) -> list[tuple[int, int]]:
-    """Where the packed bytes of each message of a row lie: offset, bytes."""
-    found, at = [], 0
+    """Returns (offset, bytes) of the packed bytes of each message of a row."""
+    places, at = [], 0
     for text in row.types:
         size = Layout(text).size
-        found.append((at, size))
+        places.append((at, size))
         at += size
-    return found
+    return places
 
 
 class Cupy:
@@ -135,12 +135,12 @@ class Cupy:
                 array, items = self.array(memory, shape.item_bytes), self.cupy.asarray(shape.items)
                 packs.append(partial(self.cupy.take, array, items, out=flat))
                 unpacks.append(partial(array.__setitem__, items, flat))
-        return Way("cupy", {"pack": together(packs), "unpack": together(unpacks)})
+        return Way("cupy", {"pack": in_sequence(packs), "unpack": in_sequence(unpacks)})
 
     def by_hand(self, shape: Shape, memory: Raw, packed: Raw) -> Way:
         text = kernel_text(shape)
         calls: Calls = {}
-        items = self.cupy.asarray(shape.places.astype("i4")) if isinstance(shape, Listed) else None
+        items = self.cupy.asarray(shape.places.astype("i4")) if isinstance(shape, IndexList) else None
         for operation in ("pack", "unpack"):
             kernel = self.cupy.RawKernel(text, f"{operation}_by_hand")
             kernel.compile()
@@ -224,10 +224,10 @@ class Torch:
                 items = self.torch.as_tensor(shape.items, device="cuda")
                 packs.append(partial(self.torch.index_select, array, 0, items, out=flat))
                 unpacks.append(partial(array.index_copy_, 0, items, flat))
-        return [Way("torch", {"pack": together(packs), "unpack": together(unpacks)})]
+        return [Way("torch", {"pack": in_sequence(packs), "unpack": in_sequence(unpacks)})]
 
 
-def together(calls: list[Callable[[], object]]) -> Callable[[], object]:
+def in_sequence(calls: list[Callable[[], object]]) -> Callable[[], object]:
     if len(calls) == 1:
         return calls[0]
 
@@ -240,10 +240,10 @@ def together(calls: list[Callable[[], object]]) -> Callable[[], object]:
 
 def libraries(stream: int) -> list[Cupy | Torch]:
     """The libraries that are installed and have a GPU."""
-    found: list[Cupy | Torch] = []
+    usable: list[Cupy | Torch] = []
     for kind in (Cupy, Torch):
         try:
-            found.append(kind(stream))
+            usable.append(kind(stream))
         except ImportError:
             continue
-    return found
+    return usable

@@ -50,14 +50,14 @@ class Mpi:
     @property
     def is_openmpi(self) -> bool:
         try:
-            said = subprocess.run(
+            answer = subprocess.run(
                 [self.launcher, "--version"], capture_output=True, text=True, check=False, timeout=START_S
             )
         except subprocess.TimeoutExpired:
             raise Trouble(
                 "environment", f"'{self.launcher} --version' does not end within {START_S:g} s"
             ) from None
-        return "Open MPI" in said.stdout + said.stderr or "open-mpi" in said.stdout + said.stderr
+        return "Open MPI" in answer.stdout + answer.stderr or "open-mpi" in answer.stdout + answer.stderr
 
     def launch(self) -> list[str | Path]:
         """The words of the command before "-n RANKS PROGRAM"."""
@@ -83,10 +83,10 @@ def launcher_of(compiler: Path) -> Path | None:
     return Path(found) if found else None
 
 
-def mpis(given: tuple[str, ...] = ()) -> list[Mpi]:
+def mpis(names: tuple[str, ...] = ()) -> list[Mpi]:
     """Those of `given`, each "COMPILER" or "COMPILER:LAUNCHER"; else every mpicc that has a launcher."""
-    found = []
-    for text in given:
+    selected = []
+    for text in names:
         compiler, _, launcher = text.partition(":")
         path = shutil.which(compiler)
         if path is None:
@@ -94,14 +94,14 @@ def mpis(given: tuple[str, ...] = ()) -> list[Mpi]:
         with_launcher = shutil.which(launcher) if launcher else launcher_of(Path(path))
         if with_launcher is None:
             raise Trouble("invalid", f"{text!r}: no launcher; write COMPILER:LAUNCHER")
-        found.append(Mpi(Path(path), Path(with_launcher)))
-    if given:
-        return found
+        selected.append(Mpi(Path(path), Path(with_launcher)))
+    if names:
+        return selected
     for path in compilers():
         launcher = launcher_of(path)
         if launcher is not None:
-            found.append(Mpi(path, launcher))
-    return found
+            selected.append(Mpi(path, launcher))
+    return selected
 
 
 class Job:
@@ -135,7 +135,7 @@ class Job:
         self.log = open(folder / "log", "w+", encoding="utf-8")  # noqa: SIM115
         ranks = ["-n", str(size), program, folder]
         if apart:
-            ranks = [*each_apart(0, program, folder), ":", *each_apart(1, program, folder)]
+            ranks = [*apart_arguments(0, program, folder), ":", *apart_arguments(1, program, folder)]
         self.process = subprocess.Popen(
             [*mpi.launch(), *ranks],
             env={**os.environ, **mpi.environment(), **settings},
@@ -159,9 +159,9 @@ class Job:
                 elif self.process.poll() is not None or time.monotonic() > deadline:
                     self.kill()
                     self.log.seek(0)
-                    said = self.log.read()[-400:].strip()
+                    log_tail = self.log.read()[-400:].strip()
                     raise Trouble(
-                        "environment", f"{self.name or 'an MPI'}: rank {rank} does not answer. {said}"
+                        "environment", f"{self.name or 'an MPI'}: rank {rank} does not answer. {log_tail}"
                     )
             lines.append(text.decode().strip())
             if lines[-1].startswith("error"):
@@ -200,10 +200,10 @@ class Job:
         self.process.wait()
 
 
-def each_apart(rank: int, program: Path, folder: Path) -> list[str | Path]:
+def apart_arguments(rank: int, program: Path, folder: Path) -> list[str | Path]:
     """The launcher's arguments for one rank that finds no other on its machine."""
-    told = (f"SPINLOOM_MPI_JOB=apart{rank}", "OMPI_COMM_WORLD_LOCAL_SIZE=1", "MPI_LOCALNRANKS=1")
-    return ["-n", "1", "env", *told, program, folder]
+    settings = (f"SPINLOOM_MPI_JOB=apart{rank}", "OMPI_COMM_WORLD_LOCAL_SIZE=1", "MPI_LOCALNRANKS=1")
+    return ["-n", "1", "env", *settings, program, folder]
 
 
 def compile_program(mpi: Mpi, source: str, out: Path) -> None:

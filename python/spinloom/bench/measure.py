@@ -113,28 +113,28 @@ def measure(
         if measured and time.monotonic() - begun > effort.row_s_max:
             output.say(f"{row.name}: {operation} is left out, the row took {effort.row_s_max:g} s already")
             continue
-        measured.append(one(row, bench, loaded, effort, operation, numpy))
+        measured.append(measure_operation(row, bench, loaded, effort, operation, numpy))
     return measured
 
 
-def one(
+def measure_operation(
     row: Row, bench: Any, mpis: list[Mpi], effort: Effort, operation: str, numpy: Sequence[NumpyPeer]
 ) -> dict[str, Any]:
     ways = [way for way in ("ours", *HAND_WAYS, "memcpy") if bench.has(operation, way)]
     for way in ways:
         bench.check(operation, way)
-    right = [mpi for mpi in mpis if mpi.hash(operation) == bench.hash(operation)]
-    wrong = [mpi.name for mpi in mpis if mpi not in right]
-    if wrong:
+    agreeing = [mpi for mpi in mpis if mpi.hash(operation) == bench.hash(operation)]
+    differing = [mpi.name for mpi in mpis if mpi not in agreeing]
+    if differing:
         raise Trouble(
-            "mismatch", f"{row.name}, {operation}: {', '.join(wrong)} makes other bytes than the oracle"
+            "mismatch", f"{row.name}, {operation}: {', '.join(differing)} makes other bytes than the oracle"
         )
 
     def timer(way: str) -> Any:
         return lambda repetitions, calls: bench.time(operation, way, repetitions, calls)
 
     timers = {way: timer(way) for way in ways}
-    timers |= {mpi.name: (lambda n, calls, mpi=mpi: mpi.time(operation, n, calls)) for mpi in right}
+    timers |= {mpi.name: (lambda n, calls, mpi=mpi: mpi.time(operation, n, calls)) for mpi in agreeing}
     arrays = [peer for peer in numpy if operation in peer.call]
     for peer in arrays:
         timers[peer.name] = lambda n, calls, peer=peer: peer.time(operation, n, calls)
@@ -152,18 +152,18 @@ def one(
         shift = number % len(order)  # so that no way always follows the same other way
         for way in order[shift:] + order[:shift]:
             times[way] += timers[way](1, calls[way])
-    made = summary(row, bench, operation, times, [mpi.name for mpi in right])
-    made |= {f"{peer.name} ns": statistics.median(times[peer.name]) for peer in arrays}
+    columns = summary(row, bench, operation, times, [mpi.name for mpi in agreeing])
+    columns |= {f"{peer.name} ns": statistics.median(times[peer.name]) for peer in arrays}
     for peer in arrays:
         ratio = ratio_of(times[peer.name], times[FROM_PYTHON])
-        made |= {
+        columns |= {
             "python_ns": statistics.median(times[FROM_PYTHON]),
             "numpy": peer.name,
             "numpy_over_python": ratio.median,
             "numpy_over_python_low": ratio.low,
             "numpy_over_python_high": ratio.high,
         }
-    return made
+    return columns
 
 
 def summary(
@@ -176,7 +176,7 @@ def summary(
     lines = bench.lines(operation)
     # The time for the operation's lines at the rate at which memcpy moves its lines.
     bound = medians["memcpy"] * lines * 64 / (2 * bench.bytes)
-    made: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "row": row.name,
         "family": row.family,
         "operation": operation,
@@ -196,9 +196,9 @@ def summary(
     }
     for name, way in (("hand", hand), ("mpi", best_mpi)):
         ratio = ratio_of(times[way], times["ours"]) if way else None
-        made[f"{name}_over_ours"] = ratio.median if ratio else None
-        made[f"{name}_over_ours_low"] = ratio.low if ratio else None
-        made[f"{name}_over_ours_high"] = ratio.high if ratio else None
+        columns[f"{name}_over_ours"] = ratio.median if ratio else None
+        columns[f"{name}_over_ours_low"] = ratio.low if ratio else None
+        columns[f"{name}_over_ours_high"] = ratio.high if ratio else None
     for name in mpis:
-        made[f"{name} ns"] = medians[name]
-    return made
+        columns[f"{name} ns"] = medians[name]
+    return columns

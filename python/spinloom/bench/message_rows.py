@@ -21,10 +21,10 @@ SPREAD = 2.0  # of the vectors' strides over their blocks
 
 def message_rows(*, quick: bool = False) -> list[Row]:
     table = tomllib.loads((Path(__file__).parent / "messages.toml").read_text(encoding="utf-8"))
-    found = [*applications(table), *given(table), *vectors(table), *lists(table)]
+    all_rows = [*applications(table), *listed_rows(table), *vectors(table), *lists(table)]
     if not quick:
-        return found
-    by_name = {row.name: row for row in found}
+        return all_rows
+    by_name = {row.name: row for row in all_rows}
     missing = [name for name in table["quick"]["rows"] if name not in by_name]
     if missing:
         raise Trouble("invalid", f"bench rows: quick names {missing[0]!r}, which no family makes")
@@ -32,15 +32,15 @@ def message_rows(*, quick: bool = False) -> list[Row]:
 
 
 def applications(table: dict[str, Any]) -> Iterator[Row]:
-    for one in table["workloads"]:
-        for datatype in one["datatypes"]:
-            found = workloads.row(one["application"], datatype)
-            text = found.type if found.count == 1 else f"contig({found.count}, {found.type})"
-            name = f"{one['application']} {datatype}"
-            yield Row(name, "application", text, text, 0, found.count * (found.size_bytes or 0))
+    for entry in table["workloads"]:
+        for datatype in entry["datatypes"]:
+            row = workloads.row(entry["application"], datatype)
+            text = row.type if row.count == 1 else f"contig({row.count}, {row.type})"
+            name = f"{entry['application']} {datatype}"
+            yield Row(name, "application", text, text, 0, row.count * (row.size_bytes or 0))
 
 
-def given(table: dict[str, Any]) -> Iterator[Row]:
+def listed_rows(table: dict[str, Any]) -> Iterator[Row]:
     for row in table["rows"]:
         yield Row(row["name"], row["family"], row["type"], row.get("to", row["type"]), 0, 0)
 

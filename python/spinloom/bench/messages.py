@@ -74,7 +74,7 @@ Times = dict[tuple[str, str, str], dict[bool, list[float]]]  # (row, kind, MPI) 
 
 @dataclass(frozen=True)
 class Session:
-    """What a measurement runs with: the ways to run the MPIs, how long, the layer's path, a folder."""
+    """The settings of a measurement: the ways to run the MPIs, the effort, the layer's path, a folder."""
 
     wanted: list[Variant]
     effort: Effort
@@ -103,11 +103,11 @@ def measure(session: Session, rows: list[Row], kinds: tuple[str, ...], times: Ti
     """Adds the samples of every row to `times`; raises Trouble if bytes differ."""
     hand = str(hand_library(session.folder, []))
 
-    def one(row: Row, running: Running) -> None:
+    def measure_one(row: Row, running: Running) -> None:
         for kind in kinds:
             measure_row(row, kind, running, session.effort, hand, session.folder, times)
 
-    each_row(session, SOURCE, rows, one)
+    each_row(session, SOURCE, rows, measure_one)
 
 
 def compiled(wanted: list[Variant], folder: Path, source: str) -> dict[jobs.Mpi, Path]:
@@ -152,12 +152,12 @@ def measure_row(
     bench = core.load().LayoutBench(row.type, row.to, hand, "")
     program = folder / "row.bin"
     bench.write_program(str(program))
-    right = bench.hash("copy")
+    expected = bench.hash("copy")
     calls = {}
     for variant, job in running:
         job.load(program)
-        found = job.hashes(kind)
-        if (found[1:] if kind == "stream" else found) != [right] * (1 if kind == "stream" else 2):
+        hashes = job.hashes(kind)
+        if (hashes[1:] if kind == "stream" else hashes) != [expected] * (1 if kind == "stream" else 2):
             layer = "with" if variant.layer else "without"
             raise Trouble("mismatch", f"{row.name}, {kind}, {job.name} {layer} the layer: wrong bytes")
         ns = min(job.time_ns(kind, 3, 1))
@@ -171,7 +171,7 @@ def measure_row(
 
 def table(rows: list[Row], times: Times) -> list[dict[str, Any]]:
     """One dictionary for each row, kind and MPI."""
-    made = []
+    results = []
     by_name = {row.name: row for row in rows}
     for (name, kind, mpi), samples in times.items():
         if not samples[False] or len(samples[False]) != len(samples[True]):
@@ -179,7 +179,7 @@ def table(rows: list[Row], times: Times) -> list[dict[str, Any]]:
         ratio = ratio_of(samples[False], samples[True])
         row = by_name[name]
         size = core.load().describe(row.type)["size_bytes"]
-        made.append(
+        results.append(
             {
                 "row": name,
                 "family": row.family,
@@ -194,19 +194,19 @@ def table(rows: list[Row], times: Times) -> list[dict[str, Any]]:
                 "without_over_with_high": ratio.high,
             }
         )
-    return made
+    return results
 
 
 def against_best(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """For each row and kind: the best stock MPI's time over the best with the layer."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for one in measured:
-        groups.setdefault((one["row"], one["kind"]), []).append(one)
-    made = []
+    for row_result in measured:
+        groups.setdefault((row_result["row"], row_result["kind"]), []).append(row_result)
+    comparisons = []
     for (row, kind), group in groups.items():
-        stock = min(group, key=lambda one: one["without_ns"])
-        ours = min(group, key=lambda one: one["with_ns"])
-        made.append(
+        stock = min(group, key=lambda row_result: row_result["without_ns"])
+        ours = min(group, key=lambda row_result: row_result["with_ns"])
+        comparisons.append(
             {
                 "row": row,
                 "family": group[0]["family"],
@@ -219,36 +219,46 @@ def against_best(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "stock_over_with": stock["without_ns"] / ours["with_ns"],
             }
         )
-    return made
+    return comparisons
 
 
 def goals(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The geometric means and the worst rows, over ping-pongs."""
     least_bytes = 16 << 10
-    pingpongs = [one for one in measured if one["kind"] == "pingpong"]
-    large = [one for one in pingpongs if one["family"] == "application" and one["bytes"] > least_bytes]
-    best = [one["stock_over_with"] for one in against_best(large)]
-    own = [one["without_over_with"] for one in large]
-    slower = [one for one in measured if one["without_over_with_high"] < 0.97]
-    made = []
+    pingpongs = [row_result for row_result in measured if row_result["kind"] == "pingpong"]
+    large = [
+        row_result
+        for row_result in pingpongs
+        if row_result["family"] == "application" and row_result["bytes"] > least_bytes
+    ]
+    best = [row_result["stock_over_with"] for row_result in against_best(large)]
+    same_mpi = [row_result["without_over_with"] for row_result in large]
+    slower = [row_result for row_result in measured if row_result["without_over_with_high"] < 0.97]
+    results = []
     if best:
-        made.append(goal("applications above 16 KiB, best stock MPI over best with the layer", best, 1.6))
-        made.append(goal("applications above 16 KiB, the same MPI without over with", own, 2.0))
-    every = [one["without_over_with"] for one in measured]
-    if every:
-        made.append(goal("every row, the same MPI without over with", every, 0.99))
-        made.append(
+        results.append(goal("applications above 16 KiB, best stock MPI over best with the layer", best, 1.6))
+        results.append(goal("applications above 16 KiB, the same MPI without over with", same_mpi, 2.0))
+    all_ratios = [row_result["without_over_with"] for row_result in measured]
+    if all_ratios:
+        results.append(goal("every row, the same MPI without over with", all_ratios, 0.99))
+        results.append(
             {
                 "goal": "rows that the layer slows down (interval below 0.97)",
-                "rows": len(every),
+                "rows": len(all_ratios),
                 "reached": len(slower),
                 "wanted": 0,
                 "met": not slower,
             }
         )
-    return made
+    return results
 
 
-def goal(what: str, ratios: list[float], wanted: float) -> dict[str, Any]:
+def goal(title: str, ratios: list[float], wanted: float) -> dict[str, Any]:
     reached = statistics.geometric_mean(ratios)
-    return {"goal": what, "rows": len(ratios), "reached": reached, "wanted": wanted, "met": reached >= wanted}
+    return {
+        "goal": title,
+        "rows": len(ratios),
+        "reached": reached,
+        "wanted": wanted,
+        "met": reached >= wanted,
+    }

@@ -21,7 +21,8 @@ enough. A regime's lines have both values free.
 The model (LogGOPSim's rules, HPDC'10): a message takes T(s) = o + L + o + (s - 1) max(O, G); ranks send and
 receive one each I(s) = max(o + (s - 1) max(O, G), g + (s - 1) G). Under our own rules (docs/goal.md) bytes
 cost the sender, the wire and the receiver one after the other: T(s) = o + L + o + (s - 1) (2 O + G), I(s) =
-max(o + (s - 1) O, g + (s - 1) G). own() has the O and G that both slopes say then.
+max(o + (s - 1) O, g + (s - 1) G). with_own_rates() returns the O and G that
+both slopes give then.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class Timings:
     many: dict[int, tuple[int, float]]  # n and PRTT(n, 0, s)
     send: dict[int, float]
     receive: dict[int, float]
-    spread: dict[int, float]  # of round_trip
+    spread: dict[int, float]  # the width of the middle half of the round trips, over their median
     eager_bytes: int  # S
-    polled_bytes: int  # the same, to a receiver that is in calls of MPI
+    polled_bytes: int  # S where the receiver is in calls of MPI
 
 
 def fit(timings: Timings) -> MpiParameters:
@@ -76,7 +77,7 @@ def fit(timings: Timings) -> MpiParameters:
     )
 
 
-def own(p: MpiParameters) -> MpiParameters:
+def with_own_rates(p: MpiParameters) -> MpiParameters:
     """The parameters with the O and G of our own rules."""
     one_way = through_first([(row.size_bytes, row.one_way_ns) for row in p.table])
     stream = through_first([(row.size_bytes, row.interval_ns) for row in p.table])
@@ -103,14 +104,14 @@ def regimes(table: tuple[Size, ...], eager_bytes: int) -> tuple[Regime, ...]:
         "eager": [row for row in table if row.size_bytes <= eager_bytes],
         "rendezvous": [row for row in table if row.size_bytes > eager_bytes],
     }
-    made = []
+    fitted = []
     for name, rows in parts.items():
         if len(rows) < 2:
             continue
         base, slope = line([(row.size_bytes, row.one_way_ns) for row in rows])
         gap, gap_slope = line([(row.size_bytes, row.interval_ns) for row in rows])
-        made.append(Regime(name, rows[0].size_bytes, rows[-1].size_bytes, base, slope, gap, gap_slope))
-    return tuple(made)
+        fitted.append(Regime(name, rows[0].size_bytes, rows[-1].size_bytes, base, slope, gap, gap_slope))
+    return tuple(fitted)
 
 
 def through_first(points: list[tuple[int, float]]) -> float:
@@ -178,8 +179,8 @@ class Model:
         return max(self.p.o_ns + more * self.per_byte, self.p.g_ns + more * self.p.G_ns_per_byte)
 
 
-class Own(Model):
-    """T(s) and I(s) under our own rules; of parameters that own() made."""
+class OwnRulesModel(Model):
+    """T(s) and I(s) under our own rules; of parameters that with_own_rates() made."""
 
     def one_way_ns(self, size: int) -> float:
         p = self.p
@@ -190,7 +191,7 @@ class Own(Model):
         return max(self.p.o_ns + more * self.p.O_ns_per_byte, self.p.g_ns + more * self.p.G_ns_per_byte)
 
 
-class Table(Model):
+class TableModel(Model):
     """T(s) and I(s) as they were measured, on lines between the sizes."""
 
     def one_way_ns(self, size: int) -> float:
@@ -217,8 +218,8 @@ def broadcast_ns(model: Model, ranks: int, size: int) -> float:
 
 def allreduce_ns(model: Model, ranks: int, size: int) -> float:
     """Recursive doubling: log2 P rounds of T(s); where P is no power of two, a round before and one after."""
-    whole = ranks.bit_length() - 1
-    return (whole if ranks == 1 << whole else whole + 2) * model.one_way_ns(size)
+    full_rounds = ranks.bit_length() - 1
+    return (full_rounds if ranks == 1 << full_rounds else full_rounds + 2) * model.one_way_ns(size)
 
 
 def rounds(ranks: int) -> int:

@@ -26,7 +26,7 @@ DECIMALS = 6
 
 @dataclass(frozen=True)
 class Size:
-    """What messages of one size take: medians, ns."""
+    """The times of messages of one size: medians, ns."""
 
     size_bytes: int
     one_way_ns: float  # half a round trip
@@ -66,14 +66,14 @@ class MpiParameters:
 
     def as_goal(self) -> dict[str, int]:
         """Whole numbers for the engines of schedules: ps, ps a byte, bytes."""
-        named = {
+        ns_by_name = {
             "L": self.L_ns,
             "o": self.o_ns,
             "g": self.g_ns,
             "G": self.G_ns_per_byte,
             "O": self.O_ns_per_byte,
         }
-        return {name: round(ns * PS_PER_NS) for name, ns in named.items()} | {"S": self.S_bytes}
+        return {name: round(ns * PS_PER_NS) for name, ns in ns_by_name.items()} | {"S": self.S_bytes}
 
     def at(self, column: str, size_bytes: int) -> float:
         """A column of the table at any size: on straight lines between the sizes, and beyond the last two."""
@@ -127,7 +127,7 @@ def rounded(value: Any) -> Any:
 
 
 def read(where: Path) -> MpiParameters:
-    how = "'spinloom calibrate --mpi MPICC --out FILE' makes one"
+    hint = "'spinloom calibrate --mpi MPICC --out FILE' makes one"
     try:
         document = documents.json(where)
         if document["format"] != FORMAT:
@@ -141,15 +141,17 @@ def read(where: Path) -> MpiParameters:
         sizes = [row.size_bytes for row in table]
         if not sizes or sizes != sorted(set(sizes)):
             raise ValueError("the sizes of its table do not ascend")
-        known = {"format", "parameters", "regimes", "table"}
-        about = {name: value for name, value in document.items() if name not in known}
+        own_keys = {"format", "parameters", "regimes", "table"}
+        about = {name: value for name, value in document.items() if name not in own_keys}
         return MpiParameters(**scalars, table=table, regimes=regimes, about=about)
     except Trouble as trouble:
-        raise Trouble(trouble.code, f"{trouble.message}; {how}") from None
+        raise Trouble(trouble.code, f"{trouble.message}; {hint}") from None
     except KeyError as error:
-        raise Trouble("invalid", f"{where} is no file of MPI parameters: {error} is missing; {how}") from None
+        raise Trouble(
+            "invalid", f"{where} is no file of MPI parameters: {error} is missing; {hint}"
+        ) from None
     except (TypeError, ValueError, AttributeError) as error:
-        raise Trouble("invalid", f"{where} is no file of MPI parameters: {error}; {how}") from None
+        raise Trouble("invalid", f"{where} is no file of MPI parameters: {error}; {hint}") from None
 
 
 def plausible(name: str, value: Any) -> float | int:

@@ -27,21 +27,21 @@ ITEM_BYTES = (8, 4, 2, 1)
 
 def loops_of(places: np.ndarray[Any, Any]) -> list[tuple[int, int]] | None:
     """(count, stride) of nested loops, the outer one first, that visit the places in their order."""
-    found: list[tuple[int, int]] = []
+    loops: list[tuple[int, int]] = []
     while len(places) > 1:
-        if len(found) == LOOPS_MAX:
+        if len(loops) == LOOPS_MAX:
             return None
         steps = places[1:] - places[:-1]
-        other = (steps != steps[0]).nonzero()[0]
-        inner = int(other[0]) + 1 if len(other) else len(places)
+        changes = (steps != steps[0]).nonzero()[0]
+        inner = int(changes[0]) + 1 if len(changes) else len(places)
         if len(places) % inner:
             return None
         rows = places.reshape(-1, inner)
         if ((rows - rows[:, :1]) != rows[0] - rows[0, 0]).any():
             return None
-        found.insert(0, (inner, int(steps[0])))
+        loops.insert(0, (inner, int(steps[0])))
         places = rows[:, 0]
-    return found
+    return loops
 
 
 class NumpyPeer:
@@ -88,37 +88,37 @@ class NumpyPeer:
             }
 
         plan = self.layout.bind(self.memory, self.packed, offset=self.offset)
-        self.ours: dict[str, Callable[[], object]] = {"pack": plan.pack, "unpack": plan.unpack}
+        self.plan_calls: dict[str, Callable[[], object]] = {"pack": plan.pack, "unpack": plan.unpack}
 
     def check(self, operation: str) -> None:
         """Raises Trouble('mismatch') unless one call moves the bytes that the layout moves."""
         if operation == "pack":
             self.call["pack"]()
-            right = self.packed.tobytes() == self.layout.pack(self.memory, offset=self.offset)
+            is_equal = self.packed.tobytes() == self.layout.pack(self.memory, offset=self.offset)
         else:
             expected = self.memory.copy()
             self.packed.view("u1")[:] = self.np.arange(self.packed.nbytes) % 251
             self.layout.unpack(self.packed, expected, offset=self.offset)
             self.call["unpack"]()
-            right = bool((self.memory == expected).all())
-        if not right:
+            is_equal = bool((self.memory == expected).all())
+        if not is_equal:
             raise Trouble("mismatch", f"{self.name} {operation}s other bytes than the layout")
 
     def time(self, operation: str, repetitions: int, calls: int) -> list[float]:
         return times_of(self.call[operation], repetitions, calls)
 
     def time_ours(self, operation: str, repetitions: int, calls: int) -> list[float]:
-        return times_of(self.ours[operation], repetitions, calls)
+        return times_of(self.plan_calls[operation], repetitions, calls)
 
 
 def times_of(call: Callable[[], object], repetitions: int, calls: int) -> list[float]:
-    found = []
+    times = []
     for _ in range(repetitions):
         begin = time.perf_counter_ns()
         for _ in range(calls):
             call()
-        found.append((time.perf_counter_ns() - begin) / calls)
-    return found
+        times.append((time.perf_counter_ns() - begin) / calls)
+    return times
 
 
 def numpy_ways(text: str, operations: list[str]) -> list[NumpyPeer]:

@@ -18,7 +18,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from spinloom.bench import jobs, mpi_fit
-from spinloom.bench.parameters_found import FLOOD, LARGE, STREAM, STREAM_LARGE, Found, Question
+from spinloom.bench.parameters_found import (
+    FLOOD_MESSAGES,
+    LARGE_BYTES,
+    LARGE_STREAM_MESSAGES,
+    STREAM_MESSAGES,
+    MeasuredTimes,
+    Question,
+)
 from spinloom.common.bar import Bar
 from spinloom.common.errors import Trouble
 
@@ -46,7 +53,7 @@ def cores() -> int:
 
 def measure(
     mpi: jobs.Mpi, ranks: int, passes: int, bar: Bar | None = None, sizes: tuple[int, ...] = SIZES
-) -> Found:
+) -> MeasuredTimes:
     with tempfile.TemporaryDirectory(prefix="spinloom-parameters-") as name:
         folder = Path(name)
         program = folder / "program"
@@ -58,40 +65,42 @@ def measure(
                 answers = job.ask(f"time {question} {samples} {calls}")
                 return [float(value) for answer in answers for value in answer.split()]
 
-            return Asking(timer, ranks, sizes).run(job.name, passes, bar or Bar())
+            return Questioner(timer, ranks, sizes).run(job.name, passes, bar or Bar())
         finally:
             job.close()
 
 
-class Asking:
+class Questioner:
     """The questions and their order, whoever answers them."""
 
     def __init__(self, timer: Timer, ranks: int, sizes: tuple[int, ...]) -> None:
         self.timer, self.ranks, self.sizes = timer, ranks, sizes
         self.begun = time.monotonic()
 
-    def run(self, mpi: str, passes: int, bar: Bar) -> Found:
-        trips = self.look(dict.fromkeys(self.sizes, math.inf))
+    def run(self, mpi: str, passes: int, bar: Bar) -> MeasuredTimes:
+        trips = self.shortest_trips(dict.fromkeys(self.sizes, math.inf))
         eager = self.limit("late", trips)
-        trips = self.look(trips)
+        trips = self.shortest_trips(trips)
         polled = self.limit("polled", trips)
         for _ in range(LOOKS_MAX):
-            before, trips = trips, self.look(trips)
+            before, trips = trips, self.shortest_trips(trips)
             if statistics.median(before[size] / trips[size] for size in trips) < AGREED:
                 break
-        asked = self.questions(trips | self.borders(trips, eager, polled))
-        calls = {one: max(1, math.ceil(SAMPLE_NS / self.length_ns(one, trips))) for one in asked}
-        found = Found(mpi, self.ranks, cores(), eager, polled, wanted=passes)
+        asked = self.questions(trips | self.sizes_at_limits(trips, eager, polled))
+        calls = {
+            question: max(1, math.ceil(SAMPLE_NS / self.length_ns(question, trips))) for question in asked
+        }
+        answers = MeasuredTimes(mpi, self.ranks, cores(), eager, polled, wanted=passes)
         bar.expect(passes * len(asked))
         for number in range(passes):
             shift = number * len(asked) // passes
-            for one in asked[shift:] + asked[:shift]:
+            for question in asked[shift:] + asked[:shift]:
                 if number > 0 and self.is_late():
-                    return found.quieter()
-                found.times.setdefault(one, []).append(min(self.ask(one, calls[one])))
+                    return answers.fastest_half()
+                answers.times.setdefault(question, []).append(min(self.ask(question, calls[question])))
                 bar()
-            found.passes = number + 1
-        return found.quieter()
+            answers.passes = number + 1
+        return answers.fastest_half()
 
     def is_late(self) -> bool:
         return time.monotonic() - self.begun > TIME_S
@@ -105,15 +114,15 @@ class Asking:
             )
         return self.timer(question, samples, calls)
 
-    def look(self, known: dict[int, float]) -> dict[int, float]:
+    def shortest_trips(self, previous: dict[int, float]) -> dict[int, float]:
         """The shortest round trips: what else runs here only adds, and a smaller message takes no longer.
         The largest comes first, so that the ranks allocate their buffers once."""
-        found: dict[int, float] = {}
+        shortest: dict[int, float] = {}
         least = math.inf
         for size in sorted(self.sizes)[::-1]:
-            least = min(least, known[size], *self.ask(Question("prtt", 1, 0, size), 1))
-            found[size] = max(1.0, least)
-        return dict(sorted(found.items()))
+            least = min(least, previous[size], *self.ask(Question("prtt", 1, 0, size), 1))
+            shortest[size] = max(1.0, least)
+        return dict(sorted(shortest.items()))
 
     def limit(self, kind: str, trips: dict[int, float]) -> int:
         """The longest message whose sender does not wait for a receiver that is late.
@@ -122,27 +131,27 @@ class Asking:
         """
 
         def waits(size: int) -> bool:
-            late = int(LATE_NS + 4 * as_larger(trips, size))
-            one = Question(kind, 1, late, size)
+            late = int(LATE_NS + 4 * trip_of_larger(trips, size))
+            question = Question(kind, 1, late, size)
             # A send that waits for its receive never returns early. One that does not wait may return late,
             # when its rank has no core, but not in every try.
-            return all(min(self.ask(one, 1)) > late / 2 for _ in range(LATE_TRIES))
+            return all(min(self.ask(question, 1)) > late / 2 for _ in range(LATE_TRIES))
 
-        found: list[int] = []
-        while len(found) < LIMITS_MAX and len(found) == len(set(found)):
-            found.append(mpi_fit.eager_limit(waits, max(self.sizes)))
-        return max(found, key=lambda limit: (found.count(limit), -limit))
+        limits: list[int] = []
+        while len(limits) < LIMITS_MAX and len(limits) == len(set(limits)):
+            limits.append(mpi_fit.eager_limit(waits, max(self.sizes)))
+        return max(limits, key=lambda limit: (limits.count(limit), -limit))
 
-    def borders(self, trips: dict[int, float], *limits: int) -> dict[int, float]:
+    def sizes_at_limits(self, trips: dict[int, float], *limits: int) -> dict[int, float]:
         """The sizes on both sides of each limit."""
         sides = {size for limit in limits for size in (limit, limit + 1)}
-        return {size: as_larger(trips, size) for size in sides if 1 <= size <= max(self.sizes)}
+        return {size: trip_of_larger(trips, size) for size in sides if 1 <= size <= max(self.sizes)}
 
-    def length_ns(self, one: Question, trips: dict[int, float]) -> float:
+    def length_ns(self, question: Question, trips: dict[int, float]) -> float:
         """Returns how long a call lasts, whatever part of it is timed."""
-        if one.kind in ("send", "receive"):
-            return max(1.0, as_larger(trips, one.size) + one.work_ns)
-        return max(1.0, min(self.ask(one, 1)))
+        if question.kind in ("send", "receive"):
+            return max(1.0, trip_of_larger(trips, question.size) + question.work_ns)
+        return max(1.0, min(self.ask(question, 1)))
 
     def questions(self, trips: dict[int, float]) -> list[Question]:
         asked = [Question("clock")]
@@ -150,17 +159,17 @@ class Asking:
             away = int(2 * round_trip + 2000)  # so that the message has come
             asked += [
                 Question("prtt", 1, 0, size),
-                Question("prtt", STREAM if size < LARGE else STREAM_LARGE, 0, size),
+                Question("prtt", STREAM_MESSAGES if size < LARGE_BYTES else LARGE_STREAM_MESSAGES, 0, size),
                 Question("send", 1, 0, size),
                 Question("receive", 1, away, size),
             ]
         least = min(trips)
         pause = int(trips[least] + 1000)
-        asked += [Question("prtt", STREAM, pause, least), Question("work", 1, pause, least)]
-        asked += [Question("flood", FLOOD, 0, size) for size in FLOOD_SIZES if size <= max(trips)]
+        asked += [Question("prtt", STREAM_MESSAGES, pause, least), Question("work", 1, pause, least)]
+        asked += [Question("flood", FLOOD_MESSAGES, 0, size) for size in FLOOD_SIZES if size <= max(trips)]
         return asked + [Question(kind, 1, 0, size) for kind, size in COLLECTIVES]
 
 
-def as_larger(trips: dict[int, float], size: int) -> float:
+def trip_of_larger(trips: dict[int, float], size: int) -> float:
     """The round trip of the next larger size."""
-    return trips[min(known for known in trips if known >= size)]
+    return trips[min(measured for measured in trips if measured >= size)]

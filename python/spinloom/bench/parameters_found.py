@@ -1,8 +1,9 @@
-"""What the ranks of mpi_parameters.c answered, and what comes of it: parameters, comparisons, warnings.
+"""The answers of the ranks of mpi_parameters.c, and their results: parameters, comparisons, warnings.
 
-Contract: Found holds the times of each question, one of each pass; a question's time is their median, its
-spread the middle half of them over the median. quieter() leaves out the passes of a slow moment, and refuses
-(Trouble) what the rest does not agree about. Nothing here measures: the same answers give the same result.
+Contract: MeasuredTimes holds the times of each question, one of each pass. A question's time is their
+median; its spread is the width of their middle half over the median. fastest_half() leaves out the passes of
+a slow moment, and raises Trouble where the rest do not agree. Nothing here measures: the same answers give
+the same result.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from spinloom.bench import mpi_fit
 from spinloom.bench.mpi_parameters import MpiParameters
 from spinloom.common.errors import Trouble
 
-STREAM, STREAM_LARGE, LARGE = 16, 4, 512 << 10  # messages from which g and G come; fewer from LARGE bytes on
-FLOOD = 64  # messages of the stream that g and G are checked against
-SPREAD_MAX = 0.25  # the spread of one time above which there is a warning
-PASSES_MIN = 4  # with fewer complete passes there is no result, unless fewer were wanted
-NOISE_MAX = 0.5  # with a higher median spread there is no result
+# g and G are fitted to streams of STREAM_MESSAGES, or LARGE_STREAM_MESSAGES of LARGE_BYTES and more.
+STREAM_MESSAGES, LARGE_STREAM_MESSAGES, LARGE_BYTES = 16, 4, 512 << 10
+FLOOD_MESSAGES = 64  # The stream that checks g and G has this many messages.
+SPREAD_MAX = 0.25  # A time with a larger spread gives a warning.
+PASSES_MIN = 4  # Fewer complete passes give no result, unless the user wanted fewer.
+NOISE_MAX = 0.5  # A larger median of all spreads gives no result.
 
 
 class Question(NamedTuple):
-    """What is asked of the ranks, see mpi_parameters.c."""
+    """A line that the ranks of mpi_parameters.c answer with one time."""
 
     kind: str
     messages: int = 1
@@ -36,10 +38,14 @@ class Question(NamedTuple):
 
 
 BARRIER = Question("barrier", 1, 0, 0)
-# What is compared with a model, by the kind of a question: the name in the table, how many ranks take part
-# (None: all of the job), and the function that gives the modelled time.
+# The questions that are compared with a model, by kind: the name in the table, the number of ranks (None: all
+# of the job), and the function that returns the modelled time.
 PREDICTED: dict[str, tuple[str, int | None, Callable[[mpi_fit.Model, int, Question], float]]] = {
-    "flood": (f"stream of {FLOOD}", 2, lambda m, _, one: mpi_fit.flood_ns(m, one.messages, one.size)),
+    "flood": (
+        f"stream of {FLOOD_MESSAGES}",
+        2,
+        lambda m, _, one: mpi_fit.flood_ns(m, one.messages, one.size),
+    ),
     "barrier": ("MPI_Barrier", None, lambda m, ranks, _: mpi_fit.barrier_ns(m, ranks)),
     "allreduce": ("MPI_Allreduce", None, lambda m, ranks, one: mpi_fit.allreduce_ns(m, ranks, one.size)),
     "bcast": ("MPI_Bcast", None, lambda m, ranks, one: mpi_fit.broadcast_ns(m, ranks, one.size)),
@@ -47,7 +53,7 @@ PREDICTED: dict[str, tuple[str, int | None, Callable[[mpi_fit.Model, int, Questi
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """A measured time beside predictions."""
 
     what: str
@@ -60,18 +66,18 @@ class Compared:
 
 
 @dataclass
-class Found:
+class MeasuredTimes:
     mpi: str
     ranks: int
     cores: int
-    eager_bytes: int  # of the largest eager message, while the receiver computes
-    polled_bytes: int  # the same, while the receiver is in calls of MPI
+    eager_bytes: int  # the size of the largest message that is sent eagerly while the receiver computes
+    polled_bytes: int  # the size of the largest one that is sent eagerly while the receiver is in MPI calls
     wanted: int  # passes that were asked for
     passes: int = 0  # passes that are complete
     times: dict[Question, list[float]] = field(default_factory=dict)
 
-    def quieter(self) -> Found:
-        """Keeps the faster half of the complete passes, so that all times are of one speed of the machine.
+    def fastest_half(self) -> MeasuredTimes:
+        """Returns the times of the faster half of the complete passes, those of one speed of the machine.
 
         The slowness of a pass is the median of its times, each over that question's median.
         """
@@ -81,15 +87,17 @@ class Found:
                 f"the machine was too busy: {self.passes} of {self.wanted} passes were done before time was "
                 f"up, and {PASSES_MIN} are needed; nothing was stored. Call it again when less runs here",
             )
-        whole = {one: times[: self.passes] for one, times in self.times.items()}
-        medians = {one: max(statistics.median(times), 1e-9) for one, times in whole.items()}
+        complete = {question: times[: self.passes] for question, times in self.times.items()}
+        medians = {question: max(statistics.median(times), 1e-9) for question, times in complete.items()}
         slowness = [
-            statistics.median(times[number] / medians[one] for one, times in whole.items())
+            statistics.median(times[number] / medians[question] for question, times in complete.items())
             for number in range(self.passes)
         ]
-        kept = sorted(range(self.passes), key=slowness.__getitem__)[: (self.passes + 1) // 2]
-        quiet = replace(self, times={one: [times[i] for i in kept] for one, times in whole.items()})
-        noise = statistics.median(quiet.spread(one) for one in quiet.times)
+        fastest_passes = sorted(range(self.passes), key=slowness.__getitem__)[: (self.passes + 1) // 2]
+        fastest = replace(
+            self, times={question: [times[i] for i in fastest_passes] for question, times in complete.items()}
+        )
+        noise = statistics.median(fastest.spread(question) for question in fastest.times)
         if noise > NOISE_MAX:
             raise Trouble(
                 "exhausted",
@@ -97,7 +105,7 @@ class Found:
                 f"median, and {NOISE_MAX:.0%} is allowed; nothing was stored. "
                 "Call it again when less runs here",
             )
-        return quiet
+        return fastest
 
     def ns(self, question: Question) -> float:
         return statistics.median(self.times[question])
@@ -110,7 +118,11 @@ class Found:
         return (high - low) / middle if middle > 0 else 0.0
 
     def by_size(self, kind: str) -> dict[int, float]:
-        return {one.size: self.ns(one) for one in self.times if one.kind == kind and one.messages == 1}
+        return {
+            question.size: self.ns(question)
+            for question in self.times
+            if question.kind == kind and question.messages == 1
+        }
 
     def timings(self) -> mpi_fit.Timings:
         clock = self.ns(Question("clock"))
@@ -122,9 +134,9 @@ class Found:
         return mpi_fit.Timings(
             round_trip=round_trip,
             many={
-                one.size: (one.messages, self.ns(one))
-                for one in self.times
-                if one.kind == "prtt" and one.messages > 1 and one.work_ns == 0
+                question.size: (question.messages, self.ns(question))
+                for question in self.times
+                if question.kind == "prtt" and question.messages > 1 and question.work_ns == 0
             },
             send=alone["send"],
             receive=alone["receive"],
@@ -145,47 +157,49 @@ class Found:
         return replace(mpi_fit.fit(self.timings()), about=about)
 
     def send_by_delay(self) -> float:
-        paused = next(one for one in self.times if one.kind == "prtt" and one.work_ns > 0)
+        paused = next(question for question in self.times if question.kind == "prtt" and question.work_ns > 0)
         delay = self.ns(Question("work", 1, paused.work_ns, paused.size))
         round_trip = self.ns(Question("prtt", 1, 0, paused.size))
         return mpi_fit.overhead_by_delay(self.ns(paused), round_trip, paused.messages, delay)
 
-    def compared(self, fitted: MpiParameters) -> list[Compared]:
+    def comparisons(self, fitted: MpiParameters) -> list[Comparison]:
         """A broadcast's time is that with a barrier behind it, less the barrier's."""
-        models = (mpi_fit.Model(fitted), mpi_fit.Table(fitted))
-        made = []
-        for one in self.times:
-            if one.kind not in PREDICTED:
+        models = (mpi_fit.Model(fitted), mpi_fit.TableModel(fitted))
+        comparisons = []
+        for question in self.times:
+            if question.kind not in PREDICTED:
                 continue
-            what, ranks, predict = PREDICTED[one.kind]
-            measured = max(0.0, self.ns(one) - (self.ns(BARRIER) if one.kind == "bcast" else 0.0))
-            by_model, by_table = (predict(model, self.ranks, one) for model in models)
-            spread = self.spread(one)
-            made.append(Compared(what, one.size, ranks or self.ranks, measured, by_model, by_table, spread))
-        names = [what for what, _, _ in PREDICTED.values()]
-        return sorted(made, key=lambda one: (names.index(one.what), one.size_bytes))
+            title, ranks, predict = PREDICTED[question.kind]
+            measured = max(0.0, self.ns(question) - (self.ns(BARRIER) if question.kind == "bcast" else 0.0))
+            by_model, by_table = (predict(model, self.ranks, question) for model in models)
+            spread = self.spread(question)
+            comparisons.append(
+                Comparison(title, question.size, ranks or self.ranks, measured, by_model, by_table, spread)
+            )
+        names = [title for title, _, _ in PREDICTED.values()]
+        return sorted(comparisons, key=lambda each: (names.index(each.what), each.size_bytes))
 
     def warnings(self, fitted: MpiParameters) -> list[str]:
-        said = []
+        lines = []
         if self.cores < 2:
-            said.append("two ranks share one core: every time here is that of waiting for it")
+            lines.append("two ranks share one core: every time here is that of waiting for it")
         elif self.ranks > self.cores:
-            said.append(
+            lines.append(
                 f"{self.ranks} ranks share {self.cores} cores: collective calls wait for cores, which the "
                 "model does not know"
             )
-        wide = [one for one in self.times if self.spread(one) > SPREAD_MAX]
+        wide = [question for question in self.times if self.spread(question) > SPREAD_MAX]
         if wide:
-            said.append(
+            lines.append(
                 f"the middle half of {len(wide)} of {len(self.times)} times spreads over more than "
                 f"{SPREAD_MAX:.0%} of the median: something else ran here; measure again on a quiet machine"
             )
         if fitted.L_ns == 0:
-            said.append(
+            lines.append(
                 "a send and a receive alone took half a round trip or more: L is set to 0, o to a quarter"
             )
         if fitted.S_bytes >= fitted.table[-1].size_bytes:
-            said.append(f"no sender waited for its receiver up to {fitted.S_bytes:,} B: S is at least that")
+            lines.append(f"no sender waited for its receiver up to {fitted.S_bytes:,} B: S is at least that")
         if self.passes < self.wanted:
-            said.append(f"time was up after {self.passes} of {self.wanted} passes")
-        return said
+            lines.append(f"time was up after {self.passes} of {self.wanted} passes")
+        return lines

@@ -58,12 +58,12 @@ def struct_loops(row: Row) -> str:
         over = f"int64_t i = count_{name}; i > 0; --i, {to} += {to_step}, {source} += {step}"
         return f"void hand_{verb}_{name}({arguments}) {{ for ({over}) {{ {moves(to, source)} }} }}\n"
 
-    one = "const void* a, int64_t b, "
+    parameters = "const void* a, int64_t b, "
     return (
         f"int64_t count_{name} = {row.structs.count};\n"
         + loop(
             "pack",
-            one + "char* restrict packed, const char* restrict memory",
+            parameters + "char* restrict packed, const char* restrict memory",
             "packed",
             size,
             "memory",
@@ -71,7 +71,7 @@ def struct_loops(row: Row) -> str:
         )
         + loop(
             "unpack",
-            one + "const char* restrict packed, char* restrict memory",
+            parameters + "const char* restrict packed, char* restrict memory",
             "memory",
             extent,
             "packed",
@@ -98,8 +98,8 @@ def hand_library(folder: Path, rows: list[Row]) -> Path:
         )
     library = folder / "hand.so"
     loops = folder / "structs.c"
-    made = "".join(struct_loops(row) for row in rows if row.structs)
-    loops.write_text(f"#include <stdint.h>\n#include <string.h>\n{made}", encoding="utf-8")
+    loops_text = "".join(struct_loops(row) for row in rows if row.structs)
+    loops.write_text(f"#include <stdint.h>\n#include <string.h>\n{loops_text}", encoding="utf-8")
     compile_c([compiler, *HAND_FLAGS, str(SOURCES / "hand.c"), str(loops), "-o", str(library)])
     return library
 
@@ -156,16 +156,16 @@ class Mpi:
 
 def compilers() -> list[Path]:
     """Every mpicc, each once; SPINLOOM_BENCH_MPICC adds more, separated by colons."""
-    named = [shutil.which(name) for name in MPI_NAMES]
-    given = os.environ.get("SPINLOOM_BENCH_MPICC", "").split(":")
-    found = [Path(path) for path in [*given, *named] if path and os.path.exists(path)]
-    once: dict[str, Path] = {}
-    for path in found:
+    on_path = [shutil.which(name) for name in MPI_NAMES]
+    in_environment = os.environ.get("SPINLOOM_BENCH_MPICC", "").split(":")
+    candidates = [Path(path) for path in [*in_environment, *on_path] if path and os.path.exists(path)]
+    unique: dict[str, Path] = {}
+    for path in candidates:
         real = str(path.resolve())
         # Open MPI's wrappers are one program that acts by the name under which it was called.
         key = f"{real} {path.parent.resolve()}" if "wrapper" in real else real
-        once.setdefault(key, path)
-    return list(once.values())
+        unique.setdefault(key, path)
+    return list(unique.values())
 
 
 def short_name(version: str) -> str:

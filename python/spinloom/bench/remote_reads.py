@@ -73,23 +73,23 @@ def reader(peer: int, address: int, segment_bytes: int, count: int, into: bytear
     calls = []
     for first in range(0, count, SEGMENTS_A_CALL):
         last = min(count, first + SEGMENTS_A_CALL)
-        theirs = (Segment * (last - first))(
+        remote = (Segment * (last - first))(
             *((address + 2 * segment_bytes * i, segment_bytes) for i in range(first, last))
         )
-        ours = Segment(start + first * segment_bytes, (last - first) * segment_bytes)
-        calls.append((ours, theirs, last - first))
+        local = Segment(start + first * segment_bytes, (last - first) * segment_bytes)
+        calls.append((local, remote, last - first))
 
     def read() -> None:
-        for ours, theirs, segments in calls:
-            got = libc.process_vm_readv(
+        for local, remote, segments in calls:
+            bytes_read = libc.process_vm_readv(
                 peer,
-                ctypes.byref(ours),
+                ctypes.byref(local),
                 ctypes.c_ulong(1),
-                theirs,
+                remote,
                 ctypes.c_ulong(segments),
                 ctypes.c_ulong(0),
             )
-            if got != ours.bytes:
+            if bytes_read != local.bytes:
                 why = os.strerror(ctypes.get_errno())
                 raise Trouble("environment", f"another process's memory cannot be read here: {why}")
 

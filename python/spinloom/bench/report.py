@@ -41,62 +41,64 @@ def numpy_goal(row: dict[str, Any]) -> float:
     return 1.0 if row["bytes"] > NUMPY_FROM_BYTES else NUMPY_SMALL
 
 
-def of_blocks(rows: Rows) -> Rows:
+def bound_rows(rows: Rows) -> Rows:
     """Rows of equal blocks that must reach the memory bound."""
     return [row for row in rows if row["family"] == "vector" and row["block_bytes_min"] >= BOUND_FROM_BYTES]
 
 
 def misses(rows: Rows) -> list[tuple[str, dict[str, Any]]]:
     """Pairs of (missed goal, row)."""
-    found = [("hand", row) for row in with_hand(rows) if row["hand_over_ours_high"] < HAND_GOAL]
-    found += [("NumPy", row) for row in with_numpy(rows) if row["numpy_over_python_high"] < numpy_goal(row)]
-    found += [("bound", row) for row in of_blocks(rows) if row["bound_over_ours"] < BOUND_GOAL]
-    return found
+    missed = [("hand", row) for row in with_hand(rows) if row["hand_over_ours_high"] < HAND_GOAL]
+    missed += [("NumPy", row) for row in with_numpy(rows) if row["numpy_over_python_high"] < numpy_goal(row)]
+    missed += [("bound", row) for row in bound_rows(rows) if row["bound_over_ours"] < BOUND_GOAL]
+    return missed
 
 
-def geometric(values: list[float]) -> float:
+def geometric_mean(values: list[float]) -> float:
     return statistics.geometric_mean(values) if values else float("nan")
 
 
 def goals(rows: Rows) -> Rows:
     """One dictionary for each goal: what, rows, reached, goal."""
     hand, mpi = with_hand(rows), with_mpi(rows)
-    made = []
+    results = []
     if hand:
         reach = [row for row in hand if row["hand_over_ours_high"] >= HAND_GOAL]
         worst = min(hand, key=lambda row: row["hand_over_ours"])
-        made.append(goal(f"rows at {HAND_GOAL} of the hand loop", hand, len(reach) / len(hand), HAND_SHARE))
-        made.append(
+        results.append(
+            goal(f"rows at {HAND_GOAL} of the hand loop", hand, len(reach) / len(hand), HAND_SHARE)
+        )
+        results.append(
             goal(
                 f"worst row ({worst['operation']} {worst['row']})", hand, worst["hand_over_ours"], HAND_FLOOR
             )
         )
-        made.append(
+        results.append(
             goal(
                 "hand loop over ours, geometric mean",
                 hand,
-                geometric([row["hand_over_ours"] for row in hand]),
+                geometric_mean([row["hand_over_ours"] for row in hand]),
                 1,
             )
         )
     if mpi:
-        made.append(
+        results.append(
             goal(
                 "best MPI over ours, geometric mean",
                 mpi,
-                geometric([row["mpi_over_ours"] for row in mpi]),
+                geometric_mean([row["mpi_over_ours"] for row in mpi]),
                 MPI_GOAL,
             )
         )
         transposes = [row for row in mpi if row["family"] == "transpose"]
         if transposes:
-            ratio = geometric([row["mpi_over_ours"] for row in transposes])
-            made.append(goal("best MPI over ours, transposes", transposes, ratio, TRANSPOSE_GOAL))
+            ratio = geometric_mean([row["mpi_over_ours"] for row in transposes])
+            results.append(goal("best MPI over ours, transposes", transposes, ratio, TRANSPOSE_GOAL))
     for wanted, which in ((1.0, "above"), (NUMPY_SMALL, "up to")):
         numpy = [row for row in with_numpy(rows) if numpy_goal(row) == wanted]
         if numpy:
             share = sum(row["numpy_over_python_high"] >= wanted for row in numpy) / len(numpy)
-            made.append(
+            results.append(
                 goal(
                     f"rows at {wanted} of NumPy, {which} {NUMPY_FROM_BYTES:,} B, from Python",
                     numpy,
@@ -104,10 +106,10 @@ def goals(rows: Rows) -> Rows:
                     1.0,
                 )
             )
-    blocks = of_blocks(rows)
+    blocks = bound_rows(rows)
     if blocks:
         share = sum(row["bound_over_ours"] >= BOUND_GOAL for row in blocks) / len(blocks)
-        made.append(
+        results.append(
             goal(
                 f"rows at {BOUND_GOAL} of the memory bound, blocks of {BOUND_FROM_BYTES} B on",
                 blocks,
@@ -115,12 +117,12 @@ def goals(rows: Rows) -> Rows:
                 0.95,
             )
         )
-    return made
+    return results
 
 
-def goal(what: str, rows: Rows, reached: float, wanted: float) -> dict[str, Any]:
+def goal(title: str, rows: Rows, reached: float, wanted: float) -> dict[str, Any]:
     return {
-        "goal": what,
+        "goal": title,
         "rows": len(rows),
         "reached": round(reached, 3),
         "wanted": wanted,
@@ -170,6 +172,6 @@ def write_svg(rows: Rows, path: Path) -> None:
         figure.axes[0].legend(
             frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), title="each row, sorted"
         )
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": "spinloom"})
-    files.write(path, drawn.getvalue())
+        out = io.BytesIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
+    files.write(path, out.getvalue())

@@ -55,12 +55,12 @@ class Row:
 def rows(*, everything: bool = False, quick: bool = False) -> list[Row]:
     """The default rows, the rows with every workload of the paper, or the quick selection."""
     table = tomllib.loads((Path(__file__).parent / "rows.toml").read_text(encoding="utf-8"))
-    found = [*small(table), *vectors(table), *reblocks(table), *transposes(table), *structs(table)]
-    found += [*lists(table), *runs(table)]
-    found += applications(table["workloads"]["all" if everything else "default"])
+    all_rows = [*small(table), *vectors(table), *reblocks(table), *transposes(table), *structs(table)]
+    all_rows += [*lists(table), *runs(table)]
+    all_rows += applications(table["workloads"]["all" if everything else "default"])
     if not quick:
-        return found
-    by_name = {row.name: row for row in found}
+        return all_rows
+    by_name = {row.name: row for row in all_rows}
     missing = [name for name in table["quick"]["rows"] if name not in by_name]
     if missing:
         raise Trouble("invalid", f"bench rows: quick names {missing[0]!r}, which no family makes")
@@ -117,15 +117,15 @@ def structs(table: dict[str, Any]) -> Iterator[Row]:
     for family in table["structs"]:
         for count in family["structs"]:
             fields = tuple((offset, size) for offset, size in family["fields"])
-            made = Structs(fields, family["extent_bytes"], count)
+            array = Structs(fields, family["extent_bytes"], count)
             yield Row(
                 f"structs {family['name']} x{count}",
                 "struct",
-                made.type(),
-                made.type(more_bytes=STRUCT_SPREAD_BYTES),
+                array.type(),
+                array.type(more_bytes=STRUCT_SPREAD_BYTES),
                 0 if len(fields) > 1 else fields[0][1],
-                count * made.size_bytes,
-                made,
+                count * array.size_bytes,
+                array,
             )
 
 
@@ -210,8 +210,8 @@ def indexed(seed: int, elements: int, most: int, element: str) -> str:
     return f"indexed([{', '.join(entries)}], {element})"
 
 
-def applications(listed: str) -> Iterator[Row]:
-    for row in {"demo": workloads.demo, "paper": workloads.paper}[listed]():
+def applications(selection: str) -> Iterator[Row]:
+    for row in {"demo": workloads.demo, "paper": workloads.paper}[selection]():
         text = row.type if row.count == 1 else f"contig({row.count}, {row.type})"
         yield Row(
             f"{row.application} {row.datatype}", "workload", text, text, 0, row.count * (row.size_bytes or 0)

@@ -1,1 +1,1 @@
-"""What every other package uses: errors, units, files, output, data."""
+"""The package that all others use: errors, units, files, output, data."""

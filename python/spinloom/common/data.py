@@ -29,7 +29,7 @@ def folder(name: str) -> Path:
 
 
 def prefix() -> Path:
-    """Where compilers, pkg-config, CMake and man find what this installation has for them."""
+    """Returns the folder whose include, lib and share compilers, pkg-config, CMake and man search."""
     if not (PACKAGE / "lib/pkgconfig").is_dir():
         raise Trouble(
             "environment", f"{PACKAGE} has no C libraries; 'make setup' in the checkout brings them"
@@ -46,7 +46,7 @@ def mpi_layer() -> Path:
 
 
 def mpi_preloads() -> str:
-    """What `spinloom run` puts into LD_PRELOAD: the layer, and the malloc whose blocks peers can map."""
+    """Returns LD_PRELOAD for `spinloom run`: the layer, and the malloc whose blocks peers can map."""
     layer = mpi_layer()
     heap = layer.with_name("libspinloom-heap.so")
     return f"{layer}:{heap}" if heap.is_file() else str(layer)
@@ -57,11 +57,11 @@ def fingerprint(engine: ModuleType) -> str:
     places = [PACKAGE, *map(folder, ("nics", "hosts", "workloads", "recorded", "bench", "handlers"))]
     paths = {path for place in places for path in place.rglob("*")}
     paths |= {Path(engine.__file__)} if getattr(engine, "__file__", None) else set()
-    said = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(paths):
         if path.suffix != ".pyc" and path.is_file():
-            said.update(f"{path}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return said.hexdigest()
+            digest.update(f"{path}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 def handler_images() -> dict[str, bytes]:

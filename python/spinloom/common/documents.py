@@ -2,8 +2,9 @@
 
 Contract: toml() and json() return what a file says. A file that is longer than its limit, nests deeper than
 DEPTH_MAX, or is no such document is a Trouble('invalid') with the file's name and the reason; so is a name
-that no file can have, a folder, and a file that may not be read. Where there is no such file, it is Missing,
-which is a Trouble, too. parsed_toml() and parsed_json() do the same for a text, and raise ValueError.
+that no file can have, a folder, and a file that may not be read. Where there is no such file, it is
+MissingFile, which is a Trouble, too. parsed_toml() and parsed_json() do the same for a text, and raise
+ValueError.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NO_KEY = re.compile(r"[=\[\]{},#]")
 TOML_BYTES_MAX, JSON_BYTES_MAX = 8 << 20, 256 << 20
 
 
-class Missing(Trouble):
+class MissingFile(Trouble):
     """There is no such file."""
 
 
@@ -46,7 +47,7 @@ def document(path: Path, about: str, bytes_max: int, parse: Callable[[str], Any]
             raise ValueError(f"it has more than {bytes_max >> 20} MiB")
         return parse(content.decode())
     except FileNotFoundError as error:
-        raise Missing("invalid", f"{about}{path} cannot be read: {error.strerror}") from None
+        raise MissingFile("invalid", f"{about}{path} cannot be read: {error.strerror}") from None
     except OSError as error:
         raise Trouble("invalid", f"{about}{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # of the document, or a name with a NUL
@@ -68,10 +69,10 @@ def dotted(line: str) -> int:
 
 
 def parsed_json(text: str) -> Any:
-    found = shallow(lambda: json_of_python.loads(text, parse_float=finite, parse_constant=finite))
+    value = shallow(lambda: json_of_python.loads(text, parse_float=finite, parse_constant=finite))
     if "\\ud" in text or "\\uD" in text:
-        json_of_python.dumps(found, ensure_ascii=False).encode()  # half a character is a UnicodeEncodeError
-    return found
+        json_of_python.dumps(value, ensure_ascii=False).encode()  # half a character is a UnicodeEncodeError
+    return value
 
 
 def finite(text: str) -> float:
@@ -83,13 +84,13 @@ def finite(text: str) -> float:
 def shallow(parse: Callable[[], Any]) -> Any:
     """Returns what parse() returns, unless that nests too deep for whoever walks over it."""
     try:
-        found = parse()
+        value = parse()
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
-    level = [found]
+    level = [value]
     for _ in range(DEPTH_MAX + 1):
-        level = [one for one in level if isinstance(one, dict | list)]
+        level = [node for node in level if isinstance(node, dict | list)]
         if not level:
-            return found
-        level = [one for each in level for one in (each.values() if isinstance(each, dict) else each)]
+            return value
+        level = [node for each in level for node in (each.values() if isinstance(each, dict) else each)]
     raise ValueError(TOO_DEEP)

@@ -1,4 +1,8 @@
-"""Files that verbs write: all of one or nothing, and a sentence for what stood in the way."""
+"""Files that verbs write: readers see a whole file or the old one, and an error becomes a sentence.
+
+A file is written as NAME.part, which then takes the place of NAME. A process that is killed while it writes
+may leave NAME.part; the next write of NAME deletes it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from typing import BinaryIO
 from spinloom.common.errors import Trouble
 
 
-def names_in(folder: Path | str) -> list[str]:
+def names_if_readable(folder: Path | str) -> list[str]:
     """The names in a folder, sorted; none if there is no such folder or this user may not read it."""
     try:
         return sorted(os.listdir(folder))
@@ -21,34 +25,33 @@ def names_in(folder: Path | str) -> list[str]:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Writes a file at once: readers see the old or the new content, and an error leaves no half file.
+    """Writes a file at once: readers see the old or the new content, and an error leaves the old one.
 
     Raises Trouble('environment').
     """
-    with whole(path) as file:
+    with replacement(path) as file:
         file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
 
 @contextlib.contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
+def replacement(path: Path) -> Iterator[BinaryIO]:
     """Opens a file to be written part by part, which replaces the old one when it is whole."""
-    device = os.path.exists(path) and not os.path.isfile(
-        path
-    )  # /dev/stdout, a pipe: there is nothing to replace
-    half = path if device else path.with_name(path.name + ".part")
+    # /dev/stdout or a pipe has no content to replace.
+    is_special = os.path.exists(path) and not os.path.isfile(path)
+    part = path if is_special else path.with_name(path.name + ".part")
     try:
         try:
-            with half.open("wb") if device else open_new(half) as file:
+            with part.open("wb") if is_special else open_new(part) as file:
                 yield file
                 file.flush()
-                if not device:
+                if not is_special:
                     os.fsync(file.fileno())  # some systems find out only now that the disk is full
-            if not device:
-                half.replace(path)
+            if not is_special:
+                part.replace(path)
         except BaseException:
-            if not device:
+            if not is_special:
                 with contextlib.suppress(OSError):
-                    half.unlink()
+                    part.unlink()
             raise
     except OSError as error:
         raise not_written(path, error) from None
@@ -68,8 +71,8 @@ def not_written(path: Path, error: OSError) -> Trouble:
     return Trouble("environment", f"{path} cannot be written: {error.strerror or error}")
 
 
-def entries(folder: Path) -> list[Path]:
-    """Returns what lies in a folder, by name. Raises Trouble('environment')."""
+def paths_in(folder: Path) -> list[Path]:
+    """Returns the paths of all entries of a folder, by name. Raises Trouble('environment')."""
     try:
         return sorted(folder.iterdir())
     except OSError as error:

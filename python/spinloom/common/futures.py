@@ -19,11 +19,11 @@ def as_they_end(futures: Collection[Future[Any]]) -> Iterator[Future[Any]]:
     ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
     for future in futures:
         future.add_done_callback(ended.put)
-    left = len(futures)
-    while left:
+    remaining = len(futures)
+    while remaining:
         try:
             future = ended.get(timeout=LOOK_S)
         except queue.Empty:
             continue
-        left -= 1
+        remaining -= 1
         yield future

@@ -1,4 +1,4 @@
-"""What handlers ask of their NIC, by the number of the call (src/nic/spin/handler_call.hpp)."""
+"""The names of the calls with which handlers use their NIC, by number (src/nic/spin/handler_call.hpp)."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ def fitted(points: Sequence[tuple[int, int]]) -> Line:
     """The line through points of (bytes, ps)."""
     rows = [(Fraction(1, time), Fraction(size, time)) for size, time in points]
     ones, mixed, squares = (
-        sum(one * one for one, _ in rows),
-        sum(one * many for one, many in rows),
-        sum(many * many for _, many in rows),
+        sum(weight * weight for weight, _ in rows),
+        sum(weight * scaled for weight, scaled in rows),
+        sum(scaled * scaled for _, scaled in rows),
     )
-    first, second = sum(one for one, _ in rows), sum(many for _, many in rows)
+    first, second = sum(weight for weight, _ in rows), sum(scaled for _, scaled in rows)
     determinant = ones * squares - mixed * mixed
     return Line(
         Fraction(first * squares - second * mixed, determinant),

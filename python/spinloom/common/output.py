@@ -46,8 +46,8 @@ FOLDABLE = frozenset(
 class Output(Console):
     """A console whose reader may go away: the caller notices that, instead of an exit with code 1."""
 
-    def render_str(self, text: str, **how: Any) -> Text:
-        return super().render_str(printable(text), **how)
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -60,11 +60,11 @@ def console() -> Console:
     return Output(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
 
 
-def show(made: Table, keys: int = 1) -> None:
+def show(rich_table: Table, keys: int = 1) -> None:
     """Prints a table; one that is wider than the terminal as several, each with the first `keys` columns.
     What is still wider runs over the edge, complete."""
     target = console()
-    for part in parts(made, target.width, keys):
+    for part in parts(rich_table, target.width, keys):
         padding = 2 * len(part.columns)
         needed = Measurement.get(target, target.options.update(max_width=10_000), part).minimum + padding
         target.width = max(target.width, needed)
@@ -75,9 +75,9 @@ FOLDED_WIDTH = 24  # what a column of prose gets at least
 BETWEEN = 3  # columns of space that each column brings
 
 
-def parts(made: Table, width: int, keys: int) -> list[Table]:
+def parts(rich_table: Table, width: int, keys: int) -> list[Table]:
     """The table's columns in as few tables as fit the width."""
-    widths = [FOLDED_WIDTH if column.min_width is None else column.min_width for column in made.columns]
+    widths = [FOLDED_WIDTH if column.min_width is None else column.min_width for column in rich_table.columns]
     first = sum(widths[:keys]) + BETWEEN * keys
     groups: list[list[int]] = [[]]
     used = first
@@ -88,35 +88,35 @@ def parts(made: Table, width: int, keys: int) -> list[Table]:
         groups[-1].append(number)
         used += widths[number] + BETWEEN
     if len(groups) == 1:
-        return [made]
-    return [part_of(made, [*range(keys), *group], titled=group is groups[0]) for group in groups]
+        return [rich_table]
+    return [part_of(rich_table, [*range(keys), *group], titled=group is groups[0]) for group in groups]
 
 
-def part_of(made: Table, columns: list[int], titled: bool) -> Table:
+def part_of(rich_table: Table, columns: list[int], titled: bool) -> Table:
     part = Table(
-        box=made.box,
-        title=made.title if titled else None,
+        box=rich_table.box,
+        title=rich_table.title if titled else None,
         title_justify="left",
         title_style="bold",
         pad_edge=False,
-        show_header=made.show_header,
+        show_header=rich_table.show_header,
     )
     for number in columns:
-        column = made.columns[number]
+        column = rich_table.columns[number]
         part.add_column(
             column.header, justify=column.justify, no_wrap=column.no_wrap, min_width=column.min_width
         )
-    for row in zip(*(list(made.columns[number].cells) for number in columns), strict=True):
+    for row in zip(*(list(rich_table.columns[number].cells) for number in columns), strict=True):
         part.add_row(*row)
     return part
 
 
-def as_text(made: Table) -> str:
+def as_text(rich_table: Table) -> str:
     """The table as plain lines, as wide as it needs."""
     target = Output(
         file=io.StringIO(), width=10_000, highlight=False, markup=False, emoji=False, color_system=None
     )
-    target.print(made)
+    target.print(rich_table)
     lines = (line.rstrip() for line in target.file.getvalue().splitlines())
     return "\n".join(line for line in lines if line) + "\n"
 
@@ -151,24 +151,24 @@ def table(
     title: str = "",
 ) -> Table:
     """A plain table; columns in `numeric` are right-aligned, only those in `foldable` (prose) are folded."""
-    made = Table(
+    rich_table = Table(
         box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold", pad_edge=False
     )
     for number, column in enumerate(columns):
-        whole = column in numeric or column not in foldable
+        keeps_width = column in numeric or column not in foldable
         cells = [printable(cell) for cell in (column, *(row[number] for row in rows))]
-        made.add_column(
+        rich_table.add_column(
             column,
             justify="right" if column in numeric else "left",
-            no_wrap=whole,
-            min_width=max(cell_len(cell) for cell in cells) if whole else None,
+            no_wrap=keeps_width,
+            min_width=max(cell_len(cell) for cell in cells) if keeps_width else None,
         )
     for row in rows:
-        made.add_row(*row)
-    return made
+        rich_table.add_row(*row)
+    return rich_table
 
 
-def emit(rows: list[dict[str, Any]], form: str, shown: Callable[[], Table]) -> None:
+def emit(rows: list[dict[str, Any]], form: str, make_table: Callable[[], Table]) -> None:
     """Prints rows as 'json' (an array), 'csv', or as the table that `shown` makes."""
     if form == "json":
         echo(json.dumps(rows, indent=1))
@@ -176,4 +176,4 @@ def emit(rows: list[dict[str, Any]], form: str, shown: Callable[[], Table]) -> N
         columns = list(dict.fromkeys(name for row in rows for name in row))
         echo(csv_text.as_csv(rows, columns), nl=False)
     else:
-        show(shown())
+        show(make_table())

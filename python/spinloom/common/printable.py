@@ -22,8 +22,8 @@ def printable(text: str) -> str:
     return text if text.isascii() and text.isprintable() else ESCAPED.sub(written, text)
 
 
-def written(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def written(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if 0xDC80 <= code <= 0xDCFF:  # a byte that is no UTF-8
         code -= 0xDC00
     if code <= 0xFF:

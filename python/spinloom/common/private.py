@@ -21,7 +21,7 @@ from spinloom.common.errors import Trouble
 
 ALL_NUMBERS = 2**32 - 1  # that the first user namespace maps
 STRANGERS = 65534  # what users have whom a namespace does not know, unless the system says otherwise
-made: dict[str, Path] = {}  # folders of this process, by what they are for
+own_folders: dict[str, Path] = {}  # folders of this process, by what they are for
 NO_HOME = os.devnull  # of users without one: nobody can make a folder there
 
 
@@ -53,18 +53,18 @@ def is_this_user(number: int) -> bool:
 
 def trouble_with(folder: Path) -> str:
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError as error:
         return f"{folder}: {error.strerror}"
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         return f"{folder} is a link, which may lead anywhere"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return f"{folder} is no folder"
-    if found.st_uid == os.geteuid() and not is_this_user(found.st_uid):
+    if status.st_uid == os.geteuid() and not is_this_user(status.st_uid):
         return f"{folder} may be anybody's: this user has no number of his own in this user namespace"
-    if not is_this_user(found.st_uid):
-        return f"{folder} belongs to user {found.st_uid}, not to this one ({os.geteuid()})"
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if not is_this_user(status.st_uid):
+        return f"{folder} belongs to user {status.st_uid}, not to this one ({os.geteuid()})"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"{folder} may be changed by other users (chmod go-w {folder})"
     return ""
 
@@ -115,9 +115,9 @@ def cache_folder(name: str) -> tuple[Path, str]:
 
 def own_folder(name: str) -> Path:
     """One that this process has made under a random name, and removes at its end."""
-    folder = made.get(name)
+    folder = own_folders.get(name)
     if folder is None or trouble_with(folder):
-        folder = made[name] = Path(tempfile.mkdtemp(prefix=f"spinloom-{name}-"))
+        folder = own_folders[name] = Path(tempfile.mkdtemp(prefix=f"spinloom-{name}-"))
         atexit.register(remove, folder, os.getpid())
     return folder
 

@@ -12,20 +12,20 @@ from spinloom.common.bar import Bar
 
 
 class ShownBar(Bar):
-    def __init__(self, shown: Progress, cells: int) -> None:
-        self.shown = shown
-        self.task = shown.add_task("cells", total=cells)
+    def __init__(self, display: Progress, cells: int) -> None:
+        self.display = display
+        self.task = display.add_task("cells", total=cells)
         self.cells = cells
 
     def __call__(self) -> None:
-        self.shown.advance(self.task)
+        self.display.advance(self.task)
 
     def reach(self, cells: int) -> None:
-        self.shown.update(self.task, completed=cells)
+        self.display.update(self.task, completed=cells)
 
     def expect(self, cells: int) -> None:
         self.cells += cells
-        self.shown.update(self.task, total=self.cells)
+        self.display.update(self.task, total=self.cells)
 
 
 @contextlib.contextmanager

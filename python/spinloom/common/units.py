@@ -37,9 +37,9 @@ def split(text: str) -> tuple[Fraction, str]:
     return Fraction(number) / int(denominator or 1), matched["unit"].strip()
 
 
-def whole(value: Fraction, what: str) -> int:
+def whole_number(value: Fraction, unit: str) -> int:
     if value.denominator != 1:
-        raise ValueError(f"it is not a whole number of {what}")
+        raise ValueError(f"it is not a whole number of {unit}")
     return int(value)
 
 
@@ -55,7 +55,7 @@ def parse_time(text: str) -> int:
     value, unit = split(text)
     if unit not in TIME_PS:
         raise ValueError("accepted forms: '250 ps', '33.4 ns', '7 us', '1 ms', '2 s'")
-    return whole(value * TIME_PS[unit], "picoseconds")
+    return whole_number(value * TIME_PS[unit], "picoseconds")
 
 
 def parse_rate(text: str) -> Fraction:
@@ -87,7 +87,7 @@ def parse_frequency(text: str) -> int:
     scale = scale_of(unit, "Hz")
     if scale is None or unit.startswith(("Ki", "Mi", "Gi")):
         raise ValueError("accepted forms: '800 MHz', '3.4 GHz'")
-    return whole(value * scale, "hertz")
+    return whole_number(value * scale, "hertz")
 
 
 def parse_bytes(text: str) -> int:
@@ -96,21 +96,21 @@ def parse_bytes(text: str) -> int:
     scale = 1 if unit == "" else scale_of(unit, "B")
     if scale is None:
         raise ValueError("accepted forms: '2048 B', '64 KiB', '4 MiB', '15 kB'")
-    return whole(value * scale, "bytes")
+    return whole_number(value * scale, "bytes")
 
 
 def parse_cycles(text: str) -> int:
     value, unit = split(text)
     if unit not in ("", "cycle", "cycles"):
         raise ValueError("accepted forms: '16 cycles', '1 cycle', '16'")
-    return whole(value, "cycles")
+    return whole_number(value, "cycles")
 
 
 def parse_count(text: str) -> int:
     value, unit = split(text)
     if unit:
         raise ValueError("accepted forms: a whole number without a unit, such as '32'")
-    return whole(value, "things")
+    return whole_number(value, "things")
 
 
 def parse_rational(text: str) -> Fraction:

@@ -65,8 +65,8 @@ class Nic:
                 raise Trouble("environment", f"{path} is a link, which may lead anywhere: it is not asked")
             check_owner(path, owner.st_uid, "belongs to")
             self.socket.connect(str(path))
-            said = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-            check_owner(path, CREDENTIALS.unpack(said)[1], "is answered by")
+            credentials = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+            check_owner(path, CREDENTIALS.unpack(credentials)[1], "is answered by")
         except OSError as error:
             self.socket.close()
             raise Trouble(
@@ -104,12 +104,12 @@ class Nic:
             raise Trouble("environment", f"the NIC at {self.path} has gone")
         if len(answer) < ANSWER.size or answer[:4] != b"SPL!":
             raise Trouble("environment", f"{self.path} does not speak the protocol of a NIC")
-        _, version, kind_said, code, entries, count = ANSWER.unpack_from(answer)
+        _, version, answered_kind, code, entries, count = ANSWER.unpack_from(answer)
         body = answer[ANSWER.size :]
         if code:
             raise Trouble(CODES[code] if code < len(CODES) else "fault", text_of(body))
         expected = entries * ENTRY.size + count * (1 if kind == STATUS else 8)
-        if version != VERSION or kind_said != kind or len(body) != expected:
+        if version != VERSION or answered_kind != kind or len(body) != expected:
             raise self.nonsense()
         return entries, count, body
 
@@ -118,16 +118,16 @@ class Nic:
 
     def words(self, kind: int, address: int, count: int) -> list[int]:
         """Reads `count` words; with POP_STDOUT fewer where the NIC has printed less."""
-        entries, got, body = self.ask(kind, address, count)
-        if entries or got > count or (got < count and kind != POP_STDOUT):
+        entries, count_read, body = self.ask(kind, address, count)
+        if entries or count_read > count or (count_read < count and kind != POP_STDOUT):
             raise self.nonsense()
-        return list(struct.unpack(f"<{got}Q", body))
+        return list(struct.unpack(f"<{count_read}Q", body))
 
     def registers(self) -> dict[str, Entry]:
         """All registers by their paths; a queue's value is 0, nothing is taken out of it."""
-        found: dict[str, Entry] = {}
+        by_path: dict[str, Entry] = {}
         while True:
-            before = len(found)
+            before = len(by_path)
             entries, others, body = self.ask(LIST_REGISTERS, before, ENTRIES_MAX)
             if others:
                 raise self.nonsense()
@@ -138,11 +138,11 @@ class Nic:
                         "environment", f"{self.path} lists {name} with access {access}, which is unknown here"
                     )
                 guarded = None if guard == NO_GUARD else guard
-                found[name] = Entry(name, address, value, reset, ACCESS[access], width, guarded)
-            if not found or len(found) != before + entries:
+                by_path[name] = Entry(name, address, value, reset, ACCESS[access], width, guarded)
+            if not by_path or len(by_path) != before + entries:
                 raise self.nonsense()  # no register, or one twice
             if entries < ENTRIES_MAX:
-                return found
+                return by_path
 
     def read(self, address: int, count: int = 1) -> list[int]:
         return self.words(READ_REGISTERS, address, count)
@@ -169,15 +169,15 @@ class Nic:
         return text_of(body)
 
 
-def check_owner(path: Path, owner: int, what: str) -> None:
+def check_owner(path: Path, owner: int, relation: str) -> None:
     if not private.is_this_user(owner):
         raise Trouble(
-            "environment", f"{path} {what} user {owner}, not this one ({os.geteuid()}): it is not asked"
+            "environment", f"{path} {relation} user {owner}, not this one ({os.geteuid()}): it is not asked"
         )
 
 
-def text_of(said: bytes) -> str:
-    return said.decode("utf-8", "backslashreplace")
+def text_of(content: bytes) -> str:
+    return content.decode("utf-8", "backslashreplace")
 
 
 def number(text: str) -> int | None:
@@ -207,5 +207,5 @@ def resolve(text: str, registers: dict[str, Entry]) -> Entry:
             "invalid", f"'{text}' is {len(of_that_name)} registers; name one, from {first} to {last}"
         )
     names = dict.fromkeys(path.rpartition("/")[0] for path in registers)
-    known = registers if text.rpartition("/")[0] in names else names
-    raise Trouble("invalid", f"no register '{text}'{nearest(text, known)}")
+    candidates = registers if text.rpartition("/")[0] in names else names
+    raise Trouble("invalid", f"no register '{text}'{nearest(text, candidates)}")

@@ -28,20 +28,20 @@ PATIENCE_S = 0.2  # a wait, after which an interrupt is seen
 
 
 @dataclass(frozen=True)
-class Landed:
+class ReceivedMessage:
     content: bytes
     message_id: int
-    segment: int
-    repeated: int
-    wrong: int
-    refused: int
+    segment: int  # bytes of each packet but the last
+    repeated: int  # packets that had come before
+    wrong: int  # malformed packets
+    refused: int  # packets that do not belong to the message, or do not fit it
 
 
 def state_bytes(segments: int) -> int:
     return SEEN + (segments + 31) // 32 * 4
 
 
-def opened(engine: Any, nic: str, handlers: str, sizes: tuple[int, int, int]) -> Any:
+def open_program(engine: Any, nic: str, handlers: str, sizes: tuple[int, int, int]) -> Any:
     """A program in the first context of the NIC that is free.
 
     `handlers`: a file's name; a shipped one is found. `sizes`: bytes of host memory, state and constants.
@@ -55,7 +55,7 @@ def receive(
     limit: int,
     wait_s: float | None,
     linger_s: float,
-    land: Callable[[Landed], None],
+    land: Callable[[ReceivedMessage], None],
     ready: Callable[[], None] = lambda: None,
 ) -> bool:
     """One message of at most `limit` bytes; False if none has come in time.
@@ -66,7 +66,7 @@ def receive(
     engine = core.load()
     segments = limit // SEGMENT_LEAST + 1
     sizes = (FILE_OFFSET + limit, state_bytes(segments), 24)
-    program = opened(engine, nic, "slmp_file.so", sizes)
+    program = open_program(engine, nic, "slmp_file.so", sizes)
     try:
         program.write_constants(
             0, bytes(8) + struct.pack(">I", address) + struct.pack("<QI", limit, segments)
@@ -77,11 +77,11 @@ def receive(
         waited, stalled, seen = 0.0, 0.0, b""
         while (notice := program.next_notice(PATIENCE_S)) is None:
             waited += PATIENCE_S
-            if wait_s is not None and waited >= wait_s and armed(program) < 2:
+            if wait_s is not None and waited >= wait_s and receive_state(program) < 2:
                 return False
             program.check()  # a NIC that has gone is a Trouble
             now = program.state(STATE, SEEN - STATE)
-            stalled = stalled + PATIENCE_S if now == seen and armed(program) == 2 else 0.0
+            stalled = stalled + PATIENCE_S if now == seen and receive_state(program) == 2 else 0.0
             seen = now
             if stalled >= SILENCE_S:  # its sender has gone: the next message may begin
                 program.write_state(STATE, bytes(state_bytes(segments) - STATE))
@@ -97,7 +97,7 @@ def receive(
         _, refused, wrong, repeated = struct.unpack("<4I", program.state(STATE + 32, 16))
         message_id = struct.unpack(">I", struct.pack("<I", message))[0]
         content = program.host_memory(FILE_OFFSET, length)
-        land(Landed(content, message_id, segment, repeated, wrong, refused))
+        land(ReceivedMessage(content, message_id, segment, repeated, wrong, refused))
         linger(program, linger_s)
         return True
     finally:
@@ -114,5 +114,5 @@ def linger(program: Any, seconds: float) -> None:
             seen, since = now, time.monotonic()
 
 
-def armed(program: Any) -> int:
+def receive_state(program: Any) -> int:
     return struct.unpack("<I", program.state(STATE, 4))[0]

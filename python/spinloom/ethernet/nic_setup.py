@@ -1,4 +1,4 @@
-"""What a live Ethernet NIC is made of: its ports and its contexts, from the command line or a TOML file.
+"""The configuration of a live Ethernet NIC: its ports and its contexts, from the command line or a TOML file.
 
 Contract: load(path) reads a file (docs/ethernet.md lists its keys); Trouble names file, key, value. start()
 builds images of C sources in a folder, and a NIC whose contexts are active. Rules are (any, [(word, mask,
@@ -26,7 +26,7 @@ Rules = tuple[bool, list[Rule], Rule]
 WORD_MAX = 2**32 - 1
 NAMES_TRIED = 64
 # Shipped handlers that do nothing, or little, without a program, which brings them itself.
-OF_PROGRAMS = {
+PROGRAM_HANDLERS = {
     "slmp_file": "takes no packet until its program asks for a message: "
     "'spinloom slmp receive FILE --nic NAME' brings these handlers itself, to a NIC on no capture file",
     **dict.fromkeys(
@@ -91,15 +91,15 @@ def rule_of(where: str, table: Any) -> Rule:
     return word, mask, integer(where, table, "start"), integer(where, table, "end")
 
 
-def rules_of(where: str, given: dict) -> Rules:
-    check_keys(where, given, ("mode", "rule", "last"))
-    mode = given.get("mode", "all")
+def rules_of(where: str, table: dict) -> Rules:
+    check_keys(where, table, ("mode", "rule", "last"))
+    mode = table.get("mode", "all")
     if mode not in ("all", "any"):
         raise Trouble("invalid", f"{where}: mode = {mode!r}: 'all' or 'any' of the rules")
-    rules = given.get("rule", [])
+    rules = table.get("rule", [])
     if not isinstance(rules, list):
         raise Trouble("invalid", f"{where}: rule is a list of tables ([[rule]])")
-    last = rule_of(where, given["last"]) if "last" in given else NEVER
+    last = rule_of(where, table["last"]) if "last" in table else NEVER
     return mode == "any", [rule_of(where, rule) for rule in rules], last
 
 
@@ -113,13 +113,13 @@ def rules_in(engine: ModuleType, setup: Setup, context: Context) -> Rules:
 
 
 def load(path: Path) -> Setup:
-    given = documents.toml(path)
-    check_keys(str(path), given, ("wire", "host", "address", "context"))
+    document = documents.toml(path)
+    check_keys(str(path), document, ("wire", "host", "address", "context"))
     contexts = []
-    listed = given.get("context", [])
-    if not isinstance(listed, list) or not all(isinstance(table, dict) for table in listed):
+    context_tables = document.get("context", [])
+    if not isinstance(context_tables, list) or not all(isinstance(table, dict) for table in context_tables):
         raise Trouble("invalid", f"{path}: context is a list of tables ([[context]])")
-    for number, table in enumerate(listed):
+    for number, table in enumerate(context_tables):
         where = f"{path}: context {number}"
         check_keys(where, table, ("handlers", "rules", "native", "constants", "state_bytes", "host_bytes"))
         if not isinstance(table.get("handlers", ""), str):
@@ -138,10 +138,14 @@ def load(path: Path) -> Setup:
             )
         )
     for key in ("wire", "host", "address"):
-        if not isinstance(given.get(key, ""), str):
-            raise Trouble("invalid", f"{path}: {key} = {given[key]!r}: a text")
+        if not isinstance(document.get(key, ""), str):
+            raise Trouble("invalid", f"{path}: {key} = {document[key]!r}: a text")
     return Setup(
-        given.get("wire", ""), given.get("host"), given.get("address"), tuple(contexts), path.resolve().parent
+        document.get("wire", ""),
+        document.get("host"),
+        document.get("address"),
+        tuple(contexts),
+        path.resolve().parent,
     )
 
 
@@ -172,10 +176,10 @@ def image_of(setup: Setup, context: Context, scratch: Path) -> str:
         return str(path)
     shipped = data.folder("handlers") / f"{name}{suffix}"
     if not os.path.isfile(shipped):
-        known = sorted(found.stem for found in shipped.parent.glob(f"*{suffix}"))
+        stems = sorted(each.stem for each in shipped.parent.glob(f"*{suffix}"))
         raise Trouble(
             "invalid",
-            f"handlers '{name}': FILE.c, FILE.elf, FILE.so or a shipped handler{nearest(name, known)}",
+            f"handlers '{name}': FILE.c, FILE.elf, FILE.so or a shipped handler{nearest(name, stems)}",
         )
     return str(shipped)
 
@@ -211,7 +215,7 @@ def serve(card: Any, name: str | None) -> str:
     raise AssertionError("a name was served or refused")
 
 
-def start(setup: Setup, scratch: Path, patience_s: float, opened: Callable[[Any], None]) -> Any:
+def start(setup: Setup, scratch: Path, patience_s: float, on_open: Callable[[Any], None]) -> Any:
     """The engine's Card, with contexts that are active. `opened` gets it before a handler runs."""
     if not setup.wire:
         raise Trouble("invalid", "a NIC needs a wire (--wire)")
@@ -223,7 +227,7 @@ def start(setup: Setup, scratch: Path, patience_s: float, opened: Callable[[Any]
     images = [image_of(setup, context, scratch) for context in setup.contexts]
     rules = [rules_in(engine, setup, context) for context in setup.contexts]
     card = engine.Card(setup.wire, setup.host, max(4, len(setup.contexts)), patience_s)
-    opened(card)
+    on_open(card)
     if is_file(setup.wire):
         card.print_lines(LINES_SHOWN)
     for number, (context, image) in enumerate(zip(setup.contexts, images, strict=True)):
@@ -236,7 +240,7 @@ def start(setup: Setup, scratch: Path, patience_s: float, opened: Callable[[Any]
     return card
 
 
-def pair(handlers: tuple[str, ...], rules: tuple[str, ...], native: bool) -> tuple[Context, ...]:
+def paired_contexts(handlers: tuple[str, ...], rules: tuple[str, ...], native: bool) -> tuple[Context, ...]:
     """Each handlers with its rules, or one for all rules."""
     if handlers and not rules:
         raise Trouble("invalid", f"--handlers {handlers[0]} needs --rules: which frames are for them")
@@ -255,6 +259,6 @@ def described(context: Context) -> str:
     return f"{Path(context.handlers).name or 'host memory'} ({rules})"
 
 
-def with_options(setup: Setup, **given: Any) -> Setup:
-    """What the command line says replaces what the file says."""
-    return replace(setup, **{key: value for key, value in given.items() if value})
+def with_options(setup: Setup, **options: Any) -> Setup:
+    """Returns the file's setup; options that the command line gives replace those of the file."""
+    return replace(setup, **{key: value for key, value in options.items() if value})

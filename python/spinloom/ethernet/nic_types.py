@@ -36,7 +36,7 @@ class Unpacked:
         self.first, self.stride = needs["first"], needs["stride"]
         host_bytes = self.first + messages * self.stride
         sizes = (host_bytes, needs["state_bytes"], len(needs["constants"]))
-        self.program = nic_receive.opened(engine, nic, handlers, sizes)
+        self.program = nic_receive.open_program(engine, nic, handlers, sizes)
         try:
             self.shared = mmap.mmap(self.program.host_descriptor(), host_bytes)
             self.program.write_constants(0, needs["constants"])

@@ -1,4 +1,4 @@
-"""How many HPUs a handler of a given time needs: by Little's law and by simulation (SC'17 paper, 4.4.2).
+"""The number of HPUs that a handler of a given time needs: Little's law and simulation (SC'17 paper, 4.4.2).
 
 Contract: a packet holds an HPU for `service_ps`, the time of the handler with the NIC's own start and end,
 measured with one HPU, where nothing else limits. The handler is handlers/busy.c; packets come back to back.
@@ -89,7 +89,7 @@ class Bench:
 def hpus_needed(bench: Bench, service_ps: int) -> dict[str, Any]:
     """The fewest HPUs that are within 5 % of the line; 0 if not even hpus_max() are."""
     law = Fraction(service_ps) / bench.packet_ps
-    found = smallest(
+    fewest = smallest(
         lambda hpus: bench.line_part(hpus, service_ps)["part"] >= 1 / (1 + SLACK), max(1, round(law))
     )
-    return {"hpus_by_law": float(law), "hpus": found or 0, "hpus_max": hpus_max()}
+    return {"hpus_by_law": float(law), "hpus": fewest or 0, "hpus_max": hpus_max()}

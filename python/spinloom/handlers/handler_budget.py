@@ -47,14 +47,14 @@ def processing_ps(ran: HandlerRun, cycle_ps: Fraction) -> int:
     return math.ceil(ran.result["last_handler_ps"] - ran.result["first_byte_ps"] - last)
 
 
-def of(image: Image, setup: HandlerSetup, profile: Profile, seed: int) -> Budget:
+def budget_of(image: Image, setup: HandlerSetup, profile: Profile, seed: int) -> Budget:
     packet_bytes = setup.packet_of(profile)
     packet_ps = Fraction(profile["link.byte_time"]) * packet_bytes
     cycle_ps = Fraction(units.PS_PER_SECOND, profile["hpu.clock"])
 
     def run(hpus: int, packets: int) -> HandlerRun:
         message = handler_runs.random_message(packets * packet_bytes, seed)
-        return handler_runs.run(image, setup.with_given(hpus=hpus, count=1), message, seed=seed)
+        return handler_runs.run(image, setup.with_overrides(hpus=hpus, count=1), message, seed=seed)
 
     payload = run(setup.hpus_of(profile), PACKETS).result["handlers"]["payload"]
     handler_ps = Fraction(payload["cycles"], max(payload["handlers"], 1)) * cycle_ps

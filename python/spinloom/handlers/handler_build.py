@@ -58,13 +58,13 @@ def image_of(path: Path, output: Path | None = None, defines: Sequence[str] = ()
 def describe(path: Path, elf: bytes) -> Image:
     engine = core.load()
     try:
-        found = engine.describe_image(elf)
+        description = engine.describe_image(elf)
     except engine.SpinloomError as error:
         raise Trouble(error.code, f"{path}: {error.message}") from None
-    handlers = tuple(name for name in toolchain.HANDLERS if name in found["symbols"])
+    handlers = tuple(name for name in toolchain.HANDLERS if name in description["symbols"])
     if not handlers:
         raise Trouble("invalid", f"{path} defines none of {', '.join(toolchain.HANDLERS)}")
-    return Image(path, elf, handlers, found["bytes"])
+    return Image(path, elf, handlers, description["bytes"])
 
 
 def build(

@@ -170,27 +170,29 @@ def compare(ran: HandlerRun, expect: Expect) -> list[str]:
 def not_compared(ran: HandlerRun, expect: Expect) -> list[str]:
     """The memories of which expect() says nothing."""
     expected = expect(ran.message, ran.setup.count)
-    return [what for name, what in MEMORIES.items() if ran.result[name] and name not in expected]
+    return [
+        description for name, description in MEMORIES.items() if ran.result[name] and name not in expected
+    ]
 
 
 def differing(
-    memory: str, found: bytes, expected: bytes, before: bytes | None, record_bytes: int
+    memory: str, actual: bytes, expected: bytes, before: bytes | None, record_bytes: int
 ) -> list[str]:
     """Behind the expectation the memory must be as it was `before` the run; None: handlers work there."""
-    if len(expected) > len(found):
-        return [f"{memory} has {len(found)} B, the expectation {len(expected)} B"]
-    head, rest = found[: len(expected)], found[len(expected) :]
+    if len(expected) > len(actual):
+        return [f"{memory} has {len(actual)} B, the expectation {len(expected)} B"]
+    head, rest = actual[: len(expected)], actual[len(expected) :]
     if record_bytes:
         head, expected = in_order(head, record_bytes), in_order(expected, record_bytes)
-    for at, (one, other) in enumerate(zip(head, expected, strict=True)):
-        if one != other:
-            what = "record" if record_bytes else "byte"
+    for at, (byte, expected_byte) in enumerate(zip(head, expected, strict=True)):
+        if byte != expected_byte:
+            unit = "record" if record_bytes else "byte"
             where = at // record_bytes if record_bytes else at
-            return [f"{memory}: {what} {where:,} differs: 0x{one:02x}, not 0x{other:02x}"]
+            return [f"{memory}: {unit} {where:,} differs: 0x{byte:02x}, not 0x{expected_byte:02x}"]
     if before is None or rest == before[len(expected) :]:
         return []
-    at = next(at for at in range(len(expected), len(found)) if found[at] != before[at])
-    return [f"{memory}: byte {at:,}, behind what is expected, was changed to 0x{found[at]:02x}"]
+    at = next(at for at in range(len(expected), len(actual)) if actual[at] != before[at])
+    return [f"{memory}: byte {at:,}, behind what is expected, was changed to 0x{actual[at]:02x}"]
 
 
 def in_order(content: bytes, record_bytes: int) -> bytes:

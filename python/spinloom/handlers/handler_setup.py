@@ -63,9 +63,9 @@ class HandlerSetup:
     def constant_bytes(self, packet_bytes: int, message_bytes: int) -> bytes:
         return content_bytes(self.constants, packet_bytes, message_bytes)
 
-    def with_given(self, **given: Any) -> HandlerSetup:
+    def with_overrides(self, **overrides: Any) -> HandlerSetup:
         """A copy in which values that are not None replace those of this setup."""
-        return replace(self, **{name: value for name, value in given.items() if value is not None})
+        return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
 
 def content_bytes(content: Content, packet_bytes: int, message_bytes: int) -> bytes:
@@ -75,21 +75,21 @@ def content_bytes(content: Content, packet_bytes: int, message_bytes: int) -> by
     return b"".join(known.get(value, value).to_bytes(4, "little") for value in content)
 
 
-def filled(name: str, size_bytes: int, given: bytes, least_bytes: int = 0) -> bytes:
+def filled(name: str, size_bytes: int, initial: bytes, least_bytes: int = 0) -> bytes:
     """A memory that begins with the bytes given and goes on with zeros.
 
     It has `size_bytes`, or as many bytes as were given where that is 0, and never fewer than `least_bytes`.
     Raises Trouble when more bytes are given than a size that is not 0.
     """
-    if size_bytes and len(given) > size_bytes:
+    if size_bytes and len(initial) > size_bytes:
         raise Trouble(
             "invalid",
-            f"memory.{name}_from has {len(given):,} B, more than memory.{name}, which is {size_bytes:,} B",
+            f"memory.{name}_from has {len(initial):,} B, more than memory.{name}, which is {size_bytes:,} B",
         )
-    return given.ljust(max(size_bytes, least_bytes), b"\0")
+    return initial.ljust(max(size_bytes, least_bytes), b"\0")
 
 
-def whole(least: int, most: int) -> Callable[[Any], int]:
+def whole_number(least: int, most: int) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ValueError(f"accepted: a whole number from {least:,} to {most:,}")
@@ -102,11 +102,11 @@ SIZE_MAX = 1 << 30
 
 
 def size(value: Any) -> int:
-    return whole(0, SIZE_MAX)(value if isinstance(value, int) else units.parse_bytes(text(value)))
+    return whole_number(0, SIZE_MAX)(value if isinstance(value, int) else units.parse_bytes(text(value)))
 
 
 def cycles(value: Any) -> int:
-    return whole(1, 10**10)(value) if isinstance(value, int) else units.parse_cycles(text(value))
+    return whole_number(1, 10**10)(value) if isinstance(value, int) else units.parse_cycles(text(value))
 
 
 def text(value: Any) -> str:
@@ -145,7 +145,7 @@ def pairs(value: Any) -> tuple[tuple[str, str], ...]:
 def words(value: Any) -> tuple[int | str, ...]:
     if not isinstance(value, list):
         raise ValueError("accepted: a list of 32-bit numbers")
-    return tuple(word if word in SYMBOLIC else whole(0, U32_MAX)(word) for word in value)
+    return tuple(word if word in SYMBOLIC else whole_number(0, U32_MAX)(word) for word in value)
 
 
 def content(value: Any) -> Content | Path:
@@ -163,13 +163,13 @@ KEYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "nic.profile": ("profile", text),
     "nic.host": ("host", text),
     "nic.set": ("changes", pairs),
-    "nic.hpus": ("hpus", whole(1, 256)),
+    "nic.hpus": ("hpus", whole_number(1, 256)),
     "nic.packet": ("packet_bytes", size),
     "nic.order": ("order", order),
     "message.bytes": ("message_bytes", size),
-    "message.count": ("count", whole(1, 100_000)),
+    "message.count": ("count", whole_number(1, 100_000)),
     "message.user_header": ("user_header_bytes", size),
-    "message.hdr_data": ("hdr_data", whole(0, 2**63 - 1)),
+    "message.hdr_data": ("hdr_data", whole_number(0, 2**63 - 1)),
     "message.ack": ("ack", flag),
     "memory.entry": ("entry_bytes", size),
     "memory.state": ("state_bytes", size),
@@ -189,7 +189,7 @@ def load(path: Path) -> HandlerSetup:
     if not os.path.exists(path):  # False for a name that is too long, too
         return HandlerSetup()
     tables = documents.toml(path)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for table, entries in tables.items():
         if not isinstance(entries, dict):
             raise Trouble(
@@ -201,16 +201,16 @@ def load(path: Path) -> HandlerSetup:
                 raise Trouble("invalid", f"{path}: there is no '{name}'{nearest(name, KEYS)}")
             field, parse = KEYS[name]
             try:
-                found[field] = parse(value)
-                if isinstance(found[field], Path):
-                    found[field] = (path.parent / found[field]).read_bytes()
+                values[field] = parse(value)
+                if isinstance(values[field], Path):
+                    values[field] = (path.parent / values[field]).read_bytes()
             except ValueError as error:
                 raise Trouble("invalid", f"{path}: {name} is {value!r}; {error}") from None
             except OSError as error:
                 raise Trouble(
                     "invalid", f"{path}: {name}: {value} cannot be read: {error.strerror}"
                 ) from None
-    return HandlerSetup(**found)
+    return HandlerSetup(**values)
 
 
 def tables_known() -> list[str]:

@@ -151,22 +151,24 @@ def pspin_macros(source: Path, defines: Sequence[str] = ()) -> list[str]:
     text, macros = code_of(source), []
     for name, suffix in zip(HANDLERS[:3], ("hh", "ph", "th"), strict=True):
         macro = f"SPL_{name.upper()}"
-        if re.search(rf"#\s*define\s+{macro}\b", text) or any(one.split("=")[0] == macro for one in defines):
+        if re.search(rf"#\s*define\s+{macro}\b", text) or any(
+            define.split("=")[0] == macro for define in defines
+        ):
             continue
-        found = list(dict.fromkeys(re.findall(rf"\b(\w+_{suffix})\s*\(\s*handler_args_t\b", text)))
-        if len(found) > 1:
+        names = list(dict.fromkeys(re.findall(rf"\b(\w+_{suffix})\s*\(\s*handler_args_t\b", text)))
+        if len(names) > 1:
             raise ToolchainError(
-                f"{source} defines more than one {name.replace('_', ' ')}: {', '.join(found)}; "
-                f"choose one: -D {macro}={found[0]}"
+                f"{source} defines more than one {name.replace('_', ' ')}: {', '.join(names)}; "
+                f"choose one: -D {macro}={names[0]}"
             )
-        macros += [f"{macro}={one}" for one in found]
+        macros += [f"{macro}={define}" for define in names]
     return macros
 
 
 def handlers_of(source: Path, defines: Sequence[str] = ()) -> list[str]:
     """The handlers that the source defines, perhaps by a macro of p4spin_compat.h or pspin_compat.h."""
     text = source.read_text(encoding="utf-8", errors="replace")
-    named = {one.split("=")[0] for one in [*defines, *pspin_macros(source, defines)]}
+    named = {define.split("=")[0] for define in [*defines, *pspin_macros(source, defines)]}
     defined = [
         name
         for name in HANDLERS
@@ -185,7 +187,7 @@ def dialect_flags(source: Path, include: list[Path], defines: Sequence[str]) -> 
     folders = [folder / "spinloom" / "pspin" for folder in include] if pspin else []
     return [
         *(PSPIN_FLAGS if pspin else WARNING_FLAGS),
-        *(f"-D{one}" for one in [*defines, *pspin_macros(source, defines)]),
+        *(f"-D{define}" for define in [*defines, *pspin_macros(source, defines)]),
         *(flag for folder in [*folders, *include] for flag in ("-I", str(folder.resolve()))),
     ]
 
@@ -193,7 +195,7 @@ def dialect_flags(source: Path, include: list[Path], defines: Sequence[str]) -> 
 def listing_hint(text: str) -> str:
     """For a source in the SC'17 paper's style, whose handlers have other names: the macros that name them."""
     named = [(name, re.search(rf"\b(\w+_{name})\s*\(", text)) for name in HANDLERS]
-    macros = [f"#define SPL_{name.upper()} {found[1]}" for name, found in named if found]
+    macros = [f"#define SPL_{name.upper()} {match[1]}" for name, match in named if match]
     if not macros:
         return ""
     return '; name yours above #include "spinloom/p4spin_compat.h":\n' + "\n".join(macros)
@@ -208,18 +210,18 @@ def entry_of(source: Path, defines: Sequence[str] = ()) -> str:
 def target_flags(source: Path) -> tuple[str, ...]:
     """The flags for cores with floating point if the source or a header beside it, apart from comments and
     strings, names float or double."""
-    texts = [code_of(one) for one in with_headers_beside(source)]
+    texts = [code_of(path) for path in with_headers_beside(source)]
     return FLOAT_FLAGS if any(re.search(r"\b(float|double)\b", text) for text in texts) else TARGET_FLAGS
 
 
 def with_headers_beside(source: Path) -> list[Path]:
     """The source and the headers in its own folder that it includes."""
-    found = [source]
-    for one in found:
-        names = re.findall(r'^\s*#\s*include\s*"([^"]+)"', code_of(one), flags=re.MULTILINE)
-        beside = [one.parent / name for name in names]
-        found += [header for header in dict.fromkeys(beside) if header.is_file() and header not in found]
-    return found
+    sources = [source]
+    for path in sources:
+        names = re.findall(r'^\s*#\s*include\s*"([^"]+)"', code_of(path), flags=re.MULTILINE)
+        beside = [path.parent / name for name in names]
+        sources += [header for header in dict.fromkeys(beside) if header.is_file() and header not in sources]
+    return sources
 
 
 def environment(cache: Path) -> dict[str, str]:
@@ -265,7 +267,7 @@ def compile(
     includes += ["-isystem", str(runtime)]
     flags = ["-g" if flag == "-g0" and source_lines else flag for flag in COMPILE_FLAGS]
 
-    def told_by(step: list[str], folder: Path) -> str:
+    def failure_text(step: list[str], folder: Path) -> str:
         """Returns what the compiler says; empty where it is content."""
         done = subprocess.run(
             step,
@@ -280,7 +282,7 @@ def compile(
     with tempfile.TemporaryDirectory() as scratch:
         unit, helper = Path(scratch) / "handler.o", Path(scratch) / "string.o"
         dependencies = Path(scratch) / "handler.d"
-        listed = ["-MMD", "-MF", str(dependencies)]
+        dependency_flags = ["-MMD", "-MF", str(dependencies)]
         entry, layout = f"-Wl,-e,{entry_of(source, defines)}", f"-Wl,-T,{script.resolve()}"
         link = [
             *base,
@@ -292,15 +294,19 @@ def compile(
             str(image),
             str(unit),
         ]
-        told = told_by([*base, *flags, *includes, *listed, "-c", source.name, "-o", str(unit)], source.parent)
-        told = told or told_by(link, source.parent)
-        if RUNTIME_MISSING.search(told):
-            told = told_by(
+        complaint = failure_text(
+            [*base, *flags, *includes, *dependency_flags, "-c", source.name, "-o", str(unit)], source.parent
+        )
+        complaint = complaint or failure_text(link, source.parent)
+        if RUNTIME_MISSING.search(complaint):
+            complaint = failure_text(
                 [*base, *flags, *RUNTIME_FLAGS, *includes, "-c", "string.c", "-o", str(helper)], runtime
-            ) or told_by([*link, str(helper)], source.parent)
-        if told:
-            told += "".join(f"\n{advice}" for missing, advice in ADVICE.items() if re.search(missing, told))
-            raise ToolchainError(f"{source.name} does not build:\n{told}")
+            ) or failure_text([*link, str(helper)], source.parent)
+        if complaint:
+            complaint += "".join(
+                f"\n{advice}" for missing, advice in ADVICE.items() if re.search(missing, complaint)
+            )
+            raise ToolchainError(f"{source.name} does not build:\n{complaint}")
         if depfile is not None:
             depfile.write_text(make_rule(image, dependencies, source.parent), encoding="utf-8")
     return hashlib.sha256(image.read_bytes()).hexdigest()
@@ -337,8 +343,8 @@ def compile_native(
                 f"the host's compiler {command[0]} cannot be run ({error.strerror}); set CC", environment=True
             ) from None
         if done.returncode != 0:
-            told = done.stderr.strip() or done.stdout.strip()
-            raise ToolchainError(f"{source.name} does not build natively:\n{told}")
+            complaint = done.stderr.strip() or done.stdout.strip()
+            raise ToolchainError(f"{source.name} does not build natively:\n{complaint}")
         if depfile is not None:
             depfile.write_text(make_rule(target, dependencies, source.parent), encoding="utf-8")
 

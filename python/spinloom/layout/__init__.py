@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     class Tensor(Protocol):
-        """What speaks DLPack."""
+        """An array that speaks DLPack."""
 
         def __dlpack__(self, *, stream: Any = ...) -> Any: ...
         def __dlpack_device__(self) -> tuple[Any, Any]: ...
 
     class OnGpu(Protocol):
-        """What speaks the CUDA Array Interface."""
+        """An array that speaks the CUDA Array Interface."""
 
         @property
         def __cuda_array_interface__(self) -> Any: ...
@@ -69,7 +69,7 @@ T = TypeVar("T")
 Out = TypeVar("Out")
 
 
-def mistaken(name: str, annotation: str, value: object) -> Exception | None:
+def argument_error(name: str, annotation: str, value: object) -> Exception | None:
     """Returns what is wrong with an argument that the engine does not take."""
     if annotation == "str" and not isinstance(value, str):
         return TypeError(f"{name} must be a str, not {type(value).__name__}")
@@ -95,7 +95,7 @@ def in_words(function: Callable[P, T]) -> Callable[P, T]:
                 raise
             signature = inspect.signature(function)
             for name, value in signature.bind(*arguments, **named).arguments.items():
-                if wrong := mistaken(name, str(signature.parameters[name].annotation), value):
+                if wrong := argument_error(name, str(signature.parameters[name].annotation), value):
                     raise wrong from None
             raise
 
@@ -134,28 +134,28 @@ class Layout:
         Displacements count from the view's first item, or from that of `base`, an array that the view looks
         into: then the layout is used with base. Both are NumPy arrays, arrays of a GPU, or tensors.
         """
-        found = strided(view)
-        around = found if base is None else strided(base)
-        for array, known in ((view, found), (base, around)):
-            if known is None:
+        view_shape = strided(view)
+        base_shape = view_shape if base is None else strided(base)
+        for array, described in ((view, view_shape), (base, base_shape)):
+            if described is None:
                 raise TypeError(
                     "from_array takes NumPy arrays, arrays of a GPU and tensors with DLPack, "
                     f"not {type(array).__name__}"
                 )
-        assert found is not None
-        assert around is not None
-        text = view_text(found)
-        if base is None or found.items == 0:
+        assert view_shape is not None
+        assert base_shape is not None
+        text = view_text(view_shape)
+        if base is None or view_shape.items == 0:
             return cls(text)
-        if found.on_device != around.on_device:
+        if view_shape.on_device != base_shape.on_device:
             raise Trouble("invalid", "the view and base lie in different memories, a GPU's and the host's")
-        first, last = around.span()
-        begin, end = found.span()
+        first, last = base_shape.span()
+        begin, end = view_shape.span()
         if begin < first or end > last:
             raise Trouble(
                 "invalid", f"the view does not lie in base: {end - begin} bytes, {last - first} in base"
             )
-        return cls(f"hindexed([{found.address - around.address}Bx1], {text})")
+        return cls(f"hindexed([{view_shape.address - base_shape.address}Bx1], {text})")
 
     @classmethod
     def from_dtype(cls, dtype: DTypeLike) -> Layout:
@@ -188,16 +188,16 @@ class Layout:
             if len(lengths) != len(places):
                 raise Trouble("invalid", f"there are {len(places)} indices, but {len(lengths)} blocks")
         else:
-            if wrong := mistaken("block", "int", block):
+            if wrong := argument_error("block", "int", block):
                 raise wrong
             length = operator.index(block)  # type: ignore[arg-type]
         child = (
             type if isinstance(type, Layout) else cls(type) if isinstance(type, str) else cls.from_dtype(type)
         )
-        made = object.__new__(cls)
+        result = object.__new__(cls)
         engine = core.load().Layout.listed(child.engine, len(places), places, length, lengths, in_bytes)
-        object.__setattr__(made, "engine", engine)
-        return made
+        object.__setattr__(result, "engine", engine)
+        return result
 
     @classmethod
     def from_mpi(cls, datatype: MPI.Datatype) -> Layout:
@@ -337,8 +337,8 @@ class Layout:
         From a GPU it is an array of the source's library.
         """
         if stream is not None or device.holds(source):
-            found = device.pack(self.engine, source, None, count, 0, None, offset, as_memory, stream)
-            return device.typed(found, numpy_types.dtype_of(self.primitive))
+            packed = device.pack(self.engine, source, None, count, 0, None, offset, as_memory, stream)
+            return device.typed(packed, numpy_types.dtype_of(self.primitive))
         import numpy as np
 
         dtype = np.dtype(numpy_types.dtype_of(self.primitive))
@@ -490,9 +490,9 @@ def bind_set(messages: Iterable[tuple[Layout, Any, Any]], *, stream: Any = None)
         if not isinstance(message, tuple) or len(message) != 3 or not isinstance(message[0], Layout):
             raise TypeError(f"message {number} of the set must be a tuple (layout, array, packed)")
     if stream is not None or any(device.holds(array, packed) for _, array, packed in listed):
-        engines = [(made.engine, array, packed) for made, array, packed in listed]
+        engines = [(each.engine, array, packed) for each, array, packed in listed]
         return SetPlan(*device.bind_set(engines, stream))
-    return SetPlan(OneByOne([made.bind(array, packed) for made, array, packed in listed]))
+    return SetPlan(OneByOne([each.bind(array, packed) for each, array, packed in listed]))
 
 
 @in_words
@@ -510,9 +510,9 @@ def bind_copies(messages: Iterable[tuple[Layout, Any, Layout, Any]], *, stream: 
         ):
             raise TypeError(f"message {number} must be a tuple (layout, source, layout, destination)")
     if stream is not None or any(device.holds(source, to) for _, source, _, to in listed):
-        engines = [(made.engine, source, to.engine, target) for made, source, to, target in listed]
+        engines = [(each.engine, source, to.engine, target) for each, source, to, target in listed]
         return CopyPlan(*device.bind_copies(engines, stream))
-    plans = [made.bind_copy(source, to, target) for made, source, to, target in listed]
+    plans = [each.bind_copy(source, to, target) for each, source, to, target in listed]
     return CopyPlan(CopiesOneByOne(plans))
 
 

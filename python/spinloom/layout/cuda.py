@@ -39,9 +39,9 @@ class Driver:
 
     def call(self, name: str, *arguments: Any) -> None:
         if code := getattr(self.library, name)(*arguments):
-            said = ctypes.c_char_p()
-            self.library.cuGetErrorString(code, ctypes.byref(said))
-            words = said.value.decode() if said.value else f"error {code}"
+            text = ctypes.c_char_p()
+            self.library.cuGetErrorString(code, ctypes.byref(text))
+            words = text.value.decode() if text.value else f"error {code}"
             raise Trouble("environment", f"the GPU's driver says of {name}: {words} ({code})")
 
     # ---- what there is ----
@@ -116,17 +116,17 @@ class Driver:
     # ---- streams and events ----
 
     def stream(self) -> int:
-        made = ctypes.c_void_p()
-        self.call("cuStreamCreate", ctypes.byref(made), 0)
-        return made.value or 0
+        handle = ctypes.c_void_p()
+        self.call("cuStreamCreate", ctypes.byref(handle), 0)
+        return handle.value or 0
 
     def synchronise(self, stream: int) -> None:
         self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
 
     def event(self, *, timing: bool = True) -> int:
-        made = ctypes.c_void_p()
-        self.call("cuEventCreate", ctypes.byref(made), 0 if timing else 2)
-        return made.value or 0
+        handle = ctypes.c_void_p()
+        self.call("cuEventCreate", ctypes.byref(handle), 0 if timing else 2)
+        return handle.value or 0
 
     def record(self, event: int, stream: int) -> None:
         self.call("cuEventRecord", ctypes.c_void_p(event), ctypes.c_void_p(stream))
@@ -138,9 +138,11 @@ class Driver:
         return code == 0
 
     def between_us(self, first: int, last: int) -> float:
-        found = ctypes.c_float()
-        self.call("cuEventElapsedTime", ctypes.byref(found), ctypes.c_void_p(first), ctypes.c_void_p(last))
-        return found.value * 1e3
+        elapsed_ms = ctypes.c_float()
+        self.call(
+            "cuEventElapsedTime", ctypes.byref(elapsed_ms), ctypes.c_void_p(first), ctypes.c_void_p(last)
+        )
+        return elapsed_ms.value * 1e3
 
     def wait(self, stream: int, event: int) -> None:
         self.call("cuStreamWaitEvent", ctypes.c_void_p(stream), ctypes.c_void_p(event), 0)
@@ -158,12 +160,12 @@ def driver() -> Driver:
 def wait(stream: int, other: int) -> None:
     """Makes what `stream` begins from now on come after what `other` has begun."""
     try:
-        found = driver()
+        functions = driver()
     except Trouble:
         return
-    event = found.event(timing=False)
+    event = functions.event(timing=False)
     try:
-        found.record(event, other)
-        found.wait(stream, event)
+        functions.record(event, other)
+        functions.wait(stream, event)
     finally:
-        found.forget(event)
+        functions.forget(event)

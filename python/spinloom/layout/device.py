@@ -1,4 +1,4 @@
-"""What layout/__init__.py does with arrays of a GPU: streams, buffers, and the engine's kernels.
+"""The part of layout/__init__.py for arrays of a GPU: streams, buffers, and the engine's kernels.
 
 Contract: an array is whatever strided.py describes; its own library (CuPy, PyTorch, Numba) makes the buffers
 that a call returns, so that nothing here allocates device memory. `stream` is a stream of CuPy, PyTorch or
@@ -43,11 +43,11 @@ def holds(*arrays: Any) -> bool:
 def handle_of(stream: Any) -> int:
     """The driver's handle of a stream."""
     for name in ("__cuda_stream__", "ptr", "cuda_stream", "handle"):
-        found = getattr(stream, name, None)
-        if found is None:
+        attribute = getattr(stream, name, None)
+        if attribute is None:
             continue
-        value = found()[1] if name == "__cuda_stream__" else found
-        return one_name(int(getattr(value, "value", value) or 0))  # Numba's is a c_void_p
+        value = attribute()[1] if name == "__cuda_stream__" else attribute
+        return canonical_handle(int(getattr(value, "value", value) or 0))  # Numba's is a c_void_p
     try:
         value = operator.index(stream)
     except TypeError:
@@ -57,10 +57,10 @@ def handle_of(stream: Any) -> int:
         ) from None
     if value < 0:
         raise Trouble("invalid", f"stream = {value} is no handle of a stream")
-    return one_name(value)
+    return canonical_handle(value)
 
 
-def one_name(handle: int) -> int:
+def canonical_handle(handle: int) -> int:
     return DEFAULT_STREAM if handle == LEGACY_STREAM else handle
 
 
@@ -73,11 +73,11 @@ def library(array: Any) -> str:
 def current_stream(view: Strided) -> int:
     """The stream that an array's library works on now."""
     if view.stream is not None:
-        return one_name(int(view.stream))
+        return canonical_handle(int(view.stream))
     array: Any = view.owner[0] if isinstance(view.owner, tuple) else view.owner
     torch: Any = sys.modules.get("torch")
     if torch is not None and library(array) == "torch":
-        return one_name(torch.cuda.current_stream(array.device).cuda_stream)
+        return canonical_handle(torch.cuda.current_stream(array.device).cuda_stream)
     return DEFAULT_STREAM
 
 
@@ -137,7 +137,7 @@ def empty(array: Any, size: int, handle: int) -> Any:
     )
 
 
-class NotCupys:
+class ForeignStream:
     """A stream by its handle, as CUDA's stream protocol has it."""
 
     def __init__(self, handle: int) -> None:
@@ -152,12 +152,12 @@ def cupy_stream(cupy: Any, handle: int) -> Any:
     if handle == 0:
         return cupy.cuda.Stream.null
     if hasattr(cupy.cuda.Stream, "from_external"):  # since CuPy 14, which warns of the other one
-        return cupy.cuda.Stream.from_external(NotCupys(handle))
+        return cupy.cuda.Stream.from_external(ForeignStream(handle))
     return cupy.cuda.ExternalStream(handle)
 
 
 def torch_stream(torch: Any, handle: int, device: Any) -> contextlib.AbstractContextManager[Any]:
-    if handle == one_name(torch.cuda.current_stream(device).cuda_stream):
+    if handle == canonical_handle(torch.cuda.current_stream(device).cuda_stream):
         return contextlib.nullcontext()
     stream = (
         torch.cuda.default_stream(device) if handle == 0 else torch.cuda.ExternalStream(handle, device=device)
@@ -222,7 +222,7 @@ def copy(
     to_offset: int, as_memory: bool, stream: Any,
 ) -> None:  # fmt: skip
     views = [view_of(source), view_of(destination)]
-    if meet(*views):  # everything is read before anything is written
+    if may_overlap(*views):  # everything is read before anything is written
         between = pack(engine, source, None, count, 0, None, offset, as_memory, stream)
         unpack(to, between, destination, to_count, 0, None, to_offset, as_memory, stream)
         return
@@ -241,11 +241,11 @@ def naive_pack(engine: Any, source: Any, out: Any, offset: int, handle: int, blo
     )
 
 
-def meet(one: Strided | None, other: Strided | None) -> bool:
+def may_overlap(first_view: Strided | None, second_view: Strided | None) -> bool:
     """True if two arrays of a GPU lie in the same memory, as far as their spans say."""
-    if one is None or other is None:
+    if first_view is None or second_view is None:
         return False
-    (first, last), (begin, end) = one.span(), other.span()
+    (first, last), (begin, end) = first_view.span(), second_view.span()
     return begin < last and first < end
 
 
@@ -288,7 +288,7 @@ def bind_copy(
 ) -> tuple[Any, int]:  # fmt: skip
     views = [view_of(source), view_of(destination)]
     ends = [memory(source, views[0]), count, offset, to, memory(destination, views[1]), to_count, to_offset]
-    if meet(*views) and core.load().gpu_meet(engine, *ends, as_memory):
+    if may_overlap(*views) and core.load().gpu_meet(engine, *ends, as_memory):
         read, packed, handle = bind(engine, source, None, count, offset, as_memory, stream)
         write, _, _ = bind(to, destination, packed, to_count, to_offset, as_memory, handle)
         return Detour(read, write), handle
@@ -298,12 +298,14 @@ def bind_copy(
 
 def bind_copies(messages: Sequence[tuple[Any, Any, Any, Any]], stream: Any) -> tuple[Any, int]:
     """Each message is an engine's layout, a source, an engine's layout and a destination."""
-    found = [(view_of(source), view_of(destination)) for _, source, _, destination in messages]
-    with Order(stream, [view for pair in found for view in pair]) as handle:
+    views = [(view_of(source), view_of(destination)) for _, source, _, destination in messages]
+    with Order(stream, [view for pair in views for view in pair]) as handle:
         plan = core.load().GpuCopies(
             [
-                (engine, memory(source, one), to, memory(destination, other))
-                for (engine, source, to, destination), (one, other) in zip(messages, found, strict=True)
+                (engine, memory(source, source_view), to, memory(destination, target_view))
+                for (engine, source, to, destination), (source_view, target_view) in zip(
+                    messages, views, strict=True
+                )
             ],
             handle,
         )
@@ -312,12 +314,12 @@ def bind_copies(messages: Sequence[tuple[Any, Any, Any, Any]], stream: Any) -> t
 
 def bind_set(messages: Sequence[tuple[Any, Any, Any]], stream: Any) -> tuple[Any, int]:
     """Each message is an engine's layout, an array and a packed buffer."""
-    found = [(engine, view_of(array), view_of(packed)) for engine, array, packed in messages]
-    with Order(stream, [view for _, *pair in found for view in pair]) as handle:
+    views = [(engine, view_of(array), view_of(packed)) for engine, array, packed in messages]
+    with Order(stream, [view for _, *pair in views for view in pair]) as handle:
         plan = core.load().GpuSet(
             [
-                (engine, memory(array, one), memory(packed, other), 1, 0)
-                for (engine, one, other), (_, array, packed) in zip(found, messages, strict=True)
+                (engine, memory(array, array_view), memory(packed, packed_view), 1, 0)
+                for (engine, array_view, packed_view), (_, array, packed) in zip(views, messages, strict=True)
             ],
             handle,
         )

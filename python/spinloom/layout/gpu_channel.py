@@ -34,8 +34,8 @@ class MpiChannel:
         self.sent.append((self.comm.Isend([message, self.mpi.BYTE], dest=self.peer, tag=TAG), message))
         self._forget_sent()
         while len(self.sent) > UNDER_WAY_MAX:
-            if (found := self._take()) is not None:
-                self.arrived.append(found)
+            if (message_in := self._take()) is not None:
+                self.arrived.append(message_in)
             self._forget_sent()
 
     def receive(self, patience_ms: int) -> bytes | None:
@@ -43,9 +43,9 @@ class MpiChannel:
         if self.arrived:
             return self.arrived.popleft()
         end = time.monotonic() + patience_ms / 1000
-        while (found := self._take()) is None and patience_ms and time.monotonic() < end:
+        while (message := self._take()) is None and patience_ms and time.monotonic() < end:
             time.sleep(0)
-        return found
+        return message
 
     def settle(self) -> None:
         while self.sent:
@@ -56,9 +56,9 @@ class MpiChannel:
         message = self.comm.Improbe(source=self.peer, tag=TAG, status=status)
         if message is None:
             return None
-        found = bytearray(status.Get_count(self.mpi.BYTE))
-        message.Recv([found, self.mpi.BYTE])
-        return bytes(found)
+        content = bytearray(status.Get_count(self.mpi.BYTE))
+        message.Recv([content, self.mpi.BYTE])
+        return bytes(content)
 
     def _forget_sent(self) -> None:
         while self.sent and self.sent[0][0].Test():

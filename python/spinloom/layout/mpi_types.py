@@ -47,10 +47,10 @@ def mpi() -> Any:
     """The module mpi4py.MPI, or a Trouble that says how to get it."""
     try:
         from mpi4py import MPI
-    except (ImportError, RuntimeError) as why:
+    except (ImportError, RuntimeError) as error:
         raise Trouble(
-            "environment", f"this needs mpi4py and an MPI library: pip install mpi4py mpich ({why})"
-        ) from why
+            "environment", f"this needs mpi4py and an MPI library: pip install mpi4py mpich ({error})"
+        ) from error
     return MPI
 
 
@@ -75,15 +75,15 @@ def build(tree: Tree, on_bounds: OnBounds | None = None) -> MPI.Datatype:
     """
     lib = mpi()
     children = [build(child, on_bounds) for child in tree.get("children", [])]
-    made = _construct(lib, tree, children)
+    datatype = _construct(lib, tree, children)
     _free(children)
-    lb, extent = made.Get_extent()
+    lb, extent = datatype.Get_extent()
     if (lb, extent) == (tree["lb"], tree["extent"]):
-        return made
+        return datatype
     if on_bounds is not None:
         on_bounds(tree, (lb, extent))
-    fixed = made.Create_resized(tree["lb"], tree["extent"])
-    _free([made])
+    fixed = datatype.Create_resized(tree["lb"], tree["extent"])
+    _free([datatype])
     return fixed
 
 
@@ -147,20 +147,22 @@ def from_mpi(datatype: MPI.Datatype) -> str:
 
 def _text(lib: Any, datatype: Any, *, bounded: bool) -> str:
     """`bounded`: a resized() around the type already sets its bounds."""
-    base, combiner, given = datatype.decode()
+    base, combiner, contents = datatype.decode()
     if combiner == "NAMED":
         return _named(lib, datatype)
     if combiner == "STRUCT":
-        members = given["datatypes"]
+        members = contents["datatypes"]
         written = [
             f"({at}B, {length}, {_text(lib, member, bounded=False)})"
-            for at, length, member in zip(given["displacements"], given["blocklengths"], members, strict=True)
+            for at, length, member in zip(
+                contents["displacements"], contents["blocklengths"], members, strict=True
+            )
         ]
         text = f"struct([{', '.join(written)}])"
     else:
         members = [base]
         child = _text(lib, base, bounded=combiner == "RESIZED")
-        text = _derived(lib, combiner, given, child)
+        text = _derived(lib, combiner, contents, child)
     _free(members)
     lb, extent = datatype.Get_extent()
     if bounded or (lb, extent) == core.load().type_bounds(text):
@@ -168,49 +170,50 @@ def _text(lib: Any, datatype: Any, *, bounded: bool) -> str:
     return f"resized({lb}B, {extent}B, {text})"
 
 
-def _derived(lib: Any, combiner: str, given: dict[str, Any], child: str) -> str:
+def _derived(lib: Any, combiner: str, contents: dict[str, Any], child: str) -> str:
     match combiner:
         case "DUP":
             return f"dup({child})"
         case "CONTIGUOUS":
-            return f"contig({given['count']}, {child})"
+            return f"contig({contents['count']}, {child})"
         case "VECTOR":
-            return f"vector({given['count']}, {given['blocklength']}, {given['stride']}, {child})"
+            return f"vector({contents['count']}, {contents['blocklength']}, {contents['stride']}, {child})"
         case "HVECTOR":
-            return f"hvector({given['count']}, {given['blocklength']}, {given['stride']}B, {child})"
+            return f"hvector({contents['count']}, {contents['blocklength']}, {contents['stride']}B, {child})"
         case "INDEXED" | "HINDEXED":
             unit = "B" if combiner == "HINDEXED" else ""
-            pairs = zip(given["displacements"], given["blocklengths"], strict=True)
+            pairs = zip(contents["displacements"], contents["blocklengths"], strict=True)
             listed = ", ".join(f"{at}{unit} x {length}" for at, length in pairs)
             return f"{combiner.lower()}([{listed}], {child})"
         case "INDEXED_BLOCK" | "HINDEXED_BLOCK":
             name, unit = ("hidxblock", "B") if combiner == "HINDEXED_BLOCK" else ("idxblock", "")
-            listed = ", ".join(f"{at}{unit}" for at in given["displacements"])
-            return f"{name}({given['blocklength']}, [{listed}], {child})"
+            listed = ", ".join(f"{at}{unit}" for at in contents["displacements"])
+            return f"{name}({contents['blocklength']}, [{listed}], {child})"
         case "RESIZED":
-            return f"resized({given['lb']}B, {given['extent']}B, {child})"
+            return f"resized({contents['lb']}B, {contents['extent']}B, {child})"
         case "SUBARRAY":
-            lists = ", ".join(str(list(given[name])) for name in ("sizes", "subsizes", "starts"))
-            return f"subarray({lists}, {_order(lib, given)}, {child})"
+            lists = ", ".join(str(list(contents[name])) for name in ("sizes", "subsizes", "starts"))
+            return f"subarray({lists}, {_order(lib, contents)}, {child})"
         case "DARRAY":
             names = {
                 lib.DISTRIBUTE_BLOCK: "block",
                 lib.DISTRIBUTE_CYCLIC: "cyclic",
                 lib.DISTRIBUTE_NONE: "none",
             }
-            distributions = ", ".join(names[each] for each in given["distribs"])
+            distributions = ", ".join(names[each] for each in contents["distribs"])
             arguments = ", ".join(
-                "default" if each == lib.DISTRIBUTE_DFLT_DARG else str(each) for each in given["dargs"]
+                "default" if each == lib.DISTRIBUTE_DFLT_DARG else str(each) for each in contents["dargs"]
             )
             return (
-                f"darray({given['size']}, {given['rank']}, {list(given['gsizes'])}, [{distributions}], "
-                f"[{arguments}], {list(given['psizes'])}, {_order(lib, given)}, {child})"
+                f"darray({contents['size']}, {contents['rank']}, {list(contents['gsizes'])}, "
+                f"[{distributions}], [{arguments}], {list(contents['psizes'])}, "
+                f"{_order(lib, contents)}, {child})"
             )
     raise Trouble("unsupported", f"a datatype made by {combiner} has no text form")
 
 
-def _order(lib: Any, given: dict[str, Any]) -> str:
-    return "C" if given["order"] == lib.ORDER_C else "F"
+def _order(lib: Any, contents: dict[str, Any]) -> str:
+    return "C" if contents["order"] == lib.ORDER_C else "F"
 
 
 def _named(lib: Any, datatype: Any) -> str:

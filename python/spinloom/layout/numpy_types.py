@@ -54,29 +54,33 @@ def dtype_of(primitive: str) -> str:
     return DTYPES.get(primitive, "u1")
 
 
-def refuse_mask(array: object, what: str) -> None:
+def refuse_mask(array: object, description: str) -> None:
     if hasattr(array, "mask") and hasattr(array, "filled"):
         raise Trouble(
             "invalid",
-            f"{what} is a masked array, and a layout does not know its mask; "
+            f"{description} is a masked array, and a layout does not know its mask; "
             "pass array.data or array.filled(value)",
         )
 
 
-def index_list(indices: ArrayLike, what: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+def index_list(indices: ArrayLike, description: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """A list of integers as an array of int64, contiguous; TypeError or Trouble says what it is instead."""
     import numpy as np
 
-    refuse_mask(indices, what)
+    refuse_mask(indices, description)
     array = np.asarray(indices)
     if array.dtype.kind == "b":
-        raise TypeError(f"{what} is a list of booleans; numpy.flatnonzero(mask) gives the indices of a mask")
+        raise TypeError(
+            f"{description} is a list of booleans; numpy.flatnonzero(mask) gives the indices of a mask"
+        )
     if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"{what} holds {array.dtype}, not integers")
+        raise TypeError(f"{description} holds {array.dtype}, not integers")
     if array.ndim != 1:
-        raise Trouble("invalid", f"{what} has {array.ndim} dimensions, not one; ravel() gives one")
+        raise Trouble("invalid", f"{description} has {array.ndim} dimensions, not one; ravel() gives one")
     if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
-        raise Trouble("overflow", f"{what} holds {array.max()}, which does not fit in 64 bits with a sign")
+        raise Trouble(
+            "overflow", f"{description} holds {array.max()}, which does not fit in 64 bits with a sign"
+        )
     return np.ascontiguousarray(array, dtype=np.int64)
 
 

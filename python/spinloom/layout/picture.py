@@ -53,18 +53,18 @@ class Box:
 def parts(blocks: list[tuple[int, int, int, int]], marks: Iterable[int]) -> list[Part]:
     """Memory cut at every edge; a block is (first, last, element, number)."""
     edges = sorted({edge for first, last, _, _ in blocks for edge in (first, last)} | set(marks))
-    found = []
+    stretches = []
     for first, last in itertools.pairwise(edges):
         owners = tuple((block[2], block[3]) for block in blocks if block[0] < last and first < block[1])
-        found.append(Part(first, last, owners))
-    return found
+        stretches.append(Part(first, last, owners))
+    return stretches
 
 
-def place(found: list[Part]) -> list[Box]:
+def place(stretches: list[Part]) -> list[Box]:
     """Places parts line by line; a part moves to the next line as a whole."""
     boxes: list[Box] = []
     x, line = float(MARGIN), 0
-    for part in found:
+    for part in stretches:
         if x + part.width > WIDTH - MARGIN and x > MARGIN:
             x, line = float(MARGIN), line + 1
         width = min(part.width, WIDTH - 2 * MARGIN)
@@ -75,14 +75,14 @@ def place(found: list[Part]) -> list[Box]:
 
 def first_blocks(layout: Layout) -> tuple[list[tuple[int, int, int, int]], int]:
     """The blocks of elements 0 and 1 that lie lowest in memory, and how many there are of one element."""
-    one = layout.blocks(BLOCKS_SEEN)
+    element_blocks = layout.blocks(BLOCKS_SEEN)
     extent = layout.extent
     blocks = [
         (offset + element * extent, offset + element * extent + length, element, number)
-        for element in range(2 if len(one) <= BLOCKS_SHOWN // 2 else 1)
-        for number, (offset, length) in enumerate(one)
+        for element in range(2 if len(element_blocks) <= BLOCKS_SHOWN // 2 else 1)
+        for number, (offset, length) in enumerate(element_blocks)
     ]
-    return heapq.nsmallest(BLOCKS_SHOWN, blocks), len(one)
+    return heapq.nsmallest(BLOCKS_SHOWN, blocks), len(element_blocks)
 
 
 def bounds(layout: Layout, lowest: int, highest: int) -> dict[int, str]:

@@ -47,7 +47,7 @@ def grid_of(layout: Layout) -> Grid | None:
     if tree["constructor"] != "subarray":
         return None
     dimensions = list(zip(tree["sizes"], tree["starts"], tree["subsizes"], strict=True))
-    taken = ", ".join(f"{start}:{start + sub}" for _, start, sub in dimensions)
+    selection = ", ".join(f"{start}:{start + sub}" for _, start, sub in dimensions)
     size = " x ".join(f"{size:,}" for size, _, _ in dimensions)
     if tree["order"] == "C":
         dimensions.reverse()
@@ -55,7 +55,7 @@ def grid_of(layout: Layout) -> Grid | None:
     if not 2 <= len(longer) <= 3:
         return None
     sizes, starts, subsizes = zip(*longer, strict=True)
-    return Grid(sizes, starts, subsizes, f"[{taken}] of an array of {size}, order {tree['order']}")
+    return Grid(sizes, starts, subsizes, f"[{selection}] of an array of {size}, order {tree['order']}")
 
 
 def draw(grid: Grid, x: float, y: float) -> Iterator[str]:
@@ -74,9 +74,9 @@ def draw(grid: Grid, x: float, y: float) -> Iterator[str]:
         return f"{x + across + DEEP * away:.1f},{corner_y + down - DEEP * away:.1f}"
 
     yield f'<text x="{x}" y="{y + 12}" {FONT} font-size="11">taken: {grid.caption}</text>'
-    whole = ((0.0, 0.0, 0.0), (edges[0], edges[1], edges[2]))
+    box = ((0.0, 0.0, 0.0), (edges[0], edges[1], edges[2]))
     for hidden in (True, False):
-        for corners in outline(*whole, hidden=hidden):
+        for corners in outline(*box, hidden=hidden):
             dashes = ' stroke-dasharray="2 3"' if hidden else ""
             yield f'<path d="M{" L".join(map(at, corners))}" fill="none" stroke="#777"{dashes}/>'
         if hidden:  # what is taken lies in front of the hidden edges, behind the others
@@ -86,22 +86,22 @@ def draw(grid: Grid, x: float, y: float) -> Iterator[str]:
 
 def outline(low: Point, high: Point, *, hidden: bool) -> Iterator[list[Point]]:
     """The edges of a box that one sees, or those behind it."""
-    (x, y, z), (right, bottom, far) = low, high
+    (x, y, z), (right, bottom, back) = low, high
     if hidden:
-        if far > z:
-            for end in ((x, y, far), (right, bottom, far), (x, bottom, z)):
-                yield [(x, bottom, far), end]
+        if back > z:
+            for end in ((x, y, back), (right, bottom, back), (x, bottom, z)):
+                yield [(x, bottom, back), end]
         return
     yield [(x, y, z), (right, y, z), (right, bottom, z), (x, bottom, z), (x, y, z)]
-    if far > z:
-        yield [(x, y, z), (x, y, far), (right, y, far), (right, bottom, far), (right, bottom, z)]
-        yield [(right, y, z), (right, y, far)]
+    if back > z:
+        yield [(x, y, z), (x, y, back), (right, y, back), (right, bottom, back), (right, bottom, z)]
+        yield [(right, y, z), (right, y, back)]
 
 
 def faces(low: Point, high: Point) -> Iterator[tuple[str, list[Point]]]:
     """The faces of a box that one sees: top, side, front."""
-    (x, y, z), (right, bottom, far) = low, high
-    if far > z:
-        yield TOP, [(x, y, z), (right, y, z), (right, y, far), (x, y, far)]
-        yield SIDE, [(right, y, z), (right, bottom, z), (right, bottom, far), (right, y, far)]
+    (x, y, z), (right, bottom, back) = low, high
+    if back > z:
+        yield TOP, [(x, y, z), (right, y, z), (right, y, back), (x, y, back)]
+        yield SIDE, [(right, y, z), (right, bottom, z), (right, bottom, back), (right, y, back)]
     yield FRONT, [(x, y, z), (right, y, z), (right, bottom, z), (x, bottom, z)]

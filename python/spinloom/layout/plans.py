@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Done:
-    """What a plan has begun: begin_pack() and its like make it. It keeps the plan and its arrays."""
+    """A move that a plan has begun: begin_pack() and its like make it. It keeps the plan and its arrays."""
 
     __slots__ = ("engine",)
 

@@ -46,8 +46,8 @@ class Strided:
         if self.items == 0:
             return first, last
         for length, stride in zip(self.shape, self.strides, strict=True):
-            way = (length - 1) * stride
-            first, last = first + min(0, way), last + max(0, way)
+            reach = (length - 1) * stride
+            first, last = first + min(0, reach), last + max(0, reach)
         return first, last + self.item_bytes
 
 
@@ -107,8 +107,8 @@ def of_interface(array: Any, interface: Any) -> Strided:
 
 def of_tensor(array: Any) -> Strided:
     """Reads an array by DLPack."""
-    where = int(array.__dlpack_device__()[0])
-    options = {"stream": NO_ORDER} if where == CUDA else {}
+    device_kind = int(array.__dlpack_device__()[0])
+    options = {"stream": NO_ORDER} if device_kind == CUDA else {}
     try:
         try:
             capsule = array.__dlpack__(max_version=(1, 0), **options)
@@ -121,7 +121,7 @@ def of_tensor(array: Any) -> Strided:
     text = numpy_types.item_text(KINDS.get(tensor["code"], "V"), size, native=True)
     strides = tuple(tensor["strides"])
     return Strided(
-        tensor["address"], shape, strides, size, text, tensor["writable"], where == CUDA, None,
+        tensor["address"], shape, strides, size, text, tensor["writable"], device_kind == CUDA, None,
         (array, tensor["owner"]),
     )  # fmt: skip
 

@@ -34,7 +34,7 @@ MIB = 1 << 20
 class Part:
     name: str
     mge: float
-    by: str  # what it was scaled by
+    scaled_by: str  # what it was scaled by
 
     @property
     def mm2(self) -> float:

@@ -44,7 +44,7 @@ SEEDS = re.compile(r"\brand\(\s*(\d+)")
 
 @dataclass(frozen=True)
 class Exchange:
-    """What came of it. Times in ps, memory in bytes."""
+    """The outcome of one exchange. Times are in ps, memory is in bytes."""
 
     machine: Machine
     row: Row
@@ -69,10 +69,10 @@ class Exchange:
 def peer_types(row: Row, peers: int) -> list[str]:
     """The datatype of each peer."""
 
-    def moved(by: int) -> str:
-        return SEEDS.sub(lambda found: f"rand({int(found[1]) + by}", row.type)
+    def with_moved_seeds(step: int) -> str:
+        return SEEDS.sub(lambda match: f"rand({int(match[1]) + step}", row.type)
 
-    return [moved(peer * SEED_STEP) for peer in range(peers)]
+    return [with_moved_seeds(peer * SEED_STEP) for peer in range(peers)]
 
 
 def run(row: Row, peers: int, strategy: str, machine: Machine, inject: str = "none") -> Exchange:
@@ -95,25 +95,25 @@ def run(row: Row, peers: int, strategy: str, machine: Machine, inject: str = "no
         "peers": [{"type": text, "count": row.count} for text in peer_types(row, peers)],
     }
     try:
-        found = dict(engine.exchange(config))
+        result = dict(engine.exchange(config))
     except engine.SpinloomError as error:
         raise Trouble(error.code, f"{peers} peers, {strategy}: {error.message}") from None
-    each = [dict(peer) for peer in found["peers"]]
+    each = [dict(peer) for peer in result["peers"]]
     return Exchange(
         machine,
         row,
         strategy,
         peers,
-        found["time_ps"],
-        found["bytes"],
+        result["time_ps"],
+        result["bytes"],
         [peer["fallback"] for peer in each if peer["fallback"]],
         {
             "lists": sum(peer["program_bytes"] for peer in each),
             "checkpoints": sum(peer["state_bytes"] for peer in each),
-            "packets": found["packet_buffer_peak_bytes"],
-            "code": found["code_bytes"],
+            "packets": result["packet_buffer_peak_bytes"],
+            "code": result["code_bytes"],
         },
-        [(int(when), int(depth)) for when, depth in found["packet_buffer"]],
+        [(int(when), int(depth)) for when, depth in result["packet_buffer"]],
         [peer["destination"] for peer in each],
     )
 
@@ -138,38 +138,38 @@ def exchange(
         names = ", ".join(row.datatype for row in rows)
         raise Trouble("invalid", f"an exchange has one datatype, not {len(rows)}: {names}")
     changes = [(str(name), str(value)) for name, value in (set or {}).items()]
-    made = machines.machine(nic, host, changes, hpus, mtu, order, seed)
-    return run(rows[0], machines.whole("peers", peers), strategy, made)
+    machine = machines.machine(nic, host, changes, hpus, mtu, order, seed)
+    return run(rows[0], machines.whole_number("peers", peers), strategy, machine)
 
 
-def with_less(found: Exchange, kind: str) -> Exchange | None:
+def with_half_memory(outcome: Exchange, kind: str) -> Exchange | None:
     """Runs the exchange again with half of the memory that a kind fills.
 
     None where that is less than the NIC needs: one packet in the packets' memory.
     """
     bank = BANKS[kind]
-    held = sum(found.occupancy[each] for each, place in BANKS.items() if place == bank)
-    machine = found.machine
-    if held // 2 < (machine.mtu if kind == "packets" else 1):
+    used_bytes = sum(outcome.occupancy[each] for each, place in BANKS.items() if place == bank)
+    machine = outcome.machine
+    if used_bytes // 2 < (machine.mtu if kind == "packets" else 1):
         return None
-    less = machines.machine(
+    smaller = machines.machine(
         machine.profile,
-        changes=[(bank, f"{held // 2} B")],
+        changes=[(bank, f"{used_bytes // 2} B")],
         hpus=machine.hpus,
         mtu=machine.mtu,
         order=machines.order_text(machine.order),
         seed=machine.seed,
     )
-    return run(found.row, found.peers, found.strategy, less)
+    return run(outcome.row, outcome.peers, outcome.strategy, smaller)
 
 
-def rows_of(found: Exchange, halved: Mapping[str, Exchange]) -> list[dict[str, Any]]:
-    """One row a kind. halved: exchanges of with_less() by kind."""
+def rows_of(outcome: Exchange, halved: Mapping[str, Exchange]) -> list[dict[str, Any]]:
+    """One row a kind. halved: exchanges of with_half_memory() by kind."""
     return [
         {
             "kind": kind,
-            "bytes": found.occupancy[kind],
-            "share": found.share_of(kind),
+            "bytes": outcome.occupancy[kind],
+            "share": outcome.share_of(kind),
             "half_time_ps": halved[kind].time_ps if kind in halved else None,
             "half_fallbacks": len(halved[kind].fallbacks) if kind in halved else None,
             "about": about,
@@ -178,16 +178,16 @@ def rows_of(found: Exchange, halved: Mapping[str, Exchange]) -> list[dict[str, A
     ]
 
 
-def result_hash(found: Exchange) -> str:
-    setup = found.machine.setup()
+def result_hash(outcome: Exchange) -> str:
+    setup = outcome.machine.setup()
     return results.digest(
         {
             "profile": setup.profile,
             "images": results.image_hashes(setup.images),
-            "time_ps": found.time_ps,
-            "occupancy": found.occupancy,
+            "time_ps": outcome.time_ps,
+            "occupancy": outcome.occupancy,
             "destinations": results.image_hashes(
-                {str(number): each for number, each in enumerate(found.destinations)}
+                {str(number): each for number, each in enumerate(outcome.destinations)}
             ),
         }
     )

@@ -90,20 +90,22 @@ class Frame(Sequence[dict[str, Any]]):
         """The rows for which test(row) is true and whose columns equal what is given."""
         for name in equal:
             self.column(name)
-        kept = [
+        rows = [
             row
             for row in self.rows
             if all(row.get(name) == value for name, value in equal.items()) and (test is None or test(row))
         ]
-        return Frame(kept, partial=self.partial)
+        return Frame(rows, partial=self.partial)
 
     def one(self, **equal: Any) -> dict[str, Any]:
         """The only row of that description. Raises Trouble when there are none or several."""
-        found = self.where(**equal)
-        if len(found) != 1:
-            said = ", ".join(f"{name}={value!r}" for name, value in equal.items())
-            raise Trouble("invalid", f"{len(found)} rows {f'have {said}' if said else 'are here'}, not one")
-        return found[0]
+        rows = self.where(**equal)
+        if len(rows) != 1:
+            description = ", ".join(f"{name}={value!r}" for name, value in equal.items())
+            raise Trouble(
+                "invalid", f"{len(rows)} rows {f'have {description}' if description else 'are here'}, not one"
+            )
+        return rows[0]
 
     def over(self, name: str = "seed", values: Sequence[str] = ("time_ps", "speedup")) -> Frame:
         """Rows that differ in column `name` as one: the mean of each of `values`, and in NAME_ci95 half of
@@ -112,24 +114,28 @@ class Frame(Sequence[dict[str, Any]]):
         self.column(name)
         values = [values] if isinstance(values, str) else list(values)
         for value in values:
-            if not all(isinstance(found, int | float) for found in self.column(value) if found is not None):
+            if not all(
+                isinstance(number, int | float) for number in self.column(value) if number is not None
+            ):
                 raise Trouble("invalid", f"the column '{value}' has no numbers to average")
         from spinloom.nics.simulation import MACHINE  # the columns that say what was simulated
 
-        said = [*MACHINE, *(column for column in self.columns if "." in column)]
-        said += ["application", "datatype", "strategy", "size_bytes", "blocks_per_packet", "baseline"]
-        said += ["checked", "status", "message"]
-        keys = [column for column in self.columns if column in said and column != name]
+        identifying = [*MACHINE, *(column for column in self.columns if "." in column)]
+        identifying += ["application", "datatype", "strategy", "size_bytes", "blocks_per_packet", "baseline"]
+        identifying += ["checked", "status", "message"]
+        keys = [column for column in self.columns if column in identifying and column != name]
         groups: dict[tuple, list[dict[str, Any]]] = {}
         for row in self.rows:
             groups.setdefault(tuple(row.get(key) for key in keys), []).append(row)
         merged = []
         for key, rows in groups.items():
-            made: dict[str, Any] = {**dict(zip(keys, key, strict=True)), "runs": len(rows)}
+            merged_row: dict[str, Any] = {**dict(zip(keys, key, strict=True)), "runs": len(rows)}
             for value in values:
-                known = [row[value] for row in rows if row.get(value) is not None]
-                made[value], made[f"{value}_ci95"] = interval(known) if known else (None, None)
-            merged.append(made)
+                numbers = [row[value] for row in rows if row.get(value) is not None]
+                merged_row[value], merged_row[f"{value}_ci95"] = (
+                    interval(numbers) if numbers else (None, None)
+                )
+            merged.append(merged_row)
         return Frame(merged, partial=self.partial)
 
     # ---- elsewhere ----
@@ -164,10 +170,10 @@ class Frame(Sequence[dict[str, Any]]):
         """The columns of SHOWN, after every column that says what was simulated and differs between rows."""
         from spinloom.nics.simulation import MACHINE
 
-        said = [
+        identifying = [
             name for name in self.columns if name in MACHINE or "." in name or name in ("application", "runs")
         ]
-        varied = [name for name in said if len({row.get(name) for row in self.rows}) > 1]
+        varied = [name for name in identifying if len({row.get(name) for row in self.rows}) > 1]
         return [*varied, *(name for name in SHOWN if name in self.columns)]
 
     def as_text(self, name: str, value: Any) -> str:

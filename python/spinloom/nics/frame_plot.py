@@ -68,10 +68,10 @@ def series_of(frame: Frame, x: str, y: str, by: str, name: Any) -> list[dict[str
     if all(isinstance(row[x], int | float) for row in rows):
         rows.sort(key=lambda row: row[x])
     if len({row[x] for row in rows}) < len(rows):
-        told = [
+        identifying = [
             each for each in frame.shown_columns() if each not in (x, y, by, "status", "time_ps", "speedup")
         ]
-        varied = [each for each in told if len({row.get(each) for row in rows}) > 1]
+        varied = [each for each in identifying if len({row.get(each) for row in rows}) > 1]
         raise Trouble(
             "invalid",
             f"{by} {name!r} has several rows for one {x}, which differ in "

@@ -70,9 +70,11 @@ class Settings:
 
     def text(self, folder: Path) -> str:
         """The launcher's settings (src/simulated/job/config.hpp); writes handler images to the folder."""
-        lines = [f"profile {name} {written(value)}" for name, value in self.profile.native().items()]
+        lines = [f"profile {name} {setting_text(value)}" for name, value in self.profile.native().items()]
         for number, profile in enumerate(self.more_rails, start=1):
-            lines += [f"rail {number} {name} {written(value)}" for name, value in profile.native().items()]
+            lines += [
+                f"rail {number} {name} {setting_text(value)}" for name, value in profile.native().items()
+            ]
         for name, image in (data.handler_images() | self.images).items():
             path = folder / f"{name}.elf"
             path.write_bytes(image)
@@ -94,19 +96,19 @@ class Settings:
 def compute_limit_s() -> int:
     """Seconds of processor time that a rank may compute without a call; 0: for ever."""
     name, longest = "SPINLOOM_SIM_COMPUTE_S", 1_000_000
-    given = os.environ.get(name) or config.VARIABLES[name].default
-    if not (given.isascii() and given.isdigit() and int(given) <= longest):
-        raise Trouble("invalid", f"{name}={given}: it takes whole seconds, 0 (for ever) to {longest}")
-    return int(given)
+    text = os.environ.get(name) or config.VARIABLES[name].default
+    if not (text.isascii() and text.isdigit() and int(text) <= longest):
+        raise Trouble("invalid", f"{name}={text}: it takes whole seconds, 0 (for ever) to {longest}")
+    return int(text)
 
 
-def written(value: int | str | list[int]) -> str:
+def setting_text(value: int | str | list[int]) -> str:
     if isinstance(value, list):
         return f"{value[0]}/{value[1]}"
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def part(folder: str, name: str) -> Path:
+def installed_file(folder: str, name: str) -> Path:
     """A file of this installation."""
     path = data.PACKAGE / folder / name
     if not path.is_file():
@@ -124,7 +126,7 @@ def compile_options() -> list[str]:
 def link_options() -> list[str]:
     """The linker's options for finding the library, which is that of real processes. The launcher has the
     simulator's loaded under the same name before it loads a program, so that one file runs both ways."""
-    library = part("lib", "libportals.so.4")
+    library = installed_file("lib", "libportals.so.4")
     return [str(library), f"-Wl,-rpath,{library.parent}"]
 
 
@@ -151,23 +153,23 @@ def built(path: Path) -> Iterator[Path]:
             *[str(path), "-shared", "-Wl,-Bsymbolic", "-Wl,--no-undefined", "-o", str(program)],
             *[*link_options(), "-lm"],
         ]
-        done = subprocess.run(command, capture_output=True, text=True, errors="backslashreplace")
-        if done.returncode != 0:
-            raise Trouble("invalid", f"{path} does not compile:\n{done.stderr.rstrip()}")
+        compiled = subprocess.run(command, capture_output=True, text=True, errors="backslashreplace")
+        if compiled.returncode != 0:
+            raise Trouble("invalid", f"{path} does not compile:\n{compiled.stderr.rstrip()}")
         yield program
 
 
 def run(settings: Settings, program: Path, arguments: list[str], *, captured: bool = False) -> Job:
     """Runs a program that built() gave. If `captured`, the Job has the output."""
-    launcher = part("bin", "spinloom-sim")
+    launcher = installed_file("bin", "spinloom-sim")
     with (
         tempfile.TemporaryDirectory() as folder,
-        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as settings_file,
         tempfile.TemporaryFile() as report,
     ):
-        given.write(settings.text(Path(folder)).encode())
-        given.seek(0)
-        descriptors = (given.fileno(), report.fileno())
+        settings_file.write(settings.text(Path(folder)).encode())
+        settings_file.seek(0)
+        descriptors = (settings_file.fileno(), report.fileno())
         command = [str(launcher), *map(str, descriptors), str(program), *arguments]
         output: Any = subprocess.PIPE if captured else None
         with subprocess.Popen(command, pass_fds=descriptors, stdout=output) as launched:
@@ -182,10 +184,10 @@ def run(settings: Settings, program: Path, arguments: list[str], *, captured: bo
     if launched.returncode == -signal.SIGPIPE:
         raise BrokenPipeError  # the reader of the ranks' output has gone
     if launched.returncode != 0 and job.trouble is None:
-        how = f"code {launched.returncode}"
+        ending = f"code {launched.returncode}"
         if launched.returncode < 0:
-            how = signal.Signals(-launched.returncode).name
-        job.trouble = Trouble("fault", f"the simulation ended with {how} and said nothing")
+            ending = signal.Signals(-launched.returncode).name
+        job.trouble = Trouble("fault", f"the simulation ended with {ending} and said nothing")
     return job
 
 

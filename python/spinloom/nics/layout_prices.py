@@ -1,4 +1,4 @@
-"""What moving the layouts of a recorded program costs, from checked simulations of each.
+"""The costs of moving the layouts of a recorded program, from checked simulations of each.
 
 Contract: price() gives, for each use of a layout (type, elements, side), what the host's CPU takes to pack or
 unpack it and what the NIC takes under a strategy, beyond what the same bytes take in one block. Every number
@@ -51,9 +51,9 @@ class Use:
 
 @dataclass(frozen=True)
 class Price:
-    cpu_ps: int
-    nic_ps: int  # that the message waits for
-    nic_busy_ps: int = 0  # after which the NIC can take the next one
+    cpu_ps: int  # the host's work for one message
+    nic_ps: int  # the NIC's work that the message waits for
+    nic_busy_ps: int = 0  # The NIC can take the next message after this time.
     fell_back: bool = False  # the strategy does not take the layout: the host unpacks it
 
 
@@ -66,20 +66,20 @@ class Prices:
     remembered: int = 0
 
 
-class Memory:
+class ResultStore:
     """Results of cells by what decides them, in a JSON file if there is one."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.known: dict[str, dict[str, Any]] = {}
+        self.results: dict[str, dict[str, Any]] = {}
         if path is not None:
             try:
-                self.known = documents.json(path)
-            except documents.Missing:
+                self.results = documents.json(path)
+            except documents.MissingFile:
                 pass
             except Trouble as trouble:
                 raise Trouble("invalid", f"{trouble.message}; remove this file of prices") from None
-            if not isinstance(self.known, dict):
+            if not isinstance(self.results, dict):
                 raise Trouble("invalid", f"{path} is no file of prices; remove it")
 
     @staticmethod
@@ -97,7 +97,7 @@ class Memory:
 
     def save(self) -> None:
         if self.path is not None:
-            files.write(self.path, json.dumps(self.known, indent=1, sort_keys=True) + "\n")
+            files.write(self.path, json.dumps(self.results, indent=1, sort_keys=True) + "\n")
 
 
 def block(size: int) -> Row:
@@ -111,10 +111,10 @@ def row_of(use: Use) -> Row:
 class Cells:
     """Asks for cells, runs those that nobody remembers, and answers with their columns."""
 
-    def __init__(self, machine: Machine, memory: Memory) -> None:
+    def __init__(self, machine: Machine, store: ResultStore) -> None:
         self.receive = machine.setup()
         self.send = machine.setup(send=True)
-        self.memory = memory
+        self.store = store
         self.clock_hz = machine.profile["hpu.clock"]
         self.hpus = machine.hpus
         self.wanted: dict[str, tuple[Cell, Setup]] = {}
@@ -126,8 +126,8 @@ class Cells:
 
     def want(self, row: Row, strategy: str, side: str) -> None:
         cell = Cell(row, strategy)
-        key = Memory.key(cell, self.setup(side))
-        if key in self.memory.known:
+        key = ResultStore.key(cell, self.setup(side))
+        if key in self.store.results:
             self.remembered += 1
         else:
             self.wanted[key] = (cell, self.setup(side))
@@ -136,14 +136,14 @@ class Cells:
         keys = list(self.wanted)
         jobs = [self.wanted[key] for key in keys]
         for place, outcome in sweep.run_all(jobs, threads or os.cpu_count() or 1):
-            self.memory.known[keys[place]] = self.kept(outcome)
+            self.store.results[keys[place]] = self.stored_columns(outcome)
             self.simulated += 1
             advance()
         self.wanted.clear()
-        self.memory.save()
+        self.store.save()
 
     @staticmethod
-    def kept(outcome: Outcome) -> dict[str, Any]:
+    def stored_columns(outcome: Outcome) -> dict[str, Any]:
         if outcome.code not in ("ok", "unsupported", "exhausted"):
             raise Trouble(outcome.code, f"{outcome.cell.row.type}: {outcome.message}")
         names = (
@@ -153,15 +153,15 @@ class Cells:
         times = {name: outcome.columns[name] for name in names if name in outcome.columns}
         return {"code": outcome.code, **times}
 
-    def handlers_ps(self, found: dict[str, Any]) -> int:
+    def handlers_ps(self, columns: dict[str, Any]) -> int:
         """Returns how long the HPUs, all of them, work for a message."""
-        cycles = Fraction(found.get("handler_cycles_per_packet", 0)) * found.get("packets", 0)
+        cycles = Fraction(columns.get("handler_cycles_per_packet", 0)) * columns.get("packets", 0)
         return math.ceil(cycles * 10**12 / self.clock_hz / self.hpus)
 
-    def of(self, row: Row, strategy: str, side: str) -> dict[str, Any] | None:
+    def times_of(self, row: Row, strategy: str, side: str) -> dict[str, Any] | None:
         """The times of a cell; None if the strategy does not take it."""
-        found = self.memory.known[Memory.key(Cell(row, strategy), self.setup(side))]
-        return found if found["code"] == "ok" else None
+        columns = self.store.results[ResultStore.key(Cell(row, strategy), self.setup(side))]
+        return columns if columns["code"] == "ok" else None
 
 
 def outbound(strategy: str) -> str:
@@ -172,35 +172,35 @@ def host_ps(cells: Cells, use: Use) -> int:
     """Returns what the CPU works for the layout, beyond what one block takes."""
     if use.side == "send":
         packed, plain = (
-            cells.of(row_of(use), "pack", "send"),
-            cells.of(block(use.bytes), CONTIGUOUS_SEND, "send"),
+            cells.times_of(row_of(use), "pack", "send"),
+            cells.times_of(block(use.bytes), CONTIGUOUS_SEND, "send"),
         )
         return max(0, packed["host_busy_ps"] - plain["host_busy_ps"]) if packed and plain else 0
     unpacked, plain = (
-        cells.of(row_of(use), BASELINE, "receive"),
-        cells.of(block(use.bytes), DIRECT, "receive"),
+        cells.times_of(row_of(use), BASELINE, "receive"),
+        cells.times_of(block(use.bytes), DIRECT, "receive"),
     )
     return max(0, unpacked["time_ps"] - plain["time_ps"]) if unpacked and plain else 0
 
 
 def nic_price(cells: Cells, use: Use, strategy: str, host: int) -> Price:
-    """What the message takes longer than one block, without the CPU; by the CPU where the NIC cannot."""
+    """Returns the NIC's time beyond that of one block; the CPU's price `host` where the NIC cannot do it."""
     if use.side == "send":
-        found, plain = (
-            cells.of(row_of(use), outbound(strategy), "send"),
-            cells.of(block(use.bytes), CONTIGUOUS_SEND, "send"),
+        times, block_times = (
+            cells.times_of(row_of(use), outbound(strategy), "send"),
+            cells.times_of(block(use.bytes), CONTIGUOUS_SEND, "send"),
         )
         name = "send_time_ps"
     else:
-        found, plain = (
-            cells.of(row_of(use), strategy, "receive"),
-            cells.of(block(use.bytes), DIRECT, "receive"),
+        times, block_times = (
+            cells.times_of(row_of(use), strategy, "receive"),
+            cells.times_of(block(use.bytes), DIRECT, "receive"),
         )
         name = "time_ps"
-    if found is None or plain is None:
+    if times is None or block_times is None:
         return Price(host, 0, fell_back=True)
-    waits = max(0, found[name] - plain[name])
-    return Price(0, waits, cells.handlers_ps(found))
+    waits = max(0, times[name] - block_times[name])
+    return Price(0, waits, cells.handlers_ps(times))
 
 
 def price(
@@ -228,30 +228,30 @@ def price(
             for strategy in strategies:
                 cells.want(row_of(use), strategy, "receive")
     cells.run(threads, advance)
-    found = Prices(by_rate=rest, simulated=cells.simulated, remembered=cells.remembered)
+    prices = Prices(by_rate=rest, simulated=cells.simulated, remembered=cells.remembered)
     for use in chosen:
-        found.host_ps[use] = host_ps(cells, use)
+        prices.host_ps[use] = host_ps(cells, use)
     for strategy in strategies:
-        found.nic[strategy] = {use: nic_price(cells, use, strategy, found.host_ps[use]) for use in chosen}
-    add_by_rate(found, chosen)
-    return found
+        prices.nic[strategy] = {use: nic_price(cells, use, strategy, prices.host_ps[use]) for use in chosen}
+    add_by_rate(prices, chosen)
+    return prices
 
 
-def add_by_rate(found: Prices, chosen: list[Use]) -> None:
+def add_by_rate(prices: Prices, chosen: list[Use]) -> None:
     size = sum(use.bytes for use in chosen)
     if not size:
-        if found.by_rate:
+        if prices.by_rate:
             largest = SIMULATED_BYTES_MAX >> 20
             raise Trouble(
                 "unsupported", f"all layouts are of messages beyond {largest} MiB: none is simulated"
             )
         return
-    host = sum(found.host_ps[use] for use in chosen)
-    for use in found.by_rate:
-        found.host_ps[use] = -(-host * use.bytes // size)
-    for prices in found.nic.values():
-        cpu = sum(prices[use].cpu_ps for use in chosen)
-        nic = sum(prices[use].nic_ps for use in chosen)
-        busy = sum(prices[use].nic_busy_ps for use in chosen)
-        for use in found.by_rate:
-            prices[use] = Price(*(-(-sum_ps * use.bytes // size) for sum_ps in (cpu, nic, busy)))
+    host = sum(prices.host_ps[use] for use in chosen)
+    for use in prices.by_rate:
+        prices.host_ps[use] = -(-host * use.bytes // size)
+    for by_use in prices.nic.values():
+        cpu = sum(by_use[use].cpu_ps for use in chosen)
+        nic = sum(by_use[use].nic_ps for use in chosen)
+        busy = sum(by_use[use].nic_busy_ps for use in chosen)
+        for use in prices.by_rate:
+            by_use[use] = Price(*(-(-sum_ps * use.bytes // size) for sum_ps in (cpu, nic, busy)))

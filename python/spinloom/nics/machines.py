@@ -30,7 +30,7 @@ class Machine:
     seed: int
 
     def setup(self, **more: Any) -> Setup:
-        """What cells of this machine share. Raises Trouble('environment') without handler images."""
+        """The setup of this machine's cells. Raises Trouble('environment') without handler images."""
         images = data.handler_images()
         if not images:
             raise Trouble(
@@ -67,13 +67,13 @@ def machine(
 
 
 def parse_seed(seed: int) -> int:
-    seed = whole("seed", seed)
+    seed = whole_number("seed", seed)
     if not 0 <= seed < 1 << 64:
         raise Trouble("invalid", f"seed {seed}: it is a number from 0 to 2^64 - 1")
     return seed
 
 
-def whole(name: str, value: Any) -> int:
+def whole_number(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
@@ -81,7 +81,7 @@ def whole(name: str, value: Any) -> int:
 
 
 def parse_hpus(hpus: int) -> int:
-    hpus = whole("hpus", hpus)
+    hpus = whole_number("hpus", hpus)
     largest = core.limit("hpu_count_max")
     if not 1 <= hpus <= largest:
         raise Trouble("invalid", f"{hpus} HPUs: a NIC has 1 to {largest:,}")

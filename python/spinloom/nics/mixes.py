@@ -17,11 +17,11 @@ from typing import Any
 from spinloom.common import core
 from spinloom.common.errors import Trouble
 from spinloom.nics import results, sharing, sweep
-from spinloom.nics.sharing import Shared
+from spinloom.nics.sharing import SharedType
 from spinloom.nics.sweep import Cell, Setup
 from spinloom.nics.workloads import Row
 
-BY = ("nic", "host", "unexpected")
+UNPACKED_BY = ("nic", "host", "unexpected")
 COLUMNS = {
     "expected": "messages that the NIC unpacked, or that landed in place",
     "on_host": "messages whose receive was there and that the host unpacked: no room, or the type says so",
@@ -38,7 +38,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Mix:
-    types: list[Shared]
+    types: list[SharedType]
     setup: Setup
     rows: list[dict[str, Any]]
     fallbacks: list[str]  # reasons, each once
@@ -49,7 +49,7 @@ class Mix:
 
 
 def run(
-    types: list[Shared], setup: Setup, strategy: str | None, rounds: int, at_once: int, early: Fraction
+    types: list[SharedType], setup: Setup, strategy: str | None, rounds: int, at_once: int, early: Fraction
 ) -> Mix:
     """Raises Trouble; 'mismatch' if some byte is wrong."""
     engine = core.load()
@@ -62,10 +62,10 @@ def run(
         "early": [early.numerator, early.denominator],
     }
     try:
-        found = engine.mix(config)
+        result = engine.mix(config)
     except engine.SpinloomError as error:
         raise Trouble(error.code, error.message) from None
-    destinations = hashlib.sha256(found.pop("destinations")).hexdigest()
+    destinations = hashlib.sha256(result.pop("destinations")).hexdigest()
     host_ps = sharing.baselines(types, setup)
     digest = results.digest(
         {
@@ -73,44 +73,46 @@ def run(
             "images": results.image_hashes(setup.images),
             "types": config["types"],
             "mix": {name: config[name] for name in ("strategy", "rounds", "at_once", "early")},
-            "found": found,
+            "found": result,
             "destinations": destinations,
         }
     )
-    reasons = dict.fromkeys(one["fallback"] for one in found["messages"] if one["fallback"])
+    reasons = dict.fromkeys(message["fallback"] for message in result["messages"] if message["fallback"])
     return Mix(
         types,
         setup,
-        [row_of(found, number, shared, host_ps) for number, shared in enumerate(types)],
+        [row_of(result, number, shared, host_ps) for number, shared in enumerate(types)],
         list(reasons),
-        found["evictions"],
-        found["nic_memory_peak_bytes"],
-        len(found["messages"]),
+        result["evictions"],
+        result["nic_memory_peak_bytes"],
+        len(result["messages"]),
         digest,
     )
 
 
-def row_of(found: dict[str, Any], number: int, shared: Shared, host_ps: dict[Row, int]) -> dict[str, Any]:
-    mine = [one for one in found["messages"] if one["type"] == number]
-    by = {name: [one for one in mine if one["by"] == name] for name in BY}
-    offloaded = [one["strategy"] for one in mine if not one["fallback"]]
+def row_of(
+    result: dict[str, Any], number: int, shared: SharedType, host_ps: dict[Row, int]
+) -> dict[str, Any]:
+    of_type = [message for message in result["messages"] if message["type"] == number]
+    by_unpacker = {name: [message for message in of_type if message["by"] == name] for name in UNPACKED_BY}
+    offloaded = [message["strategy"] for message in of_type if not message["fallback"]]
     return {
         "application": shared.row.application,
         "datatype": shared.row.datatype,
         "strategy": offloaded[0] if offloaded else None,
-        "expected": len(by["nic"]),
-        "on_host": len(by["host"]),
-        "unexpected": len(by["unexpected"]),
-        "nic_memory_bytes": found["nic_bytes"][number],
-        "size_bytes": mine[0]["bytes"],
-        "expected_ps": median(by["nic"], "time_ps"),
-        "on_host_ps": median(by["host"], "time_ps"),
-        "landing_ps": median(by["unexpected"], "landing_ps"),
-        "unexpected_ps": median(by["unexpected"], "time_ps"),
+        "expected": len(by_unpacker["nic"]),
+        "on_host": len(by_unpacker["host"]),
+        "unexpected": len(by_unpacker["unexpected"]),
+        "nic_memory_bytes": result["nic_bytes"][number],
+        "size_bytes": of_type[0]["bytes"],
+        "expected_ps": median(by_unpacker["nic"], "time_ps"),
+        "on_host_ps": median(by_unpacker["host"], "time_ps"),
+        "landing_ps": median(by_unpacker["unexpected"], "landing_ps"),
+        "unexpected_ps": median(by_unpacker["unexpected"], "time_ps"),
         "host_ps": host_ps[shared.row],
         "checked": True,
     }
 
 
 def median(messages: list[dict[str, Any]], column: str) -> int | None:
-    return round(statistics.median_low([one[column] for one in messages])) if messages else None
+    return round(statistics.median_low([message[column] for message in messages])) if messages else None

@@ -1,4 +1,4 @@
-"""What a strategy costs its host before the first message: data that is built and copied to the NIC."""
+"""The cost of a strategy to its host before the first message: data that is built and copied to the NIC."""
 
 from __future__ import annotations
 

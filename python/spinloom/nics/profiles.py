@@ -156,10 +156,10 @@ ONLY_WITH_CORE = {
 OPTIONAL = "frame."  # a profile has the whole section or nothing of it
 
 
-def fields_of(core: str, given: Iterable[str] = ()) -> list[str]:
+def fields_of(core: str, present: Iterable[str] = ()) -> list[str]:
     """The fields of a profile with that core, in the order of FIELDS; the optional section if any of it is
     given."""
-    optional = any(field.startswith(OPTIONAL) for field in given)
+    optional = any(field.startswith(OPTIONAL) for field in present)
     return [
         field
         for field in FIELDS
@@ -229,20 +229,20 @@ def load(name_or_path: str | Path, host: str | Path | None = None) -> Profile:
     return profile if host is None else on_host(profile, host)
 
 
-def read_toml(text: str, folder: str, kind: str, known: list[str]) -> tuple[dict, Path]:
+def read_toml(text: str, folder: str, kind: str, candidates: list[str]) -> tuple[dict, Path]:
     """A profile's file by name or path."""
     path = Path(text) if text.endswith(".toml") or "/" in text else data.folder(folder) / f"{text}.toml"
     try:
         return documents.toml(path, f"{kind} profile "), path
-    except documents.Missing:
-        raise Trouble("invalid", f"there is no {kind} profile '{text}'{nearest(text, known)}") from None
+    except documents.MissingFile:
+        raise Trouble("invalid", f"there is no {kind} profile '{text}'{nearest(text, candidates)}") from None
 
 
 def load_host(name_or_path: str | Path) -> tuple[str, str, dict[str, Entry]]:
     """Name, about and numbers of a host profile. Raises Trouble('invalid')."""
     table, path = read_toml(str(name_or_path), "hosts", "host", hosts())
-    name, about = said_in(table, path)
-    written = written_in(table, path)
+    name, about = name_and_about(table, path)
+    written = entries_in(table, path)
     for field in written:
         if not field.startswith("host."):
             raise Trouble("invalid", f"{path}: a host profile has a section [host] only, not {field}")
@@ -262,9 +262,9 @@ def on_host(profile: Profile, name_or_path: str | Path) -> Profile:
 def changed(profile: Profile, changes: Iterable[tuple[str, str]]) -> Profile:
     """The profile with some of its numbers replaced by what these texts say; the last one wins. Raises
     Trouble('invalid') for a field that it does not have, and for a text that is no value of it."""
-    last = dict(changes)
+    by_field = dict(changes)
     entries = dict(profile.entries)
-    for field, text in last.items():
+    for field, text in by_field.items():
         if field not in entries:
             raise Trouble("invalid", f"profile {profile.name} has no {field}{nearest(field, entries)}")
         value = parsed(field, text, f"profile {profile.name}")
@@ -273,18 +273,20 @@ def changed(profile: Profile, changes: Iterable[tuple[str, str]]) -> Profile:
                 "invalid", f"hpu.core decides which fields a profile has; {profile.name} is {profile[field]}"
             )
         entries[field] = Entry(field, text, value, "proposed", "changed for a trial")
-    return replace(profile, entries=entries, changes=tuple(sorted({**dict(profile.changes), **last}.items())))
+    return replace(
+        profile, entries=entries, changes=tuple(sorted({**dict(profile.changes), **by_field}.items()))
+    )
 
 
 def read(table: dict, path: Path, based_on_it: tuple[Path, ...] = ()) -> Profile:
     """A profile from a parsed TOML table; `path` names the file in errors."""
-    name, about = said_in(table, path)
+    name, about = name_and_about(table, path)
     base, host = table.pop("base", None), table.pop("host_profile", None)
     inherited, host_name = based_on(str(base), path, based_on_it) if base is not None else ({}, "")
     if host is not None:
-        host_name, _, of_host = load_host(beside(str(host), path))
+        host_name, _, of_host = load_host(file_beside(str(host), path))
         inherited = {**inherited, **of_host}
-    written = written_in(table, path)
+    written = entries_in(table, path)
     core = core_in(path, written, inherited)
     needed = fields_of(core, [*written, *inherited])
     for field in written:
@@ -302,7 +304,7 @@ def read(table: dict, path: Path, based_on_it: tuple[Path, ...] = ()) -> Profile
     return Profile(name, about, entries, host=host_name)
 
 
-def said_in(table: dict, path: Path) -> tuple[str, str]:
+def name_and_about(table: dict, path: Path) -> tuple[str, str]:
     """Name, which is the file's otherwise, and about. Raises Trouble('invalid')."""
     name, about = table.pop("name", path.stem), table.pop("about", "")
     for key, value in (("name", name), ("about", about)):
@@ -313,28 +315,28 @@ def said_in(table: dict, path: Path) -> tuple[str, str]:
 
 def based_on(base: str, path: Path, others: tuple[Path, ...]) -> tuple[dict[str, Entry], str]:
     """The numbers of another profile, and the name of its host. `others`: those based on this one."""
-    table, file = read_toml(beside(base, path), "nics", "NIC", names())
+    table, file = read_toml(file_beside(base, path), "nics", "NIC", names())
     above = (*others, path.resolve())
     if file.resolve() in above:
         whose = "is the file itself" if len(above) == 1 else "is based on this file"
         raise Trouble("invalid", f"{path}: base = '{base}' {whose}")
-    found = read(table, file, above)
-    return found.entries, found.host
+    base_profile = read(table, file, above)
+    return base_profile.entries, base_profile.host
 
 
-def beside(named: str, path: Path) -> str:
-    """A file named in a profile lies beside it, unless its path is absolute."""
-    return str(path.parent / named) if named.endswith(".toml") else named
+def file_beside(name: str, path: Path) -> str:
+    """Returns the path of a FILE.toml that a profile names: beside it, unless absolute. Other names stay."""
+    return str(path.parent / name) if name.endswith(".toml") else name
 
 
-def written_in(table: dict, path: Path) -> dict[str, object]:
+def entries_in(table: dict, path: Path) -> dict[str, object]:
     """{"section.key": entry} of a parsed file; unknown names are refused."""
     written = {}
     for section, keys in table.items():
         if not isinstance(keys, dict):
-            known = (*FIELDS, "name", "about", "base", "host_profile")
+            accepted = (*FIELDS, "name", "about", "base", "host_profile")
             raise Trouble(
-                "invalid", f"{path}: '{section}' stands outside of a section{nearest(section, known)}"
+                "invalid", f"{path}: '{section}' stands outside of a section{nearest(section, accepted)}"
             )
         if section not in SECTIONS:
             raise Trouble("invalid", f"{path}: unknown section [{section}]{nearest(section, SECTIONS)}")

@@ -116,7 +116,7 @@ def as_row(outcome: Outcome, baseline: Outcome | None, time: str = "time_ps") ->
     row, columns = outcome.cell.row, outcome.columns
     baseline_ps = baseline.columns[time] if baseline else None
     time_ps = columns.get(time)
-    known = {
+    leading = {
         "application": row.application,
         "datatype": row.datatype,
         "strategy": outcome.cell.strategy,
@@ -131,7 +131,7 @@ def as_row(outcome: Outcome, baseline: Outcome | None, time: str = "time_ps") ->
         "status": outcome.code,
         "message": outcome.message,
     }
-    return {**known, **{name: value for name, value in columns.items() if name not in known}}
+    return {**leading, **{name: value for name, value in columns.items() if name not in leading}}
 
 
 def image_hashes(images: dict[str, bytes]) -> dict[str, str]:
@@ -199,7 +199,7 @@ def as_document(table: Table) -> dict[str, Any]:
 FILES = ("ddt.csv", "ddt.json", "manifest.json", "speedup.csv", "speedup.svg")
 
 
-def held(folder: Path) -> list[str]:
+def result_files(folder: Path) -> list[str]:
     """The result files in the folder."""
     return [name for name in FILES if (folder / name).exists()]
 
@@ -208,8 +208,8 @@ def refuse_to_overwrite(folder: Path, force: bool) -> None:
     """Raises Trouble if the folder already holds results and --force was not given."""
     if folder.exists() and not folder.is_dir():
         raise Trouble("invalid", f"--out {folder} is not a folder")
-    if (there := held(folder)) and not force:
-        raise Trouble("invalid", f"{folder} holds {', '.join(there)} already; --force overwrites")
+    if (existing := result_files(folder)) and not force:
+        raise Trouble("invalid", f"{folder} holds {', '.join(existing)} already; --force overwrites")
 
 
 def check_writable(folder: Path) -> None:

@@ -20,7 +20,7 @@ from spinloom.nics.sweep import Cell, Outcome, Setup
 SEEDS_MAX = 1000
 
 
-def listed(first: int, last: int) -> range:
+def seed_range(first: int, last: int) -> range:
     """Raises Trouble for one seed, which has no interval, and for too many."""
     if first == last:
         raise Trouble("invalid", f"--seeds {first}: one seed has no interval; ten of them are --seeds 1..10")
@@ -40,7 +40,10 @@ def build(cells: list[Cell], outcomes: Iterable[tuple[int, Outcome]], setup: Set
     of_seed: dict[int, list[Outcome]] = {seed: [] for seed in seeds}
     for seed, outcome in outcomes:
         of_seed[seed].append(outcome)
-    tables = {seed: results.build(cells, found, replace(setup, seed=seed)) for seed, found in of_seed.items()}
+    tables = {
+        seed: results.build(cells, seed_outcomes, replace(setup, seed=seed))
+        for seed, seed_outcomes in of_seed.items()
+    }
     rows = [{"seed": seed, **row} for seed, table in tables.items() for row in table.rows]
     return Table(
         Frame(rows).over("seed").rows,

@@ -44,8 +44,8 @@ def parse(text: str) -> list[str]:
         if name == "all":
             return list(STRATEGIES)
         if name != "outbound" and name not in STRATEGIES:
-            known = [*STRATEGIES, "outbound", "all"]
-            raise Trouble("invalid", f"--send: there is no '{name}'{nearest(name, known)}")
+            accepted = [*STRATEGIES, "outbound", "all"]
+            raise Trouble("invalid", f"--send: there is no '{name}'{nearest(name, accepted)}")
         names += OUTBOUND if name == "outbound" else [name]
     if not names:
         raise Trouble("invalid", f"--send is empty; there are: {', '.join(STRATEGIES)}, outbound, all")

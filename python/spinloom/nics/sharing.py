@@ -40,7 +40,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedType:
     """A datatype and what its user says about it."""
 
     row: Row
@@ -62,10 +62,10 @@ class Shared:
 
 @dataclass(frozen=True)
 class Message:
-    """What became of one message: columns, or a code and a sentence."""
+    """The outcome of one message: columns, or a code and a sentence."""
 
     round: int
-    shared: Shared
+    shared: SharedType
     columns: dict[str, Any] = field(default_factory=dict)
     destination_sha256: str = ""
     events_sha256: str = ""
@@ -84,17 +84,17 @@ class Table:
 # ---- arguments ----
 
 
-def parse(text: str) -> list[Shared]:
+def parse(text: str) -> list[SharedType]:
     """'MILC:16^4@priority=3,epsilon=0.4', or every datatype of an application. Raises Trouble('invalid')."""
     name, _, attributes = text.partition("@")
     application, colon, datatype = name.partition(":")
     rows = [workloads.row(application, datatype)] if colon else workloads.application(application).rows
-    said = read_attributes(text, attributes)
-    return [Shared(row, **said) for row in rows]
+    values = read_attributes(text, attributes)
+    return [SharedType(row, **values) for row in rows]
 
 
 def read_attributes(argument: str, text: str) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, sign, value = (piece.strip() for piece in part.partition("="))
         if name not in ATTRIBUTES:
@@ -104,12 +104,12 @@ def read_attributes(argument: str, text: str) -> dict[str, Any]:
         if name == "host":
             if sign:
                 raise Trouble("invalid", f"'{argument}': 'host' has no value; it means: not on the NIC")
-            said["offload"] = False
+            values["offload"] = False
         else:
-            said[name] = (
+            values[name] = (
                 read_priority(argument, value) if name == "priority" else read_epsilon(argument, value)
             )
-    return said
+    return values
 
 
 def read_priority(argument: str, text: str) -> int:
@@ -132,7 +132,7 @@ def read_epsilon(argument: str, text: str) -> Fraction:
 # ---- running ----
 
 
-def run(types: list[Shared], setup: Setup, strategy: str, rounds: int) -> Iterator[Message]:
+def run(types: list[SharedType], setup: Setup, strategy: str, rounds: int) -> Iterator[Message]:
     """The messages in the order in which they come. Raises Trouble."""
     engine = core.load()
     settings = sweep.config(Cell(types[0].row, strategy), setup)
@@ -148,12 +148,12 @@ def run(types: list[Shared], setup: Setup, strategy: str, rounds: int) -> Iterat
                 return
 
 
-def receive(engine: Any, nic: Any, index: int, shared: Shared, number: int) -> Message:
+def receive(engine: Any, nic: Any, index: int, shared: SharedType, number: int) -> Message:
     try:
         columns = dict(nic.receive(index))
     except engine.SpinloomError as error:
         if EXIT_OF_CODE[error.code] in (EXIT_USAGE, EXIT_ENVIRONMENT):
-            raise Trouble(error.code, f"{named(shared.row)}: {error.message}") from None
+            raise Trouble(error.code, f"{row_label(shared.row)}: {error.message}") from None
         return Message(number, shared, code=error.code, message=error.message)
     destination = hashlib.sha256(columns.pop("destination")).hexdigest()
     events = hashlib.sha256(columns.pop("event_log")).hexdigest()
@@ -164,11 +164,11 @@ def receive(engine: Any, nic: Any, index: int, shared: Shared, number: int) -> M
     return Message(number, shared, columns, destination, events, message=columns.pop("message"))
 
 
-def baselines(types: list[Shared], setup: Setup) -> dict[Row, int]:
+def baselines(types: list[SharedType], setup: Setup) -> dict[Row, int]:
     """Modelled time without offloading, in ps, by datatype: contiguous data lands in place, the host unpacks
     other."""
     engine = core.load()
-    found = {}
+    times_ps = {}
     for row in dict.fromkeys(shared.row for shared in types):
         for strategy in (DIRECT, BASELINE):
             outcome = sweep.run_cell(engine, Cell(row, strategy), replace(setup, inject="none"))
@@ -176,14 +176,14 @@ def baselines(types: list[Shared], setup: Setup) -> dict[Row, int]:
                 break
         if outcome.code != "ok":
             raise Trouble(outcome.code, f"{outcome.cell}: {outcome.message}")
-        found[row] = outcome.columns["time_ps"]
-    return found
+        times_ps[row] = outcome.columns["time_ps"]
+    return times_ps
 
 
 # ---- results ----
 
 
-def named(row: Row) -> str:
+def row_label(row: Row) -> str:
     return f"{row.application} {row.datatype}"
 
 
@@ -224,7 +224,7 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
     good = [row for row in rows if row["checked"]]
     counts = {served: sum(row["served"] == served for row in good) for served in SERVED}
     host_ps = [row["speedup"] * row["time_ps"] for row in good]
-    whole_ps = [row["time_ps"] + row["preparation_ps"] for row in good]
+    with_preparation_ps = [row["time_ps"] + row["preparation_ps"] for row in good]
     return {
         "messages": len(rows),
         "hits": counts["hit"],
@@ -234,7 +234,7 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "evictions": sum(row["evictions"] for row in good),
         "speedup_mean": mean(row["speedup"] for row in good),
         "speedup_mean_with_preparation": mean(
-            host / whole for host, whole in zip(host_ps, whole_ps, strict=True)
+            host / total for host, total in zip(host_ps, with_preparation_ps, strict=True)
         ),
     }
 

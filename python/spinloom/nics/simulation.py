@@ -44,7 +44,7 @@ MACHINE = {
 
 
 @dataclass(frozen=True)
-class Part:
+class MachineCells:
     """The cells of one machine."""
 
     machine: Machine
@@ -55,9 +55,9 @@ class Part:
 
     def columns(self) -> dict[str, Any]:
         profile = self.machine.profile
-        named = (profile.name, profile.host, self.machine.hpus, self.machine.mtu)
+        identity = (profile.name, profile.host, self.machine.hpus, self.machine.mtu)
         order = machines.order_text(self.machine.order)
-        settings = (*named, order, self.machine.seed, self.count)
+        settings = (*identity, order, self.machine.seed, self.count)
         return {**dict(zip(MACHINE, settings, strict=True)), **self.changes}
 
 
@@ -76,15 +76,15 @@ def rows_of(type: Any, count: int = 1) -> list[Row]:  # as users of simulate() s
     if isinstance(type, Row):
         return [replace(type, count=type.count * count) if count != 1 else type]
     if not isinstance(type, str):
-        found = targets.of_object(type, "the datatype", count)
-        return [replace(found, application="custom", datatype=shortened(found.type))]
+        row = targets.of_object(type, "the datatype", count)
+        return [replace(row, application="custom", datatype=shortened(row.type))]
     if type.casefold() in {application.name.casefold() for application in workloads.applications()}:
         rows = workloads.application(type).rows
         return [replace(row, count=row.count * count) if count != 1 else row for row in rows]
     return [targets.resolve(type, count)]
 
 
-def apart(rows: list[Row]) -> list[Row]:
+def with_unique_names(rows: list[Row]) -> list[Row]:
     """The rows with a number behind the name of each that has the name of an earlier one."""
     seen: dict[tuple[str, str], int] = {}
     named = []
@@ -98,14 +98,14 @@ def shortened(text: str) -> str:
     return text if len(text) <= 32 else text[:29] + "..."
 
 
-def listed(value: Any) -> list[Any]:
+def axis_values(value: Any) -> list[Any]:
     """The values of an axis: those of a list, tuple, range or NumPy array, else the one value."""
     if getattr(value, "ndim", 0):
         value = value.tolist()
     return list(value) if isinstance(value, list | tuple | range) else [value]
 
 
-def counted(value: Any) -> int:
+def element_count(value: Any) -> int:
     try:
         count = operator.index(value)
     except TypeError:
@@ -117,7 +117,7 @@ def counted(value: Any) -> int:
 
 def grid(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Every combination, the last axis fastest."""
-    lists = [listed(value) for value in axes.values()]
+    lists = [axis_values(value) for value in axes.values()]
     for empty, values in zip(axes, lists, strict=True):
         if not values:
             raise Trouble("invalid", f"{empty}: the list is empty")
@@ -153,7 +153,7 @@ def simulate(
     )
     outcomes: list[list[Outcome]] = [[] for _ in parts]
     total = sum(len(part.cells) for part in parts)
-    with shown(total, progress) as advance:
+    with progress_bar(total, progress) as advance:
         try:
             for index, outcome in run(parts, threads):
                 outcomes[index].append(outcome)
@@ -172,34 +172,38 @@ def plan(
     unexpected: bool,
     set: Mapping[str, Any] | None,
     axes: Mapping[str, Any],
-) -> list[Part]:
+) -> list[MachineCells]:
     """One part for each machine and count of the grid."""
-    chosen = strategies.parse(names) if isinstance(names, str) else strategies.with_baselines(names)
+    strategy_names = strategies.parse(names) if isinstance(names, str) else strategies.with_baselines(names)
     if set is not None and not isinstance(set, Mapping):
         raise Trouble("invalid", f"set is {set!r}; give a dictionary, such as {{'hpu.clock': '1 GHz'}}")
     parts = []
     fields = dict(set or {})
-    for number in map(counted, listed(count)):
-        cells = [Cell(row, name) for row in apart(rows_of(type, number)) for name in chosen]
+    for number in map(element_count, axis_values(count)):
+        cells = [
+            Cell(row, name) for row in with_unique_names(rows_of(type, number)) for name in strategy_names
+        ]
         for values in grid(fields):
             changes = [(str(field), str(value)) for field, value in values.items()]
             for point in grid(axes):
-                made = machines.machine(changes=changes, **point)
-                parts.append(Part(made, made.setup(unexpected=unexpected), cells, number, values))
+                machine = machines.machine(changes=changes, **point)
+                parts.append(
+                    MachineCells(machine, machine.setup(unexpected=unexpected), cells, number, values)
+                )
     return parts
 
 
-def run(parts: list[Part], threads: int = 0) -> Iterator[tuple[int, Outcome]]:
+def run(parts: list[MachineCells], threads: int = 0) -> Iterator[tuple[int, Outcome]]:
     """(place of the part, outcome) as cells end."""
     jobs = [((index, cell), part.setup) for index, part in enumerate(parts) for cell in part.cells]
     if threads < 0:
         raise Trouble("invalid", f"threads is {threads}; 0 is one a core")
-    found = sweep.run_all([(cell, setup) for (_, cell), setup in jobs], threads or os.cpu_count() or 1)
-    for place, outcome in found:
+    finished = sweep.run_all([(cell, setup) for (_, cell), setup in jobs], threads or os.cpu_count() or 1)
+    for place, outcome in finished:
         yield jobs[place][0][0], outcome
 
 
-def frame(parts: list[Part], outcomes: list[list[Outcome]]) -> Frame:
+def frame(parts: list[MachineCells], outcomes: list[list[Outcome]]) -> Frame:
     rows: list[dict[str, Any]] = []
     partial = False
     hashes = []
@@ -214,7 +218,7 @@ def frame(parts: list[Part], outcomes: list[list[Outcome]]) -> Frame:
     return Frame(rows, partial=partial, result_hash=results.digest({"parts": hashes}))
 
 
-def shown(total: int, wanted: bool | None) -> AbstractContextManager[Bar]:
+def progress_bar(total: int, wanted: bool | None) -> AbstractContextManager[Bar]:
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         return nullcontext(Bar())
     from spinloom.common.progress import progress

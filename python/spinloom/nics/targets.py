@@ -84,8 +84,8 @@ def load_object(file: Path, name: str) -> Any:
             spec.loader.exec_module(module)
             if not hasattr(module, name):
                 raise Trouble("invalid", f"{file} has no '{name}'")
-            found = getattr(module, name)
-            return found() if callable(found) and not isinstance(found, type) else found
+            value = getattr(module, name)
+            return value() if callable(value) and not isinstance(value, type) else value
     except Trouble:
         raise
     except (Exception, SystemExit) as error:
@@ -94,30 +94,30 @@ def load_object(file: Path, name: str) -> Any:
         sys.path.pop(0)
 
 
-def of_object(found: Any, target: str, count: int) -> Row:
+def of_object(value: Any, target: str, count: int) -> Row:
     """A Layout, a text form, a NumPy array or dtype, or a datatype of mpi4py."""
-    if isinstance(found, str):
-        check(found)
-        text = found
-    elif isinstance(found, layout.Layout):
-        text = found.text
-    elif isinstance(found, type):  # not one of its objects
-        raise not_a_datatype(found, target)
-    elif hasattr(found, "strides") and hasattr(found, "dtype"):
-        text = layout.from_array(found).text
-    elif hasattr(found, "itemsize") and hasattr(found, "fields"):
-        text = layout.from_dtype(found).text
-    elif hasattr(found, "Get_envelope"):
-        text = layout.from_mpi(found).text
+    if isinstance(value, str):
+        check(value)
+        text = value
+    elif isinstance(value, layout.Layout):
+        text = value.text
+    elif isinstance(value, type):  # not one of its objects
+        raise not_a_datatype(value, target)
+    elif hasattr(value, "strides") and hasattr(value, "dtype"):
+        text = layout.from_array(value).text
+    elif hasattr(value, "itemsize") and hasattr(value, "fields"):
+        text = layout.from_dtype(value).text
+    elif hasattr(value, "Get_envelope"):
+        text = layout.from_mpi(value).text
     else:
-        raise not_a_datatype(found, target)
+        raise not_a_datatype(value, target)
     return Row(target, "", text, count)
 
 
-def not_a_datatype(found: Any, target: str) -> Trouble:
+def not_a_datatype(value: Any, target: str) -> Trouble:
     return Trouble(
         "invalid",
-        f"{target} is a {type(found).__name__}; it must be a Layout, a text form, a NumPy array "
+        f"{target} is a {type(value).__name__}; it must be a Layout, a text form, a NumPy array "
         "or dtype, or a datatype of mpi4py",
     )
 

@@ -52,10 +52,10 @@ def name_of(span: Span) -> str:
     track, _, number, _, _ = span
     if track == "call":
         return CALLS.get(number, f"call {number}")
-    what = NUMBERS[track]
-    if what == "bytes":
+    unit = NUMBERS[track]
+    if unit == "bytes":
         return f"{number} B"
-    return f"{track} {what} {number}".strip() if what else track
+    return f"{track} {unit} {number}".strip() if unit else track
 
 
 def build(spans: list[Span], title: str) -> bytes:

@@ -16,7 +16,7 @@ from pathlib import Path
 from spinloom.common import core, data, documents
 from spinloom.common.errors import Trouble, nearest
 
-PIECE = 50  # seeds that one call of the engine runs
+SEEDS_A_PIECE = 50  # seeds that one call of the engine runs
 MESSAGES_LEAST, FAULTS_LEAST = 50, 2  # the least in a run that counts
 
 
@@ -28,7 +28,7 @@ class Scenario:
 
 
 @dataclass
-class Sum:
+class Totals:
     """The outcome of a range of seeds of one scenario."""
 
     scenario: str
@@ -61,14 +61,14 @@ def all_scenarios() -> dict[str, Scenario]:
     return {path.stem: read(path) for path in sorted(data.folder("scenarios").glob("*.toml"))}
 
 
-def named(name: str) -> Scenario:
+def scenario_named(name: str) -> Scenario:
     """A shipped scenario, or a file's."""
     if name.endswith(".toml"):
         return read(Path(name))
-    known = all_scenarios()
-    if name not in known:
-        raise Trouble("invalid", f"there is no scenario '{name}'{nearest(name, known)}")
-    return known[name]
+    scenarios = all_scenarios()
+    if name not in scenarios:
+        raise Trouble("invalid", f"there is no scenario '{name}'{nearest(name, scenarios)}")
+    return scenarios[name]
 
 
 def read(path: Path) -> Scenario:
@@ -92,21 +92,21 @@ def run(
     first: int,
     last: int,
     jobs: int = 0,
-    told: Callable[[int], None] = lambda runs: None,
-    total: Sum | None = None,
-) -> Sum:
+    report: Callable[[int], None] = lambda runs: None,
+    total: Totals | None = None,
+) -> Totals:
     """Adds to `total`, where one is given: it has what was run when Ctrl-C comes."""
     engine = core.load()
-    total = total or Sum(scenario.name)
+    total = total or Totals(scenario.name)
 
     def piece(begin: int) -> dict:
-        done = engine.run_torture(scenario.numbers, begin, min(begin + PIECE - 1, last))
-        told(done["runs"])
+        done = engine.run_torture(scenario.numbers, begin, min(begin + SEEDS_A_PIECE - 1, last))
+        report(done["runs"])
         return done
 
     pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
     try:
-        for done in pool.map(piece, range(first, last + 1, PIECE)):
+        for done in pool.map(piece, range(first, last + 1, SEEDS_A_PIECE)):
             total.add(done)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

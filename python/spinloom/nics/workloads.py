@@ -71,12 +71,12 @@ def application(name: str) -> Application:
 
 
 def row(application_name: str, datatype: str) -> Row:
-    found = application(application_name)
-    for candidate in found.rows:
+    owner = application(application_name)
+    for candidate in owner.rows:
         if candidate.datatype == datatype:
             return candidate
-    known = [candidate.datatype for candidate in found.rows]
-    raise Trouble("invalid", f"{found.name} has no datatype '{datatype}'{nearest(datatype, known)}")
+    known = [candidate.datatype for candidate in owner.rows]
+    raise Trouble("invalid", f"{owner.name} has no datatype '{datatype}'{nearest(datatype, known)}")
 
 
 def demo() -> list[Row]:

@@ -1,1 +1,1 @@
-"""What the papers measured: claims, figures, studies, and the cells that they need."""
+"""The papers' measurements: claims, figures, studies, and the cells that they need."""

@@ -42,7 +42,7 @@ HOLDS, EXPLAINED, FAILS, NOT_AVAILABLE = "holds", "explained", "fails", "not ava
 class Condition:
     """One comparison: an observation with its arguments, and the limit that it must keep."""
 
-    of: str
+    observation: str
     arguments: tuple[tuple[str, Any], ...]
     limit: str
     value: float
@@ -51,12 +51,12 @@ class Condition:
         return LIMITS[self.limit][1](observed, self.value)
 
     def __str__(self) -> str:
-        told = ", ".join(_short(value) for _, value in self.arguments)
-        return f"{self.of}({told}) {LIMITS[self.limit][0]} {self.value:g}"
+        arguments = ", ".join(_short(value) for _, value in self.arguments)
+        return f"{self.observation}({arguments}) {LIMITS[self.limit][0]} {self.value:g}"
 
     @property
-    def what(self) -> tuple[str, tuple[tuple[str, Any], ...]]:
-        return self.of, self.arguments
+    def key(self) -> tuple[str, tuple[tuple[str, Any], ...]]:
+        return self.observation, self.arguments
 
 
 def _short(value: Any) -> str:
@@ -70,7 +70,7 @@ class Sensitivity:
     why: str
     plausible: tuple[str, str]  # the range in which values are tried
     because: str  # the reason for that range
-    of: str = ""  # for "input.NAME": the observation whose argument NAME is changed
+    observation: str = ""  # for "input.NAME": the observation whose argument NAME is changed
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a paper says of something that can be measured in several ways, under one of these measures: one
-    of the claim's, or one that the conditions' arguments and the changes make."""
+    """A statement of a paper about something that can be measured in several ways, under one of these
+    measures: the claim's, or one that the conditions' arguments and the changes make."""
 
     says: str
     measure: str
@@ -114,7 +114,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a claim does not hold, which the numbers show when these conditions are true."""
+    """A reason why a claim does not hold; the numbers show it when these conditions are true."""
 
     why: str
     holds: tuple[Condition, ...]
@@ -155,11 +155,11 @@ class Verdict:
 
 def read_condition(table: dict[str, Any]) -> Condition:
     table = dict(table)
-    of = table.pop("of")
+    observation = table.pop("of")
     (limit,) = [name for name in LIMITS if name in table]
     value = float(table.pop(limit))
     frozen = {key: tuple(item) if isinstance(item, list) else item for key, item in table.items()}
-    return Condition(of, tuple(sorted(frozen.items())), limit, value)
+    return Condition(observation, tuple(sorted(frozen.items())), limit, value)
 
 
 def tables() -> dict[str, Any]:
@@ -182,7 +182,7 @@ def absent() -> dict[str, str]:
 
 @cache
 def claims() -> dict[str, Claim]:
-    listed = [
+    all_claims = [
         Claim(
             id=table["id"],
             says=table["says"],
@@ -223,27 +223,27 @@ def claims() -> dict[str, Claim]:
         )
         for table in tables()["claim"]
     ]
-    return {claim.id: claim for claim in listed}
+    return {claim.id: claim for claim in all_claims}
 
 
 # ---- pure ----
 
 
 def judge(conditions: Iterable[Condition], observed: dict[Any, Observed]) -> Verdict:
-    """`observed` by Condition.what. A condition that is false weighs more than one that cannot be tested."""
+    """`observed` by Condition.key. A condition that is false weighs more than one that cannot be tested."""
     conditions = tuple(conditions)
     failed, reasons, ours = [], [], []
     for condition in conditions:
-        found = observed[condition.what]
-        if found.value is None:
-            reasons.append(f"{condition}: {found.reason}")
+        observation = observed[condition.key]
+        if observation.value is None:
+            reasons.append(f"{condition}: {observation.reason}")
             continue
-        if not condition.true_of(found.value):
+        if not condition.true_of(observation.value):
             failed.append(condition)
-        shown = f"{found.value:.3g}" if found.value < 1e5 else f"{found.value:,.0f}"
+        shown = f"{observation.value:.3g}" if observation.value < 1e5 else f"{observation.value:,.0f}"
         ours.append(f"{shown}{' (!)' if condition in failed else ''}")
     if failed:
-        remark = "not: " + "; ".join(f"{each} ({observed[each.what].value:.4g})" for each in failed)
+        remark = "not: " + "; ".join(f"{each} ({observed[each.key].value:.4g})" for each in failed)
         verdict = FAILS
     elif reasons:
         verdict, remark = NOT_AVAILABLE, reasons[0]
@@ -258,25 +258,25 @@ def judge(conditions: Iterable[Condition], observed: dict[Any, Observed]) -> Ver
 
 
 def probes_of(trial: Trial, conditions: Iterable[Condition]) -> list[Probe]:
-    found: list[Probe] = []
+    probes: list[Probe] = []
     for condition in conditions:
-        found += OBSERVATIONS[condition.of].probes(trial, **dict(condition.arguments))
-    return list(dict.fromkeys(found))
+        probes += OBSERVATIONS[condition.observation].probes(trial, **dict(condition.arguments))
+    return list(dict.fromkeys(probes))
 
 
 def observe(trial: Trial, conditions: Iterable[Condition], laboratory: Lab) -> dict[Any, Observed]:
     """Observes from existing readings; a missing strategy or profile gives its reason."""
     observed: dict[Any, Observed] = {}
     for condition in conditions:
-        if condition.what in observed:
+        if condition.key in observed:
             continue
         arguments = dict(condition.arguments)
-        observation = OBSERVATIONS[condition.of]
+        observation = OBSERVATIONS[condition.observation]
         try:
             readings = [laboratory[probe] for probe in observation.probes(trial, **arguments)]
-            observed[condition.what] = Observed(observation.value(trial, readings, **arguments))
+            observed[condition.key] = Observed(observation.value(trial, readings, **arguments))
         except Trouble as trouble:
-            observed[condition.what] = Observed(reason=trouble.message)
+            observed[condition.key] = Observed(reason=trouble.message)
     return observed
 
 
@@ -292,36 +292,36 @@ def assess(claim: Claim, laboratory: Lab, bar: Bar | None = None) -> Verdict:
 def further_probes(claim: Claim) -> list[Probe]:
     """Returns what a claim's measures and statements need."""
     trial = Trial(claim.nic)
-    found = [probe for measure in claim.measures for probe in measure.probes(trial)]
-    return found + [
+    probes = [probe for measure in claim.measures for probe in measure.probes(trial)]
+    return probes + [
         probe for each in claim.statements for probe in probes_of(each.trial(claim.nic), each.holds)
     ]
 
 
-def measured(claim: Claim, laboratory: Lab) -> list[dict[str, Any]]:
+def measure_rows(claim: Claim, laboratory: Lab) -> list[dict[str, Any]]:
     """A row for each measure and strategy: its numbers by blocks a packet."""
     trial, rows = Trial(claim.nic), []
     for measure in claim.measures:
-        found = iter(measure.probes(trial))
+        probes = iter(measure.probes(trial))
         for strategy in measure.strategies:
             numbers = {
-                f"{gamma}{A_PACKET}": laboratory[next(found)][measure.column] for gamma in measure.gammas
+                f"{gamma}{A_PACKET}": laboratory[next(probes)][measure.column] for gamma in measure.gammas
             }
             rows.append({"measure": measure.name, "strategy": strategy, **numbers})
     return rows
 
 
-def tabled(claim: Claim, laboratory: Lab) -> list[dict[str, str]]:
+def table_rows(claim: Claim, laboratory: Lab) -> list[dict[str, str]]:
     """The rows of the claim's table, if it has one."""
     if not claim.table:
         return []
     first = claim.holds[0]
     arguments = dict(first.arguments)
-    probes = OBSERVATIONS[first.of].probes(Trial(claim.nic), **arguments)
+    probes = OBSERVATIONS[first.observation].probes(Trial(claim.nic), **arguments)
     return TABLES[claim.table]([laboratory[probe] for probe in probes], **arguments)
 
 
-def stated(claim: Claim, laboratory: Lab) -> list[dict[str, str]]:
+def statement_rows(claim: Claim, laboratory: Lab) -> list[dict[str, str]]:
     """A row for each statement and measure: whether it holds."""
     rows = []
     for statement in claim.statements:
@@ -352,12 +352,12 @@ def with_alternatives(claim: Claim, verdict: Verdict, laboratory: Lab, bar: Bar 
         if not alternative.concerns(claim.nic):
             continue
         other = judged(claim, Trial(claim.nic, alternative.changes), laboratory, bar)
-        told = f"{alternative.name}: {other.ours}"
-        verdict = replace(verdict, otherwise="; ".join(filter(None, [verdict.otherwise, told])))
+        note = f"{alternative.name}: {other.ours}"
+        verdict = replace(verdict, otherwise="; ".join(filter(None, [verdict.otherwise, note])))
         if (other.verdict == HOLDS) != (verdict.verdict == HOLDS):
             does = "holds" if other.verdict == HOLDS else "does not hold"
-            told = f"With {alternative.name} it {does} ({other.ours}): {alternative.because}"
-            verdict = replace(verdict, remark=". ".join(filter(None, [verdict.remark, told])))
+            note = f"With {alternative.name} it {does} ({other.ours}): {alternative.because}"
+            verdict = replace(verdict, remark=". ".join(filter(None, [verdict.remark, note])))
     return verdict
 
 
@@ -368,8 +368,8 @@ def explain(claim: Claim, verdict: Verdict, laboratory: Lab, bar: Bar | None) ->
             return replace(verdict, verdict=EXPLAINED, remark=f"{verdict.remark}. {reason.why}")
     tried: list[str] = []
     for sensitivity in claim.sensitivities:
-        was = origin_of(claim, sensitivity)
-        if was is None:
+        origin = origin_of(claim, sensitivity)
+        if origin is None:
             continue
         best = (0, "", "")
         ended = ""
@@ -382,18 +382,18 @@ def explain(claim: Claim, verdict: Verdict, laboratory: Lab, bar: Bar | None) ->
                 if not ended:
                     reason = (
                         f"{verdict.remark}. It would hold with {sensitivity.field} = {value} instead of "
-                        f"{was}: {sensitivity.why}"
+                        f"{origin}: {sensitivity.why}"
                     )
                     return replace(verdict, verdict=EXPLAINED, remark=reason)
                 ended = f" ({value} would, and ends {ended})"
             mended = len(verdict.failed) - len(seen.failed)
             best = max(best, (mended, value, seen.ours))
-        told = f"{sensitivity.field} from {was} to {sensitivity.values[-1]} does not explain it"
+        note = f"{sensitivity.field} from {origin} to {sensitivity.values[-1]} does not explain it"
         if ended:
-            told += ended
+            note += ended
         elif best[0] > 0:
-            told += f" ({best[1]} mends {best[0]} of {len(verdict.failed)}: {best[2]})"
-        tried.append(told)
+            note += f" ({best[1]} mends {best[0]} of {len(verdict.failed)}: {best[2]})"
+        tried.append(note)
     return replace(verdict, remark=". ".join([verdict.remark, *tried]))
 
 
@@ -431,7 +431,7 @@ def trial_of(claim: Claim, sensitivity: Sensitivity, value: str) -> tuple[Trial,
     def change(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
         return tuple(
             replace(each, arguments=tuple(sorted({**dict(each.arguments), name: float(value)}.items())))
-            if each.of == sensitivity.of
+            if each.observation == sensitivity.observation
             else each
             for each in conditions
         )

@@ -1,4 +1,4 @@
-"""Who sends to whom: messages of a collective operation as text, and as a picture over time.
+"""The messages of a collective operation, sender to receiver: as text, and as a picture over time.
 
 Contract: text() lists the messages round by round, one line each, of at most RANKS ranks and LINES messages:
 a message's round is how many must have come before it can leave. draw() writes an SVG or a PNG by the name's
@@ -42,23 +42,25 @@ class Message(NamedTuple):
 
 
 def messages(offloaded: Any, model: dict[str, Any]) -> list[Message]:
-    return [Message(*one) for one in offloaded.messages(model)]
+    return [Message(*fields) for fields in offloaded.messages(model)]
 
 
 def text(offloaded: Any, ranks: int) -> str | None:
     """None: too many ranks or messages."""
-    rounds = sorted(messages(offloaded, ROUNDS), key=lambda one: (one.left_ps, one.source, one.target))
+    rounds = sorted(
+        messages(offloaded, ROUNDS), key=lambda message: (message.left_ps, message.source, message.target)
+    )
     if ranks > RANKS or len(rounds) > LINES:
         return None
     lines = ["rank     " + "".join(f"{rank:<{CELL}}" for rank in range(ranks))]
     before = None
-    for one in rounds:
-        name = f"round {one.left_ps + 1}" if one.left_ps != before else ""
-        before = one.left_ps
-        first, last = sorted((one.source, one.target))
+    for message in rounds:
+        name = f"round {message.left_ps + 1}" if message.left_ps != before else ""
+        before = message.left_ps
+        first, last = sorted((message.source, message.target))
         line = "-" * (CELL * (last - first) - 1)
-        arrow = f"o{line}>" if one.source == first else f"<{line}o"
-        lines.append(f"{name:9}{' ' * (CELL * first)}{arrow}  {units.format_bytes(one.size)}")
+        arrow = f"o{line}>" if message.source == first else f"<{line}o"
+        lines.append(f"{name:9}{' ' * (CELL * first)}{arrow}  {units.format_bytes(message.size)}")
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -84,7 +86,7 @@ def draw(offloaded: Any, model: dict[str, Any], ranks: int, path: Path, title: s
         axes.set_ylabel("modelled time, us")
         axes.set_xlabel("rank")
         axes.set_xlim(-0.5, ranks - 0.5)
-        last = max((one.landed_ps for one in sent), default=1) / 1e6
+        last = max((message.landed_ps for message in sent), default=1) / 1e6
         axes.set_ylim(last * 1.02, 0)
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
@@ -92,8 +94,8 @@ def draw(offloaded: Any, model: dict[str, Any], ranks: int, path: Path, title: s
             axes.set_xticks(range(ranks))
             axes.vlines(range(ranks), 0, last, color="0.85", linewidth=0.8, zorder=1)
         if len(sent) <= 4 * NAMED:
-            for one in sent:
-                arrow(axes, one)
+            for message in sent:
+                arrow(axes, message)
         else:
             lines(axes, sent)
         out = io.BytesIO()
@@ -101,12 +103,12 @@ def draw(offloaded: Any, model: dict[str, Any], ranks: int, path: Path, title: s
     write_file(path, out.getvalue())
 
 
-def arrow(axes: Any, one: Message) -> None:
+def arrow(axes: Any, message: Message) -> None:
     look = {"arrowstyle": "-|>", "color": "0.1", "linewidth": 1.0, "shrinkA": 0, "shrinkB": 0}
     axes.annotate(
         "",
-        xy=(one.target, one.landed_ps / 1e6),
-        xytext=(one.source, one.left_ps / 1e6),
+        xy=(message.target, message.landed_ps / 1e6),
+        xytext=(message.source, message.left_ps / 1e6),
         arrowprops=look,
         zorder=2,
     )
@@ -116,5 +118,8 @@ def lines(axes: Any, sent: list[Message]) -> None:
     """Without heads, which would hide each other."""
     from matplotlib.collections import LineCollection
 
-    pairs = [[(one.source, one.left_ps / 1e6), (one.target, one.landed_ps / 1e6)] for one in sent]
+    pairs = [
+        [(message.source, message.left_ps / 1e6), (message.target, message.landed_ps / 1e6)]
+        for message in sent
+    ]
     axes.add_collection(LineCollection(pairs, colors="0.1", linewidths=0.5, alpha=0.6))

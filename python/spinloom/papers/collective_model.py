@@ -27,18 +27,18 @@ RATE = 1000  # rates are whole thousandths of a picosecond for a byte
 
 def fit(machine: Machine) -> dict[str, Any]:
     """The model, as collective_candidates() of the engine takes it."""
-    one, two, summed = (
+    one_hop, two_hops, reduced = (
         [(size, offloaded_ps(machine, operation, "chain", ranks, size)) for size in SIZES]
         for operation, ranks in (("bcast", 2), ("bcast", 3), ("reduce", 2))
     )
-    hops = [(size, more - less) for (size, less), (_, more) in zip(one, two, strict=True)]
-    locals_ = [(size, more - less) for (size, less), (_, more) in zip(one, summed, strict=True)]
+    hops = [(size, more - less) for (size, less), (_, more) in zip(one_hop, two_hops, strict=True)]
+    locals_ = [(size, more - less) for (size, less), (_, more) in zip(one_hop, reduced, strict=True)]
     hop, local = lines.fitted(hops), lines.fitted(locals_)
     empty = [offloaded_ps(machine, "barrier", "dissemination", ranks, 0) for ranks in (2, 4)]
     few, many = (offloaded_ps(machine, "gather", "linear", ranks, SIZES[0]) for ranks in (2, CROWD))
     profile = machine.profile
     latency = int(profile["link.switch"] + profile["link.wire"])
-    begin = [time - hop for (_, time), (_, hop) in zip(one, hops, strict=True)]
+    begin = [time - hop for (_, time), (_, hop) in zip(one_hop, hops, strict=True)]
     return {
         "o_ps": min(begin) // 2,
         "L_ps": latency,
@@ -53,18 +53,18 @@ def fit(machine: Machine) -> dict[str, Any]:
 
 
 def rate_of(rate: Fraction) -> tuple[int, int]:
-    made = Fraction(max(0, round(rate * RATE)), RATE)
-    return made.numerator, made.denominator
+    rounded = Fraction(max(0, round(rate * RATE)), RATE)
+    return rounded.numerator, rounded.denominator
 
 
 def offloaded_ps(machine: Machine, operation: str, algorithm: str, ranks: int, size: int) -> int:
-    made = core.load().collective_offloaded(operation, algorithm, ranks, size, ELEMENT)
-    return simulated_ps(machine, made, "nic")
+    offloaded = core.load().collective_offloaded(operation, algorithm, ranks, size, ELEMENT)
+    return simulated_ps(machine, offloaded, "nic")
 
 
-def simulated_ps(machine: Machine, made: Any, fidelity: str) -> int:
+def simulated_ps(machine: Machine, offloaded: Any, fidelity: str) -> int:
     """Until the last host knows. Raises Trouble."""
-    return simulated_of(machine, made.schedule(), fidelity)
+    return simulated_of(machine, offloaded.schedule(), fidelity)
 
 
 def simulated_of(machine: Machine, schedule: Any, fidelity: str) -> int:
@@ -82,13 +82,13 @@ def pingpongs(nic: str) -> list[dict[str, Any]]:
     laboratory = Lab(1)
     laboratory.run(probes, None)
     points = [(probe.size_bytes, laboratory[probe]["time_ps"]) for probe in probes]
-    known = lines.fitted([point for point in points if point[0] in SIZES])
+    line = lines.fitted([point for point in points if point[0] in SIZES])
     return [
         {
             "size_bytes": size,
             "time_ps": time,
-            "line_ps": round(known.at(size)),
-            "residual_percent": round(float(100 * (known.at(size) / time - 1)), 4),
+            "line_ps": round(line.at(size)),
+            "residual_percent": round(float(100 * (line.at(size) / time - 1)), 4),
             "fitted": size in SIZES,
         }
         for size, time in points

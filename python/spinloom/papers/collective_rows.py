@@ -1,4 +1,4 @@
-"""What `spinloom collective explain` says: candidates of an operation, their times and what they need.
+"""The rows of `spinloom collective explain`: candidates of an operation, their times and their needs.
 
 Contract: rows() gives one row for each algorithm of the catalogue that has a closed form, in its order:
 time_ps by the form, simulated_ps by triggered operations on the NICs of the profile, and what the rank that
@@ -48,18 +48,18 @@ class Question:
     root: int = 0
 
     def offloaded(self, algorithm: str, segment_bytes: int) -> Any:
-        return asked(
+        return from_engine(
             lambda engine: engine.collective_offloaded(
                 self.operation, algorithm, self.ranks, self.size, ELEMENT, segment_bytes, self.root
             )
         )
 
 
-def asked(what: Callable[[Any], Any]) -> Any:
+def from_engine(call: Callable[[Any], Any]) -> Any:
     """Returns what the engine says. Raises Trouble."""
     engine = core.load()
     try:
-        return what(engine)
+        return call(engine)
     except engine.SpinloomError as error:
         raise Trouble(error.code, error.message) from None
 
@@ -67,7 +67,7 @@ def asked(what: Callable[[Any], Any]) -> Any:
 def check(question: Question, algorithm: str | None) -> None:
     """Raises Trouble for names that are none."""
     if algorithm is not None:
-        asked(lambda engine: engine.collective_offloaded(question.operation, algorithm, 1, 0))
+        from_engine(lambda engine: engine.collective_offloaded(question.operation, algorithm, 1, 0))
 
 
 def rows(
@@ -77,23 +77,23 @@ def rows(
     fidelity: str,
     step: Callable[[], object] = lambda: None,
 ) -> list[dict[str, Any]]:
-    made = asked(
+    candidates = from_engine(
         lambda engine: engine.collective_candidates(
             question.operation, question.ranks, question.size, ELEMENT, model
         )
     )
-    if not made:
+    if not candidates:
         raise Trouble(
             "unsupported",
             f"{question.operation}: who sends how much to whom differs from call to call; "
             f"operations that are alike at all ranks are {', '.join(core.load().collective_operations())}",
         )
-    chosen = asked(
+    chosen = from_engine(
         lambda engine: engine.collective_choice(
             question.operation, question.ranks, question.size, ELEMENT, model
         )
     )
-    for row in made:
+    for row in candidates:
         row.update(simulated_ps=None, entries=None, triggered=None, counters=None, memory_bytes=None)
         row["chosen"] = row["algorithm"] == chosen
         try:
@@ -107,7 +107,7 @@ def rows(
         if fidelity != NONE and offloaded.operations() <= SIMULATED_MOST:
             row["simulated_ps"] = collective_model.simulated_ps(machine, offloaded, fidelity)
         step()
-    return [{name: row[name] for name in COLUMNS} for row in made]
+    return [{name: row[name] for name in COLUMNS} for row in candidates]
 
 
 def at_scale(
@@ -115,13 +115,13 @@ def at_scale(
 ) -> dict[str, Any]:
     """One algorithm, the chosen one without a name, of many ranks, whose operations are made rank by rank."""
     check(question, algorithm)
-    asking = (question.operation, question.ranks, question.size, ELEMENT, model)
-    made = asked(lambda engine: engine.collective_candidates(*asking))
-    name = algorithm or asked(lambda engine: engine.collective_choice(*asking))
-    row = next((each for each in made if each["algorithm"] == name), None)
+    arguments = (question.operation, question.ranks, question.size, ELEMENT, model)
+    candidates = from_engine(lambda engine: engine.collective_candidates(*arguments))
+    name = algorithm or from_engine(lambda engine: engine.collective_choice(*arguments))
+    row = next((each for each in candidates if each["algorithm"] == name), None)
     if row is None:
         raise Trouble("unsupported", f"{question.operation} by {name} has no closed form")
-    schedule = asked(
+    schedule = from_engine(
         lambda engine: engine.collective_schedule(
             question.operation,
             name,
@@ -145,6 +145,8 @@ def at_scale(
     }
 
 
-def chosen_of(made: list[dict[str, Any]], algorithm: str | None) -> dict[str, Any]:
+def chosen_of(candidates: list[dict[str, Any]], algorithm: str | None) -> dict[str, Any]:
     """The row of an algorithm, or the chosen one."""
-    return next(row for row in made if row["algorithm"] == algorithm or (algorithm is None and row["chosen"]))
+    return next(
+        row for row in candidates if row["algorithm"] == algorithm or (algorithm is None and row["chosen"])
+    )

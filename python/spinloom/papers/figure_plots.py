@@ -91,14 +91,14 @@ def missing(rows: Rows) -> list[str]:
 
 def series_of(rows: Rows) -> dict[tuple[str, str], Rows]:
     """Rows by (nic, strategy), in the order of the strategies' table."""
-    found: dict[tuple[str, str], Rows] = {}
+    by_series: dict[tuple[str, str], Rows] = {}
     for row in rows:
-        found.setdefault((row.get("nic", ""), row["strategy"]), []).append(row)
+        by_series.setdefault((row.get("nic", ""), row["strategy"]), []).append(row)
     order = [COPIES, *STRATEGIES]
-    return dict(sorted(found.items(), key=lambda item: (item[0][0], order.index(item[0][1]))))
+    return dict(sorted(by_series.items(), key=lambda item: (item[0][0], order.index(item[0][1]))))
 
 
-def plain(axes: Any) -> None:
+def hide_spines(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -113,7 +113,7 @@ def whole_numbers(axes: Any) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
 
 
-def numbers(axes: Any, values: list[int]) -> None:
+def log2_axis(axes: Any, values: list[int]) -> None:
     labels = [f"{value // 1024}Ki" if value >= 1024 and value % 1024 == 0 else str(value) for value in values]
     axes.set_xscale("log", base=2)
     axes.set_xticks(values, labels)
@@ -137,7 +137,7 @@ def lines(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
             markerfacecolor=("none", grey)[strategy in ("specialised", "rw-cp", "seek", COPIES)],
             label=strategy if len(nics) == 1 else f"{strategy}, {nic}",
         )
-    numbers(axes, sorted({row[figure.axis] for row in rows}))
+    log2_axis(axes, sorted({row[figure.axis] for row in rows}))
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
     if figure.y_scale == "log":
@@ -156,7 +156,7 @@ def lines(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
             fontsize=7,
         )
     axes.grid(axis="y", color="0.9", linewidth=0.5)
-    plain(axes)
+    hide_spines(axes)
     legend(axes, ncols=4 if len(nics) == 1 else 2)
 
 
@@ -177,13 +177,13 @@ def needed(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
             markerfacecolor="none",
             label=f"{service_ns} ns",
         )
-    numbers(axes, sorted({row[figure.axis] for row in rows}))
+    log2_axis(axes, sorted({row[figure.axis] for row in rows}))
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
     axes.grid(axis="y", color="0.9", linewidth=0.5)
-    plain(axes)
+    hide_spines(axes)
     legend(axes, ncols=5)
 
 
@@ -223,24 +223,24 @@ def bar_group(canvas: Any, figure: Figure, rows: Rows, parts: list[tuple[str, st
     axes.set_xticks(range(len(values)), [str(value) for value in values])
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
-    plain(axes)
+    hide_spines(axes)
     return axes
 
 
-def key(axes: Any, strategies: list[str], *more: tuple[str, str, str]) -> None:
+def strategy_legend(axes: Any, strategies: list[str], *more: tuple[str, str, str]) -> None:
     from matplotlib.patches import Patch
 
-    known = [
+    patches = [
         Patch(
             facecolor=GREYS_ALL[name], hatch=HATCHES_ALL[name], edgecolor="black", linewidth=0.6, label=name
         )
         for name in strategies
     ]
-    known += [
+    patches += [
         Patch(facecolor=grey, hatch=hatch, edgecolor="black", linewidth=0.6, label=text)
         for grey, hatch, text in more
     ]
-    legend(axes, handles=known, handlelength=1.8, ncols=max(4, len(known)))
+    legend(axes, handles=patches, handlelength=1.8, ncols=max(4, len(patches)))
 
 
 def strategies_in(rows: Rows) -> list[str]:
@@ -256,19 +256,19 @@ def bars(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
         labels.append(f"{value}\n({writes:,} writes)")
     axes.set_xticks(range(len(values)), labels)
     whole_numbers(axes)
-    key(axes, strategies_in(rows))
+    strategy_legend(axes, strategies_in(rows))
 
 
 def stacked(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
     axes = bar_group(canvas, figure, rows, [("before_first_call_ns", "own"), ("after_ns", "white")])
-    key(axes, strategies_in(rows), ("white", "", "from the first call on"))
+    strategy_legend(axes, strategies_in(rows), ("white", "", "from the first call on"))
     axes.set_ylim(bottom=0)
 
 
 def series(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
-    found = series_of(rows)
-    panels = canvas.subplots(len(found), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    for axes, ((_, strategy), points) in zip(panels, found.items(), strict=True):
+    by_series = series_of(rows)
+    panels = canvas.subplots(len(by_series), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, ((_, strategy), points) in zip(panels, by_series.items(), strict=True):
         times = [point["interval_start_ps"] / 1e6 for point in points]
         depths = [point[figure.measure] for point in points]
         axes.fill_between(times, depths, step="post", color="0.55", linewidth=0)
@@ -281,23 +281,23 @@ def series(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
         )
         axes.set_ylim(0, 1.15 * max(point[figure.measure] for point in rows))
         whole_numbers(axes)
-        plain(axes)
+        hide_spines(axes)
     panels[-1].set_xlabel(figure.x_label)
     panels[len(panels) // 2].set_ylabel(figure.y_label)
 
 
 def rows_panels(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
     """One panel for each application, one group of bars for each row, all panels on one logarithmic scale."""
-    shown = [row for row in rows if row["strategy"] != BASELINE]
+    compared = [row for row in rows if row["strategy"] != BASELINE]
     groups: dict[str, Rows] = {}
-    for row in shown:
+    for row in compared:
         groups.setdefault(row["application"], []).append(row)
-    names = strategies_in(shown)
-    lanes = lanes_of({name: len({row["datatype"] for row in found}) for name, found in groups.items()})
+    names = strategies_in(compared)
+    lanes = lanes_of({name: len({row["datatype"] for row in group}) for name, group in groups.items()})
     canvas.set_size_inches(13, 2.35 * len(lanes) + 0.6)
     grid = canvas.add_gridspec(len(lanes), 1)
-    top = max(row[figure.measure] for row in shown)
-    bottom = min(row[figure.measure] for row in shown)
+    top = max(row[figure.measure] for row in compared)
+    bottom = min(row[figure.measure] for row in compared)
     first = None
     for lane_number, lane in enumerate(lanes):
         widths = [len({row["datatype"] for row in groups[name]}) for name in lane]
@@ -315,7 +315,7 @@ def rows_panels(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> 
                 axes.tick_params(labelleft=False)
             else:
                 axes.set_ylabel(figure.y_label)
-    key(first, names)
+    strategy_legend(first, names)
     first.get_legend().set_bbox_to_anchor((0, 1.12))
 
 
@@ -367,7 +367,7 @@ def panel(axes: Any, figure: Figure, rows: Rows, names: list[str]) -> None:
     axes.axhline(1, color="black", linewidth=0.7, linestyle=(0, (4, 3)))
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
-    plain(axes)
+    hide_spines(axes)
 
 
 def in_two_lines(name: str) -> str:
@@ -390,7 +390,7 @@ def histogram(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> No
     axes = canvas.add_subplot()
     names = [BASELINE, *[name for name in strategies_in(rows) if name != BASELINE]]
     volumes = {name: [row[figure.measure] for row in rows if row["strategy"] == name] for name in names}
-    everything = [value for found in volumes.values() for value in found]
+    everything = [value for group in volumes.values() for value in group]
     low, high = math.floor(math.log2(min(everything))), math.ceil(math.log2(max(everything)))
     edges = [2.0**power for power in range(low, high + 1)]
     for number, name in enumerate(names):
@@ -428,21 +428,21 @@ def histogram(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> No
     axes.set_ylim(top=axes.get_ylim()[1] * 1.15)
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
-    plain(axes)
-    key(axes, names)
+    hide_spines(axes)
+    strategy_legend(axes, names)
 
 
 def dots(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
     """One column for each application, one dot for each row; rows that gain nothing lie on a separate
     line."""
     axes = canvas.add_subplot()
-    shown = [row for row in rows if row["strategy"] != BASELINE]
-    names = list(dict.fromkeys(row["application"] for row in shown))
+    compared = [row for row in rows if row["strategy"] != BASELINE]
+    names = list(dict.fromkeys(row["application"] for row in compared))
     for name in names:
-        found = [row for row in shown if row["application"] == name]
-        for number, row in enumerate(found):
+        application_rows = [row for row in compared if row["application"] == name]
+        for number, row in enumerate(application_rows):
             value = row[figure.measure]
-            shift = (number - (len(found) - 1) / 2) * min(0.1, 0.8 / len(found))
+            shift = (number - (len(application_rows) - 1) / 2) * min(0.1, 0.8 / len(application_rows))
             never = math.isinf(value)
             axes.plot(
                 names.index(name) + shift,
@@ -453,10 +453,10 @@ def dots(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
                 markersize=5,
                 linestyle="none",
             )
-    few = sum(row[figure.measure] < 4 for row in shown)
+    few = sum(row[figure.measure] < 4 for row in compared)
     axes.axhline(3.5, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
     axes.annotate(
-        f"below: fewer than 4 ({few} of {len(shown)} datatypes; the paper: 75 %)",
+        f"below: fewer than 4 ({few} of {len(compared)} datatypes; the paper: 75 %)",
         (0.01, 3.6),
         xycoords=("axes fraction", "data"),
         fontsize=7.5,
@@ -470,7 +470,7 @@ def dots(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
     axes.set_xticks(range(len(names)), names, fontsize=7, rotation=30, ha="right")
     axes.set_ylabel(figure.y_label)
     axes.grid(axis="y", color="0.92", linewidth=0.5)
-    plain(axes)
+    hide_spines(axes)
 
 
 DRAWINGS: dict[str, Callable[[Any, Figure, Rows, float | None], None]] = {

@@ -63,14 +63,14 @@ class Cell:
 def figures() -> dict[str, Figure]:
     path = Path(__file__).with_name("figures.toml")
     tables = tomllib.loads(path.read_text(encoding="utf-8"))["figure"]
-    listed = [
+    all_figures = [
         Figure(**{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
         for table in tables
     ]
-    return {figure.name: figure for figure in listed}
+    return {figure.name: figure for figure in all_figures}
 
 
-def named(name: str) -> list[Figure]:
+def figures_named(name: str) -> list[Figure]:
     """One figure, or all of them. Raises Trouble('invalid')."""
     if name == "all":
         return list(figures().values())
@@ -156,8 +156,8 @@ def received(profile: Profile, strategy: str, reading: Reading, _: Reading) -> d
 def handler_ns(profile: Profile, strategy: str, reading: Reading, _: Reading) -> dict[str, Any]:
     cycle_ns = 1e9 / profile["hpu.clock"]
     before = reading["handler_first_call_cycles_per_packet"] * cycle_ns
-    whole = reading["handler_cycles_per_packet"] * cycle_ns
-    return {"value": whole, "before_first_call_ns": before, "after_ns": whole - before}
+    total_ns = reading["handler_cycles_per_packet"] * cycle_ns
+    return {"value": total_ns, "before_first_call_ns": before, "after_ns": total_ns - before}
 
 
 def dma_queue_peak(profile: Profile, strategy: str, reading: Reading, _: Reading) -> dict[str, Any]:
@@ -223,16 +223,16 @@ def rows(figure: Figure, quick: bool, laboratory: Lab) -> list[dict[str, Any]]:
 
 
 def rows_of(figure: Figure, cell: Cell, laboratory: Lab) -> Iterator[dict[str, Any]]:
-    known = {"figure": figure.name, "nic": cell.nic, "strategy": cell.strategy, figure.axis: cell.x}
+    columns = {"figure": figure.name, "nic": cell.nic, "strategy": cell.strategy, figure.axis: cell.x}
     if cell.group:
-        known = {
+        columns = {
             "figure": figure.name,
             "application": cell.group,
             "datatype": cell.x,
             "strategy": cell.strategy,
         }
     if cell.probe.service_ps:
-        known["service_ns"] = cell.probe.service_ps // 1000
+        columns["service_ns"] = cell.probe.service_ps // 1000
     reading, baseline = laboratory[cell.probe], laboratory[cell.baseline]
     try:
         if not reading.available:
@@ -240,9 +240,9 @@ def rows_of(figure: Figure, cell: Cell, laboratory: Lab) -> Iterator[dict[str, A
         profile = lab.profile_of(cell.probe.nic)
         measured = MEASURES[figure.measure](profile, cell.strategy, reading, baseline)
     except Trouble as trouble:
-        yield {**known, figure.measure: None, "status": "not available", "message": trouble.message}
+        yield {**columns, figure.measure: None, "status": "not available", "message": trouble.message}
         return
-    told = {
+    message_columns = {
         name: reading[name]
         for name in ("size_bytes", "blocks_per_packet", "time_ps")
         if name in reading.columns
@@ -250,7 +250,7 @@ def rows_of(figure: Figure, cell: Cell, laboratory: Lab) -> Iterator[dict[str, A
     if "series" in measured:
         for time_ps, depth in measured["series"]:
             yield {
-                **known,
+                **columns,
                 "interval_start_ps": time_ps,
                 figure.measure: depth,
                 "status": "ok",
@@ -258,7 +258,7 @@ def rows_of(figure: Figure, cell: Cell, laboratory: Lab) -> Iterator[dict[str, A
             }
         return
     value = measured.pop("value")
-    yield {**known, figure.measure: value, **measured, **told, "status": "ok", "message": ""}
+    yield {**columns, figure.measure: value, **measured, **message_columns, "status": "ok", "message": ""}
 
 
 def line_of(figure: Figure) -> float | None:

@@ -85,12 +85,12 @@ def window_text(row: Window) -> dict[str, str]:
     }
 
 
-def of_cells(
+def table_of_cells(
     cells: Callable[..., list[Probe]], row: type[Any], text: Callable[[Any], dict[str, str]]
 ) -> Rows:
     def rows(readings: list[Reading], **arguments: Any) -> list[dict[str, str]]:
         probes = cells(Trial(BOARD), **arguments)
-        return [text(row.of(*each)) for each in zip(probes, readings, strict=True)]
+        return [text(row.from_reading(*each)) for each in zip(probes, readings, strict=True)]
 
     return rows
 
@@ -102,9 +102,9 @@ TEXTS: dict[type[Any], Callable[[Any], dict[str, str]]] = {
     Window: window_text,
 }
 TABLES: dict[str, Rows] = {
-    "pings": of_cells(observe_frames.all_pings, Ping, ping_text),
+    "pings": table_of_cells(observe_frames.all_pings, Ping, ping_text),
     "stages": stage_rows,
-    "slmp": of_cells(observe_frames.slmp_cells, Transfer, transfer_text),
-    "overlaps": of_cells(observe_frames.overlap_cells, Overlap, overlap_text),
-    "windows": of_cells(observe_frames.window_cells, Window, window_text),
+    "slmp": table_of_cells(observe_frames.slmp_cells, Transfer, transfer_text),
+    "overlaps": table_of_cells(observe_frames.overlap_cells, Overlap, overlap_text),
+    "windows": table_of_cells(observe_frames.window_cells, Window, window_text),
 }

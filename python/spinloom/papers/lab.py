@@ -241,8 +241,8 @@ class Lab:
         from spinloom.predict import applications
 
         profile = profile_of(probe.nic, probe.changes)
-        made = Machine(profile, profile["hpu.count"], profile["link.payload"], "in", SEED)
-        bench = applications.Bench(made, tuple(filter(None, [probe.strategy])))
+        machine = Machine(profile, profile["hpu.count"], profile["link.payload"], "in", SEED)
+        bench = applications.Bench(machine, tuple(filter(None, [probe.strategy])))
         try:
             outcomes = bench.outcomes(probe.type, probe.ranks, applications.ways(probe.strategy))
         except Trouble as trouble:
@@ -256,10 +256,10 @@ class Lab:
         from spinloom.predict import applications, predict
 
         profile = profile_of(probe.nic, probe.changes)
-        made = Machine(profile, profile["hpu.count"], profile["link.payload"], "in", SEED)
+        machine = Machine(profile, profile["hpu.count"], profile["link.payload"], "in", SEED)
         try:
             recording = predict.load(data.folder("recorded") / probe.type, ranks=probe.ranks)
-            rows = applications.Bench(made).rows(recording, applications.COLLECTIVE_WAYS)
+            rows = applications.Bench(machine).rows(recording, applications.COLLECTIVE_WAYS)
         except Trouble as trouble:
             if trouble.code == "unsupported":
                 return Reading(reason=trouble.message)

@@ -34,7 +34,7 @@ ONE_SIDED = "by the NIC over by messages"
 
 
 @dataclass
-class Measured:
+class Measurements:
     """Samples of messages, the ratios of reads by segment size, and the latencies of one-sided operations."""
 
     times: messages.Times = field(default_factory=dict)
@@ -59,40 +59,53 @@ def table() -> dict[str, Any]:
 
 def live_claims() -> dict[str, LiveClaim]:
     return {
-        one["id"]: LiveClaim(**{"remark": "", **one, "holds": tuple(one["holds"])})
-        for one in table()["claim"]
+        table_of_claim["id"]: LiveClaim(
+            **{"remark": "", **table_of_claim, "holds": tuple(table_of_claim["holds"])}
+        )
+        for table_of_claim in table()["claim"]
     }
 
 
-def rows_of(wanted: list[LiveClaim], of: str) -> list[Row]:
+def rows_of(wanted: list[LiveClaim], quantity: str) -> list[Row]:
     """The rows that conditions on `of` name."""
-    names = [name for claim in wanted for one in claim.holds if one["of"] == of for name in one["rows"]]
-    known = {row.name: row for row in message_rows.message_rows()}
-    known |= {name: Row(name, "claim", text, text, 0, 0) for name, text in table()["vectors"].items()}
-    return [known[name] for name in dict.fromkeys(names)]
+    names = [
+        name
+        for claim in wanted
+        for condition in claim.holds
+        if condition["of"] == quantity
+        for name in condition["rows"]
+    ]
+    by_name = {row.name: row for row in message_rows.message_rows()}
+    by_name |= {name: Row(name, "claim", text, text, 0, 0) for name, text in table()["vectors"].items()}
+    return [by_name[name] for name in dict.fromkeys(names)]
 
 
 def measure(
     wanted: list[LiveClaim], mpis: list[jobs.Mpi], folder: Path, step: Callable[[], None]
-) -> Measured:
-    found = Measured()
+) -> Measurements:
+    measurements = Measurements()
     variants = messages.variants(mpis, both_settings=False)
-    for of, kinds in ((MESSAGES, ("pingpong",)), (TWO_WAYS, ("stream", "both"))):
-        if (rows := rows_of(wanted, of)) and variants:
+    for quantity, kinds in ((MESSAGES, ("pingpong",)), (TWO_WAYS, ("stream", "both"))):
+        if (rows := rows_of(wanted, quantity)) and variants:
             place = folder / kinds[0]
             place.mkdir()
             messages.measure(
-                messages.Session(variants, messages.QUICK, "auto", place, step), rows, kinds, found.times
+                messages.Session(variants, messages.QUICK, "auto", place, step),
+                rows,
+                kinds,
+                measurements.times,
             )
-    conditions = [one for claim in wanted for one in claim.holds]
-    for one in conditions:
-        if one["of"] == READS:
+    conditions = [condition for claim in wanted for condition in claim.holds]
+    for condition in conditions:
+        if condition["of"] == READS:
             with suppressed():
-                found.reads[one["segment_bytes"]] = system_calls_over_loads(one["segment_bytes"])
-    if mpis and any(one["of"] == ONE_SIDED for one in conditions):
+                measurements.reads[condition["segment_bytes"]] = system_calls_over_loads(
+                    condition["segment_bytes"]
+                )
+    if mpis and any(condition["of"] == ONE_SIDED for condition in conditions):
         with suppressed():
-            found.one_sided = one_sided_live(mpis[0], folder)
-    return found
+            measurements.one_sided = one_sided_live(mpis[0], folder)
+    return measurements
 
 
 @contextmanager
@@ -105,26 +118,26 @@ def suppressed() -> Iterator[None]:
             raise
 
 
-def observed(condition: dict[str, Any], measured: Measured) -> float | None:
+def observed(condition: dict[str, Any], measured: Measurements) -> float | None:
     """The number that a condition is about; None if it could not be measured."""
     if condition["of"] == READS:
         return measured.reads.get(condition["segment_bytes"])
     if condition["of"] == ONE_SIDED:
         return ratio_of(condition, measured.one_sided) if measured.one_sided else None
-    times, found = measured.times, []
+    times, ratios = measured.times, []
     for row in condition["rows"]:
         for name, kind, mpi in times:
             if name != row or not mpi.startswith(condition.get("mpi", "")):
                 continue
             if condition["of"] == MESSAGES and kind == "pingpong":
                 samples = times[name, kind, mpi]
-                found.append(messages.ratio_of(samples[False], samples[True]).median)
+                ratios.append(messages.ratio_of(samples[False], samples[True]).median)
             elif condition["of"] == TWO_WAYS and kind == "both":
                 one_way_ns = statistics.median(times[name, "stream", mpi][True]) / messages.WINDOW
-                found.append(2 * one_way_ns / statistics.median(times[name, kind, mpi][True]))
-    if not found:
+                ratios.append(2 * one_way_ns / statistics.median(times[name, kind, mpi][True]))
+    if not ratios:
         return None
-    return max(found) if condition.get("greatest") else min(found)
+    return max(ratios) if condition.get("greatest") else min(ratios)
 
 
 def ratio_of(condition: dict[str, Any], latencies: Latencies) -> float:
@@ -136,21 +149,21 @@ def ratio_of(condition: dict[str, Any], latencies: Latencies) -> float:
     return one_sided_ratio(Trial(), [Reading({"rows": latencies})], **arguments)
 
 
-def told(condition: dict[str, Any]) -> str:
+def condition_text(condition: dict[str, Any]) -> str:
     """'greatest of 2 MiB of 128 B, 2 MiB of 512 B under MPICH >= 2'"""
     limit = next(name for name in LIMITS if name in condition)
     if condition["of"] == ONE_SIDED:
         first, last = condition["size_bytes"]
         which = f"{condition['over_sizes']} of " if "over_sizes" in condition else ""
-        what = f"{which}{condition['operation']} of {first} to {last} B"
-        return f"{what} {LIMITS[limit][0]} {condition[limit]:g}"
-    what = ", ".join(condition.get("rows", [f"{condition.get('segment_bytes')} B segments"]))
+        subject = f"{which}{condition['operation']} of {first} to {last} B"
+        return f"{subject} {LIMITS[limit][0]} {condition[limit]:g}"
+    subject = ", ".join(condition.get("rows", [f"{condition.get('segment_bytes')} B segments"]))
     under = f" under {condition['mpi']}" if "mpi" in condition else ""
     which = "greatest of " if condition.get("greatest") else ""
-    return f"{which}{what}{under} {LIMITS[limit][0]} {condition[limit]:g}"
+    return f"{which}{subject}{under} {LIMITS[limit][0]} {condition[limit]:g}"
 
 
-def judge(wanted: list[LiveClaim], measured: Measured) -> list[dict[str, Any]]:
+def judge(wanted: list[LiveClaim], measured: Measurements) -> list[dict[str, Any]]:
     rows = []
     for claim in wanted:
         values = [observed(condition, measured) for condition in claim.holds]
@@ -158,14 +171,14 @@ def judge(wanted: list[LiveClaim], measured: Measured) -> list[dict[str, Any]]:
         for condition, value in zip(claim.holds, values, strict=True):
             limit = next(name for name in LIMITS if name in condition)
             if value is not None and not LIMITS[limit][1](value, condition[limit]):
-                missed.append(told(condition))
+                missed.append(condition_text(condition))
         verdict = FAILS if missed else NOT_AVAILABLE if None in values else HOLDS
         rows.append(
             {
                 "id": claim.id,
                 "claim": claim.says,
                 "source": claim.source,
-                "predicate": "; ".join(told(condition) for condition in claim.holds),
+                "predicate": "; ".join(condition_text(condition) for condition in claim.holds),
                 "paper": claim.paper,
                 "ours": "; ".join("-" if value is None else f"{value:.2f}" for value in values),
                 "verdict": verdict,

@@ -144,9 +144,9 @@ def memory_spread(trial: Trial, readings: list[Reading], **_: Any) -> float:
 
 def memory_growth(trial: Trial, readings: list[Reading], **_: Any) -> float:
     """Last value over first value; 0 if the values fall anywhere in between."""
-    held = memory_of(readings)
-    falls = any(after < before for before, after in itertools.pairwise(held))
-    return 0.0 if falls else held[-1] / held[0]
+    values = memory_of(readings)
+    falls = any(after < before for before, after in itertools.pairwise(values))
+    return 0.0 if falls else values[-1] / values[0]
 
 
 def queue_cells(trial: Trial, strategies: list[str], gammas: list[int]) -> list[Probe]:
@@ -172,8 +172,8 @@ def lead(
 ) -> float:
     """The least of `strategies` over the most of the others, in the column `measure`."""
     first = len(strategies) * len(gammas)
-    held = [reading[measure] for reading in readings]
-    return min(held[:first]) / max(held[first:])
+    values = [reading[measure] for reading in readings]
+    return min(values[:first]) / max(values[first:])
 
 
 # ---- observations on all rows of the applications; the baseline's cells come first in each group ----
@@ -186,16 +186,16 @@ def row_cells(trial: Trial, strategies: list[str]) -> list[Probe]:
 def speedups(
     readings: list[Reading], strategies: list[str], wanted: Callable[[Reading], bool]
 ) -> list[float]:
-    found = [
+    ratios = [
         group[0]["time_ps"] / offloaded["time_ps"]
         for group in grouped(readings, 1 + len(strategies))
         if wanted(group[0])
         for offloaded in group[1:]
         if offloaded.available
     ]
-    if not found:
+    if not ratios:
         raise Trouble("unsupported", "no row of the applications is of this kind")
-    return found
+    return ratios
 
 
 def largest_speedup(trial: Trial, readings: list[Reading], strategies: list[str]) -> float:

@@ -89,7 +89,7 @@ def stages_ps(trial: Trial, reading: Reading, size_bytes: int) -> dict[str, int]
 
 
 def stage_error_ns(trial: Trial, readings: list[Reading], size_bytes: int) -> float:
-    """How much longer the round trip is than its stages together; handlers start on a tick of a clock."""
+    """The round trip less the sum of its stages, ns; handlers start on a tick of a clock."""
     at = STAGED.index(size_bytes)
     return (readings[at]["round_trip_ps"] - sum(stages_ps(trial, readings[at], size_bytes).values())) / 1000
 
@@ -132,7 +132,7 @@ def mbit_s(reading: Reading) -> float:
     return reading["bytes"] * 8 * US / reading["time_ps"]
 
 
-def of_segments(readings: list[Reading], type_name: str) -> list[Reading]:
+def segment_readings(readings: list[Reading], type_name: str) -> list[Reading]:
     """Along MESSAGES."""
     return [
         reading
@@ -143,17 +143,17 @@ def of_segments(readings: list[Reading], type_name: str) -> list[Reading]:
 
 def scaling(trial: Trial, readings: list[Reading], type_name: str) -> float:
     """The throughput of a message beside the most others, over that of one alone."""
-    found = of_segments(readings, type_name)
-    return mbit_s(found[-1]) / MESSAGES[-1] / mbit_s(found[0])
+    by_messages = segment_readings(readings, type_name)
+    return mbit_s(by_messages[-1]) / MESSAGES[-1] / mbit_s(by_messages[0])
 
 
 def longest_handler_us(trial: Trial, readings: list[Reading], type_name: str) -> float:
-    cycles = max(reading["handler_cycles_max"] for reading in of_segments(readings, type_name))
+    cycles = max(reading["handler_cycles_max"] for reading in segment_readings(readings, type_name))
     return cycles * US / int(trial.profile["hpu.clock"])
 
 
 def sleeps_a_packet(trial: Trial, readings: list[Reading], type_name: str) -> float:
-    return max(reading["sleeps"] / reading["packets"] for reading in of_segments(readings, type_name))
+    return max(reading["sleeps"] / reading["packets"] for reading in segment_readings(readings, type_name))
 
 
 def overlap_cells(trial: Trial, elements: list[int], **_: Any) -> list[Probe]:
@@ -197,7 +197,7 @@ OBSERVATIONS: dict[str, Observation] = {
     "ping_linear": Observation(all_pings, r_squared),
     "stage_error_ns": Observation(staged_pings, stage_error_ns),
     "slmp_mbit_s": Observation(
-        slmp_cells, lambda trial, readings, type_name: mbit_s(of_segments(readings, type_name)[-1])
+        slmp_cells, lambda trial, readings, type_name: mbit_s(segment_readings(readings, type_name)[-1])
     ),
     "slmp_scaling": Observation(slmp_cells, scaling),
     "longest_handler_us": Observation(slmp_cells, longest_handler_us),

@@ -71,10 +71,10 @@ def pingpong_residual_percent(
     sizes: tuple[int, ...] = PINGPONG_SIZES,
     **_: Any,
 ) -> float:
-    """How far o + L + s G + m is from half of a ping-pong at most, of sizes that were not fitted to."""
+    """The largest error of o + L + s G + m against half a ping-pong, in percent, over sizes not fitted to."""
     points = [(size, reading["time_ps"]) for size, reading in zip(sizes, readings, strict=True)]
-    known = lines.fitted([point for point in points if point[0] in fitted])
-    return 100 * lines.worst(known, [point for point in points if point[0] not in fitted])
+    line = lines.fitted([point for point in points if point[0] in fitted])
+    return 100 * lines.worst(line, [point for point in points if point[0] not in fitted])
 
 
 def study_gap_cells(
@@ -115,11 +115,11 @@ def storage_cells(trial: Trial, stripe_bytes: int | None = None, **_: Any) -> li
 
 def storage_gains(readings: list[Reading], stripe_bytes: int | None) -> dict[tuple[str, str], float]:
     """By mix and NIC: how much less time the handlers take for the whole trace, in percent."""
-    found, rest = {}, iter(readings)
+    gains, rest = {}, iter(readings)
     for trace, nic in storage_points(stripe_bytes):
         host, handlers = (trace.time_ps(list(itertools.islice(rest, len(trace.counts)))) for _ in range(2))
-        found[trace.name, nic] = storage.gain_percent(host, handlers)
-    return found
+        gains[trace.name, nic] = storage.gain_percent(host, handlers)
+    return gains
 
 
 def storage_gain_percent(
@@ -200,13 +200,13 @@ def rails_cells(trial: Trial, rails: int, window: int, size_bytes: tuple[int, ..
 
 
 def least_rails_gain(trial: Trial, readings: list[Reading], **_: Any) -> float:
-    """How many times the bandwidth of one NIC all have together, at the size where that is the least."""
-    return min(one["time_ps"] / all_of_them["time_ps"] for one, all_of_them in grouped(readings, 2))
+    """The bandwidth of all NICs together over that of one, at the size where this ratio is the least."""
+    return min(one_nic["time_ps"] / all_nics["time_ps"] for one_nic, all_nics in grouped(readings, 2))
 
 
 # ---- observations on one-sided memory ----
 
-OF_SIZES: dict[str, Callable[[list[float]], float]] = {
+OVER_SIZES: dict[str, Callable[[list[float]], float]] = {
     "median": statistics.median,
     "least": min,
     "greatest": max,
@@ -232,22 +232,22 @@ def one_sided_ratio(
         for (name, size), times in readings[0]["rows"].items()
         if name == operation and first <= size <= last
     ]
-    return OF_SIZES[over_sizes](ratios)
+    return OVER_SIZES[over_sizes](ratios)
 
 
 def one_sided_rows(readings: list[Reading], **_: Any) -> list[dict[str, str]]:
     """A row for each operation: its latency by the NIC, over the emulation's, at some sizes."""
-    found = readings[0]["rows"]
+    latencies = readings[0]["rows"]
     return [
         {"operation": name}
         | {
             f"{size:,} B": f"{times[rank_benches.NATIVE] / 10**6:.2f} us, "
             f"{times[rank_benches.NATIVE] / times[rank_benches.EMULATED]:.2f}"
-            if (times := found.get((name, size)))
+            if (times := latencies.get((name, size)))
             else ""
             for size in (8, 64, 1024, 65536)
         }
-        for name in dict.fromkeys(name for name, _ in found)
+        for name in dict.fromkeys(name for name, _ in latencies)
     ]
 
 
@@ -255,10 +255,10 @@ OBSERVATIONS: dict[str, Observation] = {
     "least_rails_gain": Observation(rails_cells, least_rails_gain),
     "one_sided_ratio": Observation(one_sided_cells, one_sided_ratio),
     "table1_rows_that_differ": Observation(
-        table1_cells, lambda trial, readings, ranks: table1.that_differ(table1_of(readings, ranks))
+        table1_cells, lambda trial, readings, ranks: table1.differing_rows(table1_of(readings, ranks))
     ),
     "table1_counts_without_reason": Observation(
-        table1_cells, lambda trial, readings, ranks: table1.without_reason(table1_of(readings, ranks))
+        table1_cells, lambda trial, readings, ranks: table1.counts_without_reason(table1_of(readings, ranks))
     ),
     "overhead_by_cpu_over_nic": Observation(
         overlap_cells(overlap.CPU, overlap.NIC),

@@ -73,9 +73,9 @@ def measured(
         job = jobs.run(settings, program, arguments, captured=True)
     if job.trouble is not None:
         raise Trouble(job.trouble.code, f"{operation} of {ranks} ranks: {job.trouble.message}")
-    told = dict(line.split() for line in job.output.splitlines())
-    columns: dict[str, Any] = {"time_ps": 1000 * int(told["latency_ns"])}
+    numbers = dict(line.split() for line in job.output.splitlines())
+    columns: dict[str, Any] = {"time_ps": 1000 * int(numbers["latency_ns"])}
     for name in ("overhead", "start", "rest"):
-        columns[f"{name}_ps"] = 1000 * int(told[f"{name}_ns"])
-    columns["overhead_percent"] = float(told["overhead_percent"])
+        columns[f"{name}_ps"] = 1000 * int(numbers[f"{name}_ns"])
+    columns["overhead_percent"] = float(numbers["overhead_percent"])
     return columns

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spinloom.common import units
-from spinloom.papers.figure_plots import STYLE, finish, plain
+from spinloom.papers.figure_plots import STYLE, finish, hide_spines
 from spinloom.papers.overlap import CPU, LINEAR, NIC
 from spinloom.papers.studies import Study
 
@@ -65,4 +65,4 @@ def panel(axes: Any, study: Study, rows: list[dict[str, Any]], column: str) -> N
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())
-    plain(axes)
+    hide_spines(axes)

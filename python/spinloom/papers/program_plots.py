@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spinloom.papers.figure_plots import STYLE, finish, plain
+from spinloom.papers.figure_plots import STYLE, finish, hide_spines
 from spinloom.papers.studies import Study
 
 MARKS = (("x", "0.35", (0, (5, 2))), ("+", "0.35", (0, (1, 1.5))), ("o", "0.0", "-"))
@@ -46,7 +46,7 @@ def gains(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
         )
         axes.set_xticks(places, [row["application"] for row in chosen])
         axes.set_xlabel(nic)
-        plain(axes)
+        hide_spines(axes)
     panels[0].set_ylabel(f"modelled gain over {study.ways[0]} (%)")
     panels[0].set_ylim(top=1.3 * max(row["gain_percent"] for row in rows))
     panels[0].legend(frameon=False, loc="upper left", fontsize=8, markerscale=0.6, ncols=2)
@@ -76,7 +76,7 @@ def of_traces(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
         names = [f"{row['trace']}\n{row['writes_percent']:.3g} % writes" for row in chosen]
         axes.set_xticks(range(len(names)), names, fontsize=7.5)
         axes.set_xlabel(nic)
-        plain(axes)
+        hide_spines(axes)
     panels[0].plot([], [], color="0.0", linewidth=0.9, linestyle=(0, (5, 3)), label="the paper's range")
     panels[0].set_ylabel(f"modelled gain over {study.ways[0]} (%)")
     most = max(row["gain_percent"] for row in rows)
@@ -90,7 +90,7 @@ def turns(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
     for axes, program in zip(panels, study.recorded, strict=True):
         for way, (grey, dashes) in zip(study.ways, styles, strict=True):
             points = [row for row in rows if (row["program"], row["way"]) == (program, way)]
-            for column, what, mark, filled in (
+            for column, quantity, mark, filled in (
                 ("turn_ps", "a turn", "s", "1.0"),
                 ("wait_ps", "its wait", "o", grey),
             ):
@@ -102,14 +102,14 @@ def turns(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
                     linestyle=dashes,
                     markersize=5,
                     markerfacecolor=filled,
-                    label=f"{way}, {what}",
+                    label=f"{way}, {quantity}",
                 )
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.set_xticks(study.ranks, [str(count) for count in study.ranks])
         axes.set_xlabel(f"ranks, {program}, {study.nics[0]}")
-        plain(axes)
+        hide_spines(axes)
     panels[0].set_ylabel("modelled time (µs)")
     panels[0].set_ylim(top=3e4)
     panels[0].legend(frameon=False, loc="upper left", fontsize=7.5, handlelength=3, ncols=2)
@@ -135,5 +135,5 @@ def over_ranks(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
         axes.set_xscale("log", base=2)
         axes.set_xticks(study.ranks, [str(count) for count in study.ranks])
         axes.set_xlabel(f"ranks, {study.nics[0]}")
-        plain(axes)
+        hide_spines(axes)
     panels[0].legend(frameon=False, loc="lower left", fontsize=8, handlelength=3)

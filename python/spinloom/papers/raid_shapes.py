@@ -1,4 +1,4 @@
-"""What a storage request is to the data nodes of a RAID-5 array.
+"""The pieces of a storage request on the data nodes of a RAID-5 array.
 
 Contract: shape(address, size, stripe) are the request's pieces, (offset in the node's block, bytes), from the
 data node of its first byte on; a node with 0 bytes does not hear of it. Byte a of an ASU is in stripe unit

@@ -3,7 +3,7 @@
 Contract: a line is one request: ASU, LBA, size in bytes, R or W, seconds since the start; more fields may
 follow, spaces may follow a comma. read() gives the requests of a file in order and holds one line at a time;
 names that end in .gz, .bz2 or .xz are decompressed on the way. A bad line raises Trouble('invalid') that
-names file, line and field. write() makes lines of the same format.
+names file, line and field. trace_text() makes lines of the same format.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Request(NamedTuple):
     asu: int
     lba: int
     size_bytes: int
-    write: bool
+    is_write: bool
     time: str  # seconds, as in the file
 
     @property
@@ -51,11 +51,13 @@ def read(path: Path) -> Iterator[Request]:
         with opened(path) as file:
             while line := file.readline(LINE_BYTES_MAX):
                 number += 1
-                if (found := LINE.fullmatch(line)) is None:
-                    raise bad(path, number, complaint(line))
-                asu, lba, size, opcode, time, _ = found.groups()
+                if (match := LINE.fullmatch(line)) is None:
+                    raise bad_line(path, number, complaint(line))
+                asu, lba, size, opcode, time, _ = match.groups()
                 if (size_bytes := int(size)) > SIZE_BYTES_MAX:
-                    raise bad(path, number, f"size {size_bytes:,} B: at most {SIZE_BYTES_MAX:,} B a request")
+                    raise bad_line(
+                        path, number, f"size {size_bytes:,} B: at most {SIZE_BYTES_MAX:,} B a request"
+                    )
                 yield Request(int(asu), int(lba), size_bytes, opcode in b"Ww", time.decode("ascii"))
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
@@ -87,12 +89,12 @@ def complaint(line: bytes) -> str:
     return "it begins with a space"
 
 
-def bad(path: Path, number: int, what: str) -> Trouble:
-    return Trouble("invalid", f"{path}, line {number:,}: {what}")
+def bad_line(path: Path, number: int, reason: str) -> Trouble:
+    return Trouble("invalid", f"{path}, line {number:,}: {reason}")
 
 
-def write(requests: Iterable[Request]) -> str:
+def trace_text(requests: Iterable[Request]) -> str:
     return "".join(
-        f"{asu},{lba},{size_bytes},{'W' if writes else 'R'},{time}\n"
-        for asu, lba, size_bytes, writes, time in requests
+        f"{asu},{lba},{size_bytes},{'W' if is_write else 'R'},{time}\n"
+        for asu, lba, size_bytes, is_write, time in requests
     )

@@ -35,8 +35,8 @@ class Mix:
     align_blocks: int
     blocks: int
 
-    def sizes(self, write: bool) -> tuple[tuple[int, int], ...]:
-        return self.write_sizes if write else self.read_sizes
+    def sizes(self, is_write: bool) -> tuple[tuple[int, int], ...]:
+        return self.write_sizes if is_write else self.read_sizes
 
 
 @cache
@@ -46,18 +46,18 @@ def tables() -> dict[str, Any]:
 
 @cache
 def mixes() -> dict[str, Mix]:
-    listed = [
+    all_mixes = [
         Mix(**{key: pairs(value) if isinstance(value, list) else value for key, value in table.items()})
         for table in tables()["mix"]
     ]
-    return {mix.name: mix for mix in listed}
+    return {mix.name: mix for mix in all_mixes}
 
 
 def pairs(value: list[list[int]]) -> tuple[tuple[int, int], ...]:
     return tuple((size, share) for size, share in value)
 
 
-def named(name: str) -> Mix:
+def mix_named(name: str) -> Mix:
     if name not in mixes():
         raise Trouble("invalid", f"there is no mix '{name}'{nearest(name, mixes())}")
     return mixes()[name]
@@ -71,15 +71,15 @@ def requests(mix: Mix, count: int, seed: int) -> Iterator[Request]:
 
     time_us = 0
     for _ in range(count):
-        write = below(mix.requests) < mix.writes
-        size_bytes = drawn(mix.sizes(write), below(100))
+        is_write = below(mix.requests) < mix.writes
+        size_bytes = drawn_size(mix.sizes(is_write), below(100))
         lba = below(mix.blocks // mix.align_blocks) * mix.align_blocks
         asu = below(mix.asus)
         time_us += below(GAP_US_MAX)
-        yield Request(asu, lba, size_bytes, write, f"{time_us // 10**6}.{time_us % 10**6:06}")
+        yield Request(asu, lba, size_bytes, is_write, f"{time_us // 10**6}.{time_us % 10**6:06}")
 
 
-def drawn(sizes: tuple[tuple[int, int], ...], percent: int) -> int:
+def drawn_size(sizes: tuple[tuple[int, int], ...], percent: int) -> int:
     """The size in whose share of 100 the number lies."""
     ends = accumulate(share for _, share in sizes)
     return next(size for (size, _), end in zip(sizes, ends, strict=True) if percent < end)

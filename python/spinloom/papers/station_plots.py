@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom.papers.figure_plots import STYLE, finish, plain
+from spinloom.papers.figure_plots import STYLE, finish, hide_spines
 from spinloom.papers.observe_frames import TYPES
 from spinloom.papers.station_rows import PAPER_LONG_PERCENT, PAPER_OVERLAP_PERCENT
 from spinloom.papers.studies import Study
@@ -34,7 +34,7 @@ def draw(study: Study, rows: Rows, path: Path) -> None:
         panels = canvas.subplots(1, drawing.panels, sharey=True, squeeze=False)[0]
         drawing.paint(panels, study, rows)
         for axes in panels:
-            plain(axes)
+            hide_spines(axes)
         finish(canvas, study.title, f"{study.source}\nNIC {', '.join(study.nics)}", path)
 
 
@@ -45,8 +45,8 @@ def line(axes: Any, rows: Rows, x: str, y: str, scale: float, **style: Any) -> N
 def marks(axes: Any, rows: Rows, x: str, y: str, scale: float, **style: Any) -> None:
     """Only where there is a number."""
     line_of = {"linestyle": "", "markerfacecolor": "1.0", "markersize": 5.5, **style}
-    found = [row for row in rows if row[y] is not None]
-    axes.plot([row[x] for row in found], [row[y] / scale for row in found], **line_of)
+    measured_rows = [row for row in rows if row[y] is not None]
+    axes.plot([row[x] for row in measured_rows], [row[y] / scale for row in measured_rows], **line_of)
 
 
 def pings(panels: Any, study: Study, rows: Rows) -> None:

@@ -1,7 +1,7 @@
 """Numbers of one cell at a station with an Ethernet NIC, beside what FPsPIN's authors measured.
 
-Contract: of(probe, reading) of each class is pure: a cell of observe_frames.py and its reading in, numbers
-out. Times are modelled, in ps, and those named measured are FPsPIN's; None where nobody measured.
+Contract: from_reading(probe, reading) of each class is pure: a cell of observe_frames.py and its reading in,
+numbers out. Times are modelled, in ps, and those named measured are FPsPIN's; None where nobody measured.
 "FPsPIN's data" are the medians of the CSV and text files in github.com/spcl/FPsPIN.
 """
 
@@ -38,8 +38,8 @@ PAPER_LONG_PERCENT = 99  # long messages have more
 
 
 def at_size(measured: dict[tuple[str, str], tuple[int, ...]], probe: Probe) -> int | None:
-    along = measured.get((probe.type, probe.strategy))
-    return None if along is None else dict(zip(SIZES, along, strict=True)).get(probe.size_bytes)
+    by_size = measured.get((probe.type, probe.strategy))
+    return None if by_size is None else dict(zip(SIZES, by_size, strict=True)).get(probe.size_bytes)
 
 
 def type_name(probe: Probe) -> str:
@@ -57,7 +57,7 @@ class Ping:
     measured_cycles: int | None
 
     @staticmethod
-    def of(probe: Probe, reading: Reading) -> Ping:
+    def from_reading(probe: Probe, reading: Reading) -> Ping:
         measured, handlers = at_size(MEASURED_PINGS, probe), reading["handlers"]
         return Ping(
             protocol=probe.type,
@@ -90,10 +90,10 @@ class Transfer:
     writes_a_packet: float  # to host memory
 
     @staticmethod
-    def of(probe: Probe, reading: Reading) -> Transfer:
+    def from_reading(probe: Probe, reading: Reading) -> Transfer:
         packets = reading["packets"]
         alone = probe.strategy == SEEK and probe.ranks == 1
-        told = MEASURED_TYPES[type_name(probe)] if probe.strategy == SEGMENT else {}
+        measured = MEASURED_TYPES[type_name(probe)] if probe.strategy == SEGMENT else {}
         return Transfer(
             type=type_name(probe),
             way=probe.strategy.removeprefix("frame_ddt_"),
@@ -102,7 +102,7 @@ class Transfer:
             message_bytes=reading["bytes"] // probe.ranks,
             time_ps=reading["time_ps"],
             mbit_s=round(mbit_s(reading), 2),
-            measured_mbit_s=told.get(probe.ranks),
+            measured_mbit_s=measured.get(probe.ranks),
             file_mbit_s=MEASURED_FILES.get(probe.window) if alone else None,
             packet_ps=reading["time_ps"] * probe.ranks // packets,
             sleeps_a_packet=round(reading["sleeps"] / packets, 4),
@@ -126,7 +126,7 @@ class Overlap:
     alone_ps: int  # the same messages while the host only waits
 
     @staticmethod
-    def of(probe: Probe, reading: Reading) -> Overlap:
+    def from_reading(probe: Probe, reading: Reading) -> Overlap:
         return Overlap(
             type=type_name(probe),
             elements=probe.count,
@@ -151,7 +151,7 @@ class Window:
     first_loss_long: int  # of a message of 8 windows
 
     @staticmethod
-    def of(probe: Probe, reading: Reading) -> Window:
+    def from_reading(probe: Probe, reading: Reading) -> Window:
         return Window(
             send_ps=reading["send_ps"],
             receive_ps=round(reading["receive_ps"]),

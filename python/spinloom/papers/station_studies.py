@@ -72,7 +72,7 @@ def columns(study: Study) -> list[str]:
 def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
     row = KINDS[study.station].row
     return [
-        {"study": study.name, "nic": probe.nic, **dataclasses.asdict(row.of(probe, lab[probe]))}
+        {"study": study.name, "nic": probe.nic, **dataclasses.asdict(row.from_reading(probe, lab[probe]))}
         for probe in probes(study)
     ]
 

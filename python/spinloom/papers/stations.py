@@ -81,7 +81,7 @@ class Bench:
 
     def ping(self, protocol: str, way: str, size_bytes: int, image: str = "") -> dict[str, Any]:
         """Columns of the engine, and `round_trip_ps`, the median."""
-        half = station(f"ping.{protocol}") // 2
+        half_ps = station(f"ping.{protocol}") // 2
         columns = self.ask(
             "run_ping",
             way=way,
@@ -89,8 +89,8 @@ class Bench:
             image=image,
             bytes=size_bytes,
             pings=station("ping.pings"),
-            far_stack=half // 2,
-            host_answer=half,
+            far_stack=half_ps // 2,
+            host_answer=half_ps,
             poll=station("host.poll"),
             word=station("host.word"),
             call=station("host.call"),
@@ -102,7 +102,7 @@ class Bench:
         }
 
     def slmp(self, type_text: str, count: int, messages: int, image: str, **more: Any) -> dict[str, Any]:
-        asked = {
+        defaults = {
             "type": type_text,
             "count": count,
             "messages": messages,
@@ -117,7 +117,7 @@ class Bench:
             "poll": station("host.poll"),
             "call": station("host.call"),
         }
-        return self.ask("run_slmp", **{**asked, **more})
+        return self.ask("run_slmp", **{**defaults, **more})
 
     def overlapped(
         self, type_text: str, count: int, messages: int, image: str, **more: Any

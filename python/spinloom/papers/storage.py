@@ -36,12 +36,12 @@ EXPERIMENTS = {True: "raid", False: "raid-read"}
 class Kind:
     """Requests of the same shape."""
 
-    write: bool
+    is_write: bool
     shape: Shape
 
     def probe(self, nic: str, way: str, changes: tuple[tuple[str, str], ...] = ()) -> Probe:
         size = sum(size for _, size in self.shape)
-        study = EXPERIMENTS[self.write]
+        study = EXPERIMENTS[self.is_write]
         return Probe("", way, nic=nic, changes=changes, study=study, size_bytes=size, pieces=self.shape)
 
 
@@ -57,45 +57,47 @@ class Trace:
 
     @property
     def writes_percent(self) -> float:
-        return 100 * sum(count for kind, count in self.counts if kind.write) / self.requests
+        return 100 * sum(count for kind, count in self.counts if kind.is_write) / self.requests
 
     def mean_bytes(self, *, writes_only: bool = False) -> float | None:
-        chosen = [(kind, count) for kind, count in self.counts if kind.write or not writes_only]
+        chosen = [(kind, count) for kind, count in self.counts if kind.is_write or not writes_only]
         total = sum(count * size for kind, count in chosen for _, size in kind.shape)
         return total / sum(count for _, count in chosen) if chosen else None
 
     def probes(self, nic: str, ways: Iterable[str], changes: tuple[tuple[str, str], ...] = ()) -> list[Probe]:
         return [kind.probe(nic, way, changes) for way in ways for kind, _ in self.counts]
 
-    def time_ps(self, readings: Iterable[Any], write: bool | None = None) -> int:
-        """From the readings of one way's probes; with `write`, only of the writes or the reads."""
+    def time_ps(self, readings: Iterable[Any], is_write: bool | None = None) -> int:
+        """From the readings of one way's probes; with `is_write`, only of the writes or the reads."""
         return sum(
             count * reading["time_ps"]
             for (kind, count), reading in zip(self.counts, readings, strict=True)
-            if write in (None, kind.write)
+            if is_write in (None, kind.is_write)
         )
 
 
-def counted(name: str, made: str, requests: Iterable[spc.Request], stripe: int) -> Trace:
+def counted(name: str, origin: str, requests: Iterable[spc.Request], stripe: int) -> Trace:
     """Requests without bytes move nothing, and are not counted."""
     period = raid_shapes.period_bytes(stripe)
     places = Counter(
-        (request.write, request.address % period, request.size_bytes)
+        (request.is_write, request.address % period, request.size_bytes)
         for request in requests
         if request.size_bytes
     )
     kinds: Counter[Kind] = Counter()
-    for (write, address, size_bytes), count in places.items():
-        kinds[Kind(write, raid_shapes.shape(address, size_bytes, stripe))] += count
+    for (is_write, address, size_bytes), count in places.items():
+        kinds[Kind(is_write, raid_shapes.shape(address, size_bytes, stripe))] += count
     if not kinds:
         raise Trouble("invalid", f"{name}: the trace has no request that moves a byte")
-    return Trace(name, made, tuple(sorted(kinds.items(), key=lambda item: (item[0].write, item[0].shape))))
+    return Trace(
+        name, origin, tuple(sorted(kinds.items(), key=lambda item: (item[0].is_write, item[0].shape)))
+    )
 
 
 def generated(name: str) -> Iterator[spc.Request]:
     """The mix in its shipped length and seed."""
     table = spc_mixes.tables()
-    return spc_mixes.requests(spc_mixes.named(name), table["generated_requests"], table["seed"])
+    return spc_mixes.requests(spc_mixes.mix_named(name), table["generated_requests"], table["seed"])
 
 
 @lru_cache(maxsize=16)
@@ -106,9 +108,9 @@ def mixed(name: str, stripe: int | None = None) -> Trace:
 
 @lru_cache(maxsize=64)
 def recorded(path: Path) -> Trace:
-    """What `study --out` has generated stays generated."""
-    made = "generated" if GENERATED in path.name else "file"
-    return counted(path.name, made, spc.read(path), spc_mixes.tables()["stripe_bytes"])
+    """Returns the trace of a file; one that `study --out` has generated keeps the origin 'generated'."""
+    origin = "generated" if GENERATED in path.name else "file"
+    return counted(path.name, origin, spc.read(path), spc_mixes.tables()["stripe_bytes"])
 
 
 def traces(study: Study) -> list[Trace]:
@@ -147,11 +149,11 @@ def rows_of(study: Study, trace: Trace, nic: str, lab: Lab) -> list[dict[str, An
             "mean_bytes": round(trace.mean_bytes() or 0),
             "mean_write_bytes": None if mean_write is None else round(mean_write),
             "shapes": len(trace.counts),
-            "time_ps": trace.time_ps(found),
-            "write_time_ps": trace.time_ps(found, write=True),
-            "read_time_ps": trace.time_ps(found, write=False),
-            "gain_percent": round(gain_percent(host_ps, trace.time_ps(found)), 2),
+            "time_ps": trace.time_ps(way_readings),
+            "write_time_ps": trace.time_ps(way_readings, is_write=True),
+            "read_time_ps": trace.time_ps(way_readings, is_write=False),
+            "gain_percent": round(gain_percent(host_ps, trace.time_ps(way_readings)), 2),
             "input": trace.input,
         }
-        for way, found in readings.items()
+        for way, way_readings in readings.items()
     ]

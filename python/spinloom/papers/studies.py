@@ -97,14 +97,14 @@ NETWORK_COLUMNS = [
 def studies() -> dict[str, Study]:
     path = Path(__file__).with_name("studies.toml")
     tables = tomllib.loads(path.read_text(encoding="utf-8"))["study"]
-    listed = [
+    all_studies = [
         Study(**{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
         for table in tables
     ]
-    return {study.name: study for study in listed}
+    return {study.name: study for study in all_studies}
 
 
-def named(name: str) -> list[Study]:
+def studies_named(name: str) -> list[Study]:
     """One study, or all of them. Raises Trouble('invalid')."""
     if name == "all":
         return list(studies().values())
@@ -198,8 +198,8 @@ def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
 
 
 def application_ranks(study: Study, name: str) -> tuple[int, ...]:
-    listed = applications.listed()
-    return (listed[name].ranks,) if name in listed else study.ranks
+    known = applications.all_applications()
+    return (known[name].ranks,) if name in known else study.ranks
 
 
 def gain_percent(reading: Any, way: str) -> float:
@@ -209,7 +209,7 @@ def gain_percent(reading: Any, way: str) -> float:
 
 def application_rows(study: Study, probe: Probe, lab: Lab) -> list[dict[str, Any]]:
     reading = lab[probe]
-    listed = applications.listed()
+    by_name = applications.all_applications()
     return [
         {
             "study": study.name,
@@ -220,8 +220,8 @@ def application_rows(study: Study, probe: Probe, lab: Lab) -> list[dict[str, Any
             "time_ps": reading[way].time_ps,
             "communication_share": reading[way].communication_share,
             "gain_percent": round(gain_percent(reading, way), 2),
-            "paper_gain_percent": listed[probe.type].paper_gain_percent
-            if probe.type in listed and way == study.ways[-1]
+            "paper_gain_percent": by_name[probe.type].paper_gain_percent
+            if probe.type in by_name and way == study.ways[-1]
             else None,
             "input": "generated",
         }

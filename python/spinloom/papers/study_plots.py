@@ -8,7 +8,7 @@ from typing import Any
 
 from spinloom.common.units import format_bytes
 from spinloom.papers import overlap_plots, program_plots, station_plots
-from spinloom.papers.figure_plots import STYLE, finish, plain
+from spinloom.papers.figure_plots import STYLE, finish, hide_spines
 from spinloom.papers.studies import Study
 
 MARKS = {
@@ -37,13 +37,13 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
     panels = panels_of(study)
     with mpl.rc_context(STYLE):
         canvas = Canvas(figsize=(7.2, 3.6), layout="constrained")
-        drawn = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-        for axes, (label, fixed) in zip(drawn, panels, strict=True):
+        all_axes = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, (label, fixed) in zip(all_axes, panels, strict=True):
             chosen = [row for row in rows if all(row[name] == value for name, value in fixed.items())]
             panel(axes, study, chosen)
             axes.set_xlabel(label)
-        drawn[0].set_ylabel("modelled time (µs)")
-        drawn[0].legend(frameon=False, loc="upper left", fontsize=8, handlelength=3)
+        all_axes[0].set_ylabel("modelled time (µs)")
+        all_axes[0].legend(frameon=False, loc="upper left", fontsize=8, handlelength=3)
         finish(canvas, study.title, study.source, path)
 
 
@@ -88,4 +88,4 @@ def panel(axes: Any, study: Study, rows: list[dict[str, Any]]) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())
-    plain(axes)
+    hide_spines(axes)

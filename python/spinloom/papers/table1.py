@@ -43,12 +43,12 @@ def has_reason(row: Row, ranks: int) -> bool:
     )
 
 
-def that_differ(tables: dict[int, list[Row]]) -> int:
+def differing_rows(tables: dict[int, list[Row]]) -> int:
     """Returns how many of the 13 rows differ at some number of ranks. By ranks: what counted() gave."""
     return len({name_of(row) for rows in tables.values() for row in rows if differs(row)})
 
 
-def without_reason(tables: dict[int, list[Row]]) -> int:
+def counts_without_reason(tables: dict[int, list[Row]]) -> int:
     """Returns how many counts of rows, each at a number of ranks, differ without a reason."""
     return sum(differs(row) and not has_reason(row, ranks) for ranks, rows in tables.items() for row in rows)
 
@@ -57,10 +57,10 @@ def rows(tables: dict[int, list[Row]]) -> list[dict[str, str]]:
     """The 13 rows: each resource as "2", or, where it differs, as "P: 1,024 (2: 2)": our formula and count at
     most ranks, and the paper's."""
     most = max(tables)
-    shown = []
+    texts = []
     for number, last in enumerate(tables[most]):
         few = [ranks for ranks, rows in tables.items() if differs(rows[number])]
-        shown.append(
+        texts.append(
             {
                 "row": name_of(last),
                 **{title: cell(last[name]) for name, title in RESOURCES.items()},
@@ -68,10 +68,10 @@ def rows(tables: dict[int, list[Row]]) -> list[dict[str, str]]:
                 "reason": last["why"],
             }
         )
-    return shown
+    return texts
 
 
-def cell(one: Row) -> str:
-    if one["ours"] == one["paper"]:
-        return str(one["paper"])
-    return f"{one['ours']}: {one['counted']:,} ({one['paper']}: {one['paper_count']:,})"
+def cell(resource: Row) -> str:
+    if resource["ours"] == resource["paper"]:
+        return str(resource["paper"])
+    return f"{resource['ours']}: {resource['counted']:,} ({resource['paper']}: {resource['paper_count']:,})"

@@ -19,7 +19,7 @@ from typing import Any
 from spinloom.common import core
 from spinloom.common.errors import Trouble, nearest
 from spinloom.nics import deliveries, layout_prices
-from spinloom.nics.layout_prices import Cells, Memory
+from spinloom.nics.layout_prices import Cells, ResultStore
 from spinloom.nics.machines import Machine
 from spinloom.predict import predict, predict_ways
 
@@ -42,7 +42,7 @@ class Application:
     source: str
     grid: tuple[int, ...]
     faces: tuple[str, ...]
-    beside: float
+    beside: float  # the share of the computation that runs while messages are under way
     allreduces: int
     steps: int
     point_to_point_percent: float
@@ -74,16 +74,16 @@ class Application:
 
 
 @cache
-def listed() -> dict[str, Application]:
+def all_applications() -> dict[str, Application]:
     path = Path(__file__).with_name("applications.toml")
     tables = tomllib.loads(path.read_text(encoding="utf-8"))["application"]
-    made = [
+    listed = [
         Application(
             **{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
         )
         for table in tables
     ]
-    return {application.name: application for application in made}
+    return {application.name: application for application in listed}
 
 
 def fft2d_step(ranks: int, compute_ns: int) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def fft2d_step(ranks: int, compute_ns: int) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Program:
-    """What every rank does in a step, by the computation of a step in ns; and without its all-reduces."""
+    """The steps of every rank, as functions of a step's computation in ns: with all-reduces and without."""
 
     ranks: int
     steps: int
@@ -115,9 +115,11 @@ def program(name: str, ranks: int | None = None) -> Program:
         count = ranks or FFT2D_RANKS
         step = partial(fft2d_step, count)
         return Program(count, 1, step, step)
-    if name not in listed():
-        raise Trouble("invalid", f"there is no application '{name}'{nearest(name, [FFT2D, *listed()])}")
-    application = listed()[name]
+    if name not in all_applications():
+        raise Trouble(
+            "invalid", f"there is no application '{name}'{nearest(name, [FFT2D, *all_applications()])}"
+        )
+    application = all_applications()[name]
     if ranks not in (None, application.ranks):
         raise Trouble("invalid", f"{name} has {application.ranks} ranks here, not {ranks}")
     return Program(application.ranks, application.steps, application.step_with_reduces, application.step)
@@ -125,8 +127,8 @@ def program(name: str, ranks: int | None = None) -> Program:
 
 def ways(strategy: str = "") -> tuple[str, ...]:
     """The ways under which a program is predicted, the host's MPI first."""
-    named = (BASELINE, predict_ways.RDMA, predict_ways.MATCHING)
-    return (*named, predict_ways.OFFLOAD + strategy) if strategy else named
+    basic = (BASELINE, predict_ways.RDMA, predict_ways.MATCHING)
+    return (*basic, predict_ways.OFFLOAD + strategy) if strategy else basic
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Bench:
         self.machine = machine
         self.strategies = list(strategies)
         self.threads = threads
-        self.memory = Memory(None)
+        self.store = ResultStore(None)
 
     def run(
         self, ranks: int, step: list[dict[str, Any]], steps: int, wanted: tuple[str, ...]
@@ -158,50 +160,50 @@ class Bench:
 
     def rows(self, recording: Any, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
         """The rows of these ways, as predict.predict() gives them."""
-        cells = Cells(self.machine, self.memory)
+        cells = Cells(self.machine, self.store)
         predict_ways.want_network(cells)
         uses = predict.uses_of(recording)
         prices = layout_prices.price(uses, cells, self.strategies, len(uses), self.threads, lambda: None)
         network = predict_ways.network_of(self.machine, cells)
-        asked = deliveries.asked(
-            self.machine, self.memory, predict_ways.eager_bytes_of(network) + 1, network.call_ps
+        asking = deliveries.asking_prices(
+            self.machine, self.store, predict_ways.eager_bytes_of(network) + 1, network.call_ps
         )
-        ways = predict_ways.ways(network, prices, self.strategies, asked=asked, collectives=True)
-        found = {way.name: way for way in ways}
-        return [predict.row_of(recording, found[name], network.G) for name in wanted]
+        ways = predict_ways.ways(network, prices, self.strategies, asking=asking, collectives=True)
+        by_name = {way.name: way for way in ways}
+        return [predict.row_of(recording, by_name[name], network.G) for name in wanted]
 
-    def compute_ns(self, made: Program, share: Fraction) -> int:
+    def compute_ns(self, skeleton: Program, share: Fraction) -> int:
         """The computation of a step with which messages have this share of the time under the host's MPI. It
         is looked for: what is computed beside messages changes what they take."""
         host = (BASELINE,)
         compute = 0
         for _ in range(GUESSES):
-            (outcome,) = self.run(made.ranks, made.messages_only(compute), made.steps, host)
-            messages_ns = Fraction(outcome.time_ps, 1000 * made.steps) - compute
-            others_ns = Fraction(self.reduces_ps(made, compute, outcome), 1000 * made.steps)
+            (outcome,) = self.run(skeleton.ranks, skeleton.messages_only(compute), skeleton.steps, host)
+            messages_ns = Fraction(outcome.time_ps, 1000 * skeleton.steps) - compute
+            others_ns = Fraction(self.reduces_ps(skeleton, compute, outcome), 1000 * skeleton.steps)
             compute = max(0, round(messages_ns * (1 - share) / share - others_ns))
         return compute
 
-    def reduces_ps(self, made: Program, compute_ns: int, messages_only: Outcome) -> int:
+    def reduces_ps(self, skeleton: Program, compute_ns: int, messages_only: Outcome) -> int:
         """Returns what all-reduces add to a run of the messages alone, under the host's MPI."""
-        step = made.step(compute_ns)
-        if step == made.messages_only(compute_ns):
+        step = skeleton.step(compute_ns)
+        if step == skeleton.messages_only(compute_ns):
             return 0
-        (whole,) = self.run(made.ranks, step, made.steps, (BASELINE,))
-        return whole.time_ps - messages_only.time_ps
+        (with_reduces,) = self.run(skeleton.ranks, step, skeleton.steps, (BASELINE,))
+        return with_reduces.time_ps - messages_only.time_ps
 
     def outcomes(self, name: str, ranks: int | None, ways: tuple[str, ...]) -> list[Outcome]:
-        made = program(name, ranks)
+        skeleton = program(name, ranks)
         if name == FFT2D:
             stated = program(name, FFT2D_RANKS)
-            compute = self.compute_ns(stated, FFT2D_SHARE) * FFT2D_RANKS // made.ranks
+            compute = self.compute_ns(stated, FFT2D_SHARE) * FFT2D_RANKS // skeleton.ranks
         else:
-            compute = self.compute_ns(made, listed()[name].share)
-        found = self.run(made.ranks, made.messages_only(compute), made.steps, ways)
-        host = next(outcome for outcome in found if outcome.way == BASELINE)
+            compute = self.compute_ns(skeleton, all_applications()[name].share)
+        results = self.run(skeleton.ranks, skeleton.messages_only(compute), skeleton.steps, ways)
+        host = next(outcome for outcome in results if outcome.way == BASELINE)
         # All-reduces stay with the host, as in the SC'17 paper, whatever moves the messages: every way takes
         # the time for them that the host's MPI takes.
-        others_ps = self.reduces_ps(made, compute, host)
-        computed_ps = compute * 1000 * made.steps
-        times = [(outcome.way, outcome.time_ps + others_ps) for outcome in found]
+        others_ps = self.reduces_ps(skeleton, compute, host)
+        computed_ps = compute * 1000 * skeleton.steps
+        times = [(outcome.way, outcome.time_ps + others_ps) for outcome in results]
         return [Outcome(way, time_ps, round(1 - computed_ps / time_ps, 4)) for way, time_ps in times]

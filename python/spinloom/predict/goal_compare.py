@@ -85,7 +85,7 @@ def in_units(parameters: dict[str, Any]) -> dict[str, int]:
     return {**{name: int(value / unit) for name, value in times.items()}, "S": parameters["S_bytes"]}
 
 
-def both(schedule: Any, parameters: dict[str, Any]) -> tuple[list[int], list[int]]:
+def times_by_both(schedule: Any, parameters: dict[str, Any]) -> tuple[list[int], list[int]]:
     """Our times and LogGOPSim's, in picoseconds."""
     ours = schedule.run(**parameters)["finish_ps"]
     theirs = schedule.run_loggopsim(**in_units(parameters), apart=parameters.get("apart"))["host_times"]
@@ -102,7 +102,7 @@ def without(rules: tuple[Rule, ...], goal: str, parameters: dict[str, Any]) -> t
 
 def agrees(rules: tuple[Rule, ...], goal: str, parameters: dict[str, Any]) -> bool:
     try:
-        ours, theirs = both(*without(rules, goal, parameters))
+        ours, theirs = times_by_both(*without(rules, goal, parameters))
     except core.load().SpinloomError:
         return False
     return ours == theirs
@@ -110,7 +110,7 @@ def agrees(rules: tuple[Rule, ...], goal: str, parameters: dict[str, Any]) -> bo
 
 def compare(schedule: Any, parameters: dict[str, Any]) -> Comparison:
     """`parameters`: those of Schedule.run."""
-    ours, theirs = both(schedule, parameters)
+    ours, theirs = times_by_both(schedule, parameters)
     goal = schedule.text().decode()
     for count in range(len(RULES) + 1):
         for rules in itertools.combinations(RULES, count):

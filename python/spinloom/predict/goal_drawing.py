@@ -75,13 +75,13 @@ def draw(schedule: Any, path: Path, title: str) -> None:
 def draw_box(axes: Any, place: tuple[float, float], operation: tuple) -> Any:
     from matplotlib.patches import FancyBboxPatch
 
-    (x, y), (what, kind, *_) = place, operation
+    (x, y), (label, kind, *_) = place, operation
     style = "round,pad=0,rounding_size=0.06"
     corner = (x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2)
     box = FancyBboxPatch(corner, BOX_WIDTH, BOX_HEIGHT, boxstyle=style, facecolor=SHADES.get(kind, "1.0"))
     box.set(edgecolor="0.2", linewidth=0.8, zorder=3)
     axes.add_patch(box)
-    axes.text(x, y, "\n".join(textwrap.wrap(what, 16)), ha="center", va="center", zorder=4)
+    axes.text(x, y, "\n".join(textwrap.wrap(label, 16)), ha="center", va="center", zorder=4)
     return box
 
 
@@ -120,7 +120,7 @@ def waits(graph: list) -> list[Arrow]:
 
 def messages(graph: list) -> list[Arrow]:
     """From sends to receives, and from one-sided operations to what awaits them; a get's data come back."""
-    found = []
+    arrows = []
     sends: list[tuple[Place, int, int]] = []  # and to whom, and the tag
     awaited: dict[tuple[int, int], list[Place]] = defaultdict(list)
     for rank, operations in enumerate(graph):
@@ -138,40 +138,40 @@ def messages(graph: list) -> list[Arrow]:
                     (source, _), to, its = send
                     fits = to == rank and peer in (None, source) and (its == tag or ANY_TAG in (its, tag))
                     if fits:
-                        found.append(Arrow(send[0], (rank, number), "-", True, False))
+                        arrows.append(Arrow(send[0], (rank, number), "-", True, False))
                         sends.remove(send)
                         break
     for rank, operations in enumerate(graph):
         for number, (_, kind, peer, tag, _) in enumerate(operations):
             if kind in ("put", "get", "atomic", "fetch"):
-                found += [Arrow((rank, number), one, "-", True, False) for one in awaited[peer, tag]]
-    return found
+                arrows += [Arrow((rank, number), waiting, "-", True, False) for waiting in awaited[peer, tag]]
+    return arrows
 
 
 def levels(graph: list, arrows: list[Arrow]) -> dict[Place, int]:
     """Returns how many arrows lead to it, the longest way; what waits in a circle lies below all others."""
-    everyone = [(rank, number) for rank, one in enumerate(graph) for number in range(len(one))]
-    found = dict.fromkeys(everyone, 0)
-    left = dict.fromkeys(everyone, 0)
+    places = [(rank, number) for rank, operations in enumerate(graph) for number in range(len(operations))]
+    level = dict.fromkeys(places, 0)
+    waits_left = dict.fromkeys(places, 0)
     after: dict[Place, list[Place]] = defaultdict(list)
     for arrow in arrows:
         after[arrow.before].append(arrow.after)
-        left[arrow.after] += 1
-    free = deque(place for place in everyone if left[place] == 0)
+        waits_left[arrow.after] += 1
+    free = deque(place for place in places if waits_left[place] == 0)
     done = 0
     while free:
         place = free.popleft()
         done += 1
-        for one in after[place]:
-            found[one] = max(found[one], found[place] + 1)
-            left[one] -= 1
-            if left[one] == 0:
-                free.append(one)
-    if done < len(everyone):
-        last = max((found[place] for place in everyone if left[place] == 0), default=-1)
-        for number, place in enumerate(place for place in everyone if left[place] > 0):
-            found[place] = last + 1 + number
-    return found
+        for later in after[place]:
+            level[later] = max(level[later], level[place] + 1)
+            waits_left[later] -= 1
+            if waits_left[later] == 0:
+                free.append(later)
+    if done < len(places):
+        last = max((level[place] for place in places if waits_left[place] == 0), default=-1)
+        for number, place in enumerate(place for place in places if waits_left[place] > 0):
+            level[place] = last + 1 + number
+    return level
 
 
 def lay_out(graph: list, arrows: list[Arrow]) -> dict[Place, tuple[float, float]]:
@@ -180,14 +180,14 @@ def lay_out(graph: list, arrows: list[Arrow]) -> dict[Place, tuple[float, float]
     for place in sorted(level):
         beside[place[0], level[place]].append(place)
     places = {}
-    left = 0.0
+    x = 0.0
     for rank in range(len(graph)):
-        rows = {row: found for (one, row), found in beside.items() if one == rank}
-        width = max((len(found) for found in rows.values()), default=1)
-        for row, found in rows.items():
-            for number, place in enumerate(found):
-                places[place] = (left + (width - len(found)) / 2 + number, float(row))
-        left += width
+        rows = {row: row_places for (place_rank, row), row_places in beside.items() if place_rank == rank}
+        width = max((len(row_places) for row_places in rows.values()), default=1)
+        for row, row_places in rows.items():
+            for number, place in enumerate(row_places):
+                places[place] = (x + (width - len(row_places)) / 2 + number, float(row))
+        x += width
     return places
 
 
@@ -195,7 +195,7 @@ def columns(graph: list, places: dict[Place, tuple[float, float]]) -> dict[int, 
     """The middle of each rank that does something."""
     middles = {}
     for rank in range(len(graph)):
-        xs = [x for (one, _), (x, _) in places.items() if one == rank]
+        xs = [x for (place_rank, _), (x, _) in places.items() if place_rank == rank]
         if xs:
             middles[rank] = (min(xs) + max(xs)) / 2
     return middles

@@ -13,7 +13,7 @@ from typing import Any
 
 from spinloom.common import core
 from spinloom.common.errors import Trouble
-from spinloom.nics.layout_prices import Cells, Memory
+from spinloom.nics.layout_prices import Cells, ResultStore
 from spinloom.nics.machines import Machine
 from spinloom.predict import predict_ways
 
@@ -64,7 +64,7 @@ def parse_ranks(option: str, text: str) -> list[int]:
 
 def parameters(machine: Machine) -> dict[str, Any]:
     """L, g, G and o of a profile as arguments of Schedule.run."""
-    cells = Cells(machine, Memory(None))
+    cells = Cells(machine, ResultStore(None))
     predict_ways.want_network(cells)
     cells.run(1, lambda: None)
     network = predict_ways.network_of(machine, cells)

@@ -28,7 +28,7 @@ def check_name(path: Path) -> None:
 def write(schedule: Any, path: Path) -> None:
     check_name(path)
     if path.suffix == ".spl":
-        with files.whole(path) as file:
+        with files.replacement(path) as file:
             schedule.write_own(file.write)
         return
     try:
@@ -53,16 +53,16 @@ def misread(schedule: Any) -> list[str]:
     counted = schedule.count()
     largest = max(counted["cpu_largest"], counted["nic_largest"])
     short = "LogGOPSim does not wait there, and its times are too short"
-    said = []
+    sentences = []
     if edges:
-        said.append(f"{edges:,} dependencies lead from one CPU to another: {short}")
+        sentences.append(f"{edges:,} dependencies lead from one CPU to another: {short}")
     if receivers:
-        said.append(f"{receivers:,} ranks receive on another CPU than was sent on: {short}")
+        sentences.append(f"{receivers:,} ranks receive on another CPU than was sent on: {short}")
     if largest > CONVERTED_MOST:
-        said.append(
+        sentences.append(
             f"CPUs and NICs have numbers to {largest:,}: LogGOPSim's converter keeps their lowest 8 bits"
         )
-    return said
+    return sentences
 
 
 def write_apart(schedule: Any, times: int, between: tuple[int, int, int], path: Path) -> None:
@@ -71,7 +71,7 @@ def write_apart(schedule: Any, times: int, between: tuple[int, int, int], path: 
     if path.suffix != ".spl":
         raise Trouble("invalid", f"{path}: what --compute makes is written in our own form only: FILE.spl")
     try:
-        with files.whole(path) as file:
+        with files.replacement(path) as file:
             schedule.write_apart(times, least, most, seed, file.write)
     except core.load().SpinloomError as error:
         raise Trouble(error.code, f"{path}: {error.message}") from None

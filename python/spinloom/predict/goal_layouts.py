@@ -15,7 +15,7 @@ from spinloom.common import core
 from spinloom.common.bar import Bar
 from spinloom.common.errors import Trouble
 from spinloom.nics import layout_prices, strategies
-from spinloom.nics.layout_prices import Cells, Memory, Use
+from spinloom.nics.layout_prices import Cells, ResultStore, Use
 from spinloom.nics.machines import Machine
 
 LAYOUTS_MOST = 1000  # the heaviest ones are simulated, others cost by the byte as these on average
@@ -40,32 +40,32 @@ def on_nics(
     machine: Machine,
     strategy: str,
     unit_ps: int,
-    kept: Path | None = None,
+    prices_path: Path | None = None,
     bar: Bar | None = None,
 ) -> OnNics:
-    found = core.load().layout_uses(schedule)
-    if not found:
+    entries = core.load().layout_uses(schedule)
+    if not entries:
         raise Trouble("invalid", f"--layout {strategy}: the schedule has no layouts at ends of transfers")
     uses: dict[tuple[int, str], Use] = {}
-    for one in found:
-        place = (one["layout"], one["side"])
+    for entry in entries:
+        place = (entry["layout"], entry["side"])
         before = uses[place].messages if place in uses else 0
         uses[place] = Use(
-            one["layout"],
-            one["count"],
-            one["side"],
-            one["type"],
-            one["bytes"],
-            before + one["messages"],
+            entry["layout"],
+            entry["count"],
+            entry["side"],
+            entry["type"],
+            entry["bytes"],
+            before + entry["messages"],
             0,
         )
-    cells = Cells(machine, Memory(kept))
+    cells = Cells(machine, ResultStore(prices_path))
     prices = layout_prices.price(uses.values(), cells, [strategy], LAYOUTS_MOST, 0, bar or Bar())
-    paid = prices.nic[strategy]
+    prices_of_uses = prices.nic[strategy]
     by_shape = {}
-    for one in found:
-        price = paid[uses[one["layout"], one["side"]]]
-        by_shape[one["shape"]] = (price.cpu_ps, price.nic_ps, price.nic_busy_ps)
-    made, nic_ps = core.load().with_nic_programs(schedule, by_shape, unit_ps)
-    fell_back = sum(price.fell_back for price in paid.values())
-    return OnNics(made, nic_ps, cells.simulated, cells.remembered, fell_back)
+    for entry in entries:
+        price = prices_of_uses[uses[entry["layout"], entry["side"]]]
+        by_shape[entry["shape"]] = (price.cpu_ps, price.nic_ps, price.nic_busy_ps)
+    with_nics, nic_ps = core.load().with_nic_programs(schedule, by_shape, unit_ps)
+    fell_back = sum(price.fell_back for price in prices_of_uses.values())
+    return OnNics(with_nics, nic_ps, cells.simulated, cells.remembered, fell_back)

@@ -96,10 +96,10 @@ def parse_tags(text: str) -> tuple[int, int]:
         raise Trouble(
             "invalid", f"--collective-tags {text}: accepted forms: 1000000-, and 1000-1999, and 1000"
         )
-    found = int(first), int(last or (TAG_MOST if dash else first))
-    if not found[0] <= found[1] <= TAG_MOST:
+    tags = int(first), int(last or (TAG_MOST if dash else first))
+    if not tags[0] <= tags[1] <= TAG_MOST:
         raise Trouble("invalid", f"--collective-tags {text}: from the first to the last, {TAG_MOST} at most")
-    return found
+    return tags
 
 
 def parse_between(text: str) -> tuple[int, int, int]:
@@ -108,27 +108,27 @@ def parse_between(text: str) -> tuple[int, int, int]:
     least, dots, most = times.partition("..")
     if not dots:
         raise Trouble("invalid", f"--compute {text}: accepted form: 10us..20us, from the least to the most")
-    found = [read("--compute", part, time_ps, TIME_PS_MOST) for part in (least, most)]
-    if any(ps % 1000 for ps in found):
+    limits_ps = [read("--compute", part, time_ps, TIME_PS_MOST) for part in (least, most)]
+    if any(ps % 1000 for ps in limits_ps):
         raise Trouble("invalid", f"--compute {text}: whole nanoseconds")
     seed = 1
     for part in more:
         if not part.startswith("seed="):
             raise Trouble("invalid", f"--compute {text}: '{part}' is not seed=N")
         seed = read("--compute", part.removeprefix("seed="), units.parse_count, U64_MOST)
-    return found[0] // 1000, found[1] // 1000, seed
+    return limits_ps[0] // 1000, limits_ps[1] // 1000, seed
 
 
 def parse_loggopsim(options: dict[str, str]) -> dict[str, int]:
     """The arguments of Schedule.run_loggopsim."""
 
-    def whole(text: str) -> int:
+    def whole_number(text: str) -> int:
         if not (text.isascii() and text.isdigit()):
             raise ValueError("the rules of LogGOPSim take whole numbers without units; ours take both")
         return int(text)
 
-    return {name: read(f"-{name}", options[name], whole, U64_MOST) for name in PARAMETERS}
+    return {name: read(f"-{name}", options[name], whole_number, U64_MOST) for name in PARAMETERS}
 
 
-def share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "0 %"
+def share(part: int, total: int) -> str:
+    return f"{100 * part / total:.1f} %" if total else "0 %"

@@ -65,9 +65,9 @@ def field(form: str, part: str) -> tuple[str, Any]:
     keys = (*FORMS[form], *COMMON)
     if not sign or key not in keys:
         near = difflib.get_close_matches(key, keys, 1)
-        asked = f"; did you mean {near[0]}=?" if near else ""
+        hint = f"; did you mean {near[0]}=?" if near else ""
         raise Trouble(
-            "invalid", f"--network {form}: '{part}' is none of {', '.join(f'{one}=' for one in keys)}{asked}"
+            "invalid", f"--network {form}: '{part}' is none of {', '.join(f'{one}=' for one in keys)}{hint}"
         )
     read, name = COMMON.get(key, (number, key))
     try:
@@ -84,8 +84,8 @@ def parse(text: str) -> dict[str, Any] | None:
     parts = rest.split(",") if rest else []
     if form not in FORMS:
         near = difflib.get_close_matches(form, FORMS, 1)
-        asked = f"; did you mean {near[0]}?" if near else ""
-        raise Trouble("invalid", f"--network {text}: networks are {', '.join(FORMS)}{asked}")
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise Trouble("invalid", f"--network {text}: networks are {', '.join(FORMS)}{hint}")
     if form == "crossbar":
         if parts:
             raise Trouble("invalid", f"--network {text}: a crossbar has no numbers")

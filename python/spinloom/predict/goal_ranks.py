@@ -20,7 +20,7 @@ Columns = dict[str, list[int]]
 
 
 def columns(outcome: dict[str, Any], cpus: int) -> Columns:
-    """What the CPUs of a rank neither computed nor spent on messages until it ended, they waited."""
+    """The columns of the table. `waiting_ps` is the time of a rank's CPUs less computation and overhead."""
     if "host_times" in outcome:
         times = outcome["host_times"]
         return {"rank": list(range(len(times))), "time": times}
@@ -37,8 +37,8 @@ def columns(outcome: dict[str, Any], cpus: int) -> Columns:
     }
 
 
-def rows(made: Columns) -> list[dict[str, int]]:
-    return [dict(zip(made, values, strict=True)) for values in zip(*made.values(), strict=True)]
+def rows(by_name: Columns) -> list[dict[str, int]]:
+    return [dict(zip(by_name, values, strict=True)) for values in zip(*by_name.values(), strict=True)]
 
 
 def check_name(path: Path) -> None:
@@ -48,22 +48,22 @@ def check_name(path: Path) -> None:
         table.polars()  # before the run
 
 
-def write(path: Path, made: Columns) -> None:
-    files.write(path, as_csv(made) if path.suffix == ".csv" else as_parquet(made))
+def write(path: Path, by_name: Columns) -> None:
+    files.write(path, as_csv(by_name) if path.suffix == ".csv" else as_parquet(by_name))
 
 
-def as_csv(made: Columns) -> str:
+def as_csv(by_name: Columns) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(made)
-    writer.writerows(zip(*made.values(), strict=True))
+    writer.writerow(by_name)
+    writer.writerows(zip(*by_name.values(), strict=True))
     return out.getvalue()
 
 
-def as_parquet(made: Columns) -> bytes:
+def as_parquet(by_name: Columns) -> bytes:
     pl = table.polars()
     out = io.BytesIO()
-    pl.DataFrame([pl.Series(name, *table.typed(values, pl)) for name, values in made.items()]).write_parquet(
-        out
-    )
+    pl.DataFrame(
+        [pl.Series(name, *table.typed(values, pl)) for name, values in by_name.items()]
+    ).write_parquet(out)
     return out.getvalue()

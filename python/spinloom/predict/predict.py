@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from spinloom.accelerate import calibration, mpi_layout_prices, mpi_pair_prices
-from spinloom.accelerate.mpi_layout_prices import Moved
-from spinloom.accelerate.mpi_pair_prices import Exchange, Lie, Pair
+from spinloom.accelerate.mpi_layout_prices import LayoutTimes
+from spinloom.accelerate.mpi_pair_prices import Exchange, LayoutUse, Pair
 from spinloom.bench import jobs
 from spinloom.common import core
 from spinloom.common.errors import Trouble
 from spinloom.layout import Layout
 from spinloom.nics import deliveries, layout_prices, results
-from spinloom.nics.layout_prices import Cells, Memory, Prices, Use
+from spinloom.nics.layout_prices import Cells, Prices, ResultStore, Use
 from spinloom.nics.machines import Machine
 from spinloom.predict import predict_ways
 from spinloom.predict.predict_ways import BASELINE, MEASURED, RECORDED_HOST, Way
@@ -59,7 +59,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Request:
-    """What to predict."""
+    """The recorded program to predict, and the options of the prediction."""
 
     folder: Path
     strategies: list[str]
@@ -104,32 +104,32 @@ def load(
 
 def uses_of(recording: Any) -> list[Use]:
     names = ("layout", "count", "side", "type", "bytes", "messages", "copies")
-    return [Use(**{name: one[name] for name in names}) for one in recording.layouts()]
+    return [Use(**{name: entry[name] for name in names}) for entry in recording.layouts()]
 
 
 def pairs_of(recording: Any, uses: list[Use]) -> list[Pair]:
     """The pairs of all messages, but for those that end within an element of their receiver's type."""
     types = {use.layout: use.type for use in uses}
 
-    def text(lie: Lie, size: int) -> str:
-        if lie is None:
+    def text(layout_use: LayoutUse, size: int) -> str:
+        if layout_use is None:
             return f"contig({size}, byte)"
-        layout, count = lie
+        layout, count = layout_use
         return types[layout] if count == 1 else f"contig({count}, {types[layout]})"
 
     pairs = [
         Pair(
-            **one,
-            sent_type=text(one["sent"], one["bytes"]),
-            received_type=text(one["received"], one["bytes"]),
+            **entry,
+            sent_type=text(entry["sent"], entry["bytes"]),
+            received_type=text(entry["received"], entry["bytes"]),
         )
-        for one in recording.pairs()
+        for entry in recording.pairs()
     ]
     return [pair for pair in pairs if Layout(pair.received_type).size == pair.bytes]
 
 
 def predict(
-    request: Request, machine: Machine, memory: Memory, advance: Callable[[], None] = lambda: None
+    request: Request, machine: Machine, store: ResultStore, advance: Callable[[], None] = lambda: None
 ) -> Table:
     recording = load(request.folder, request.algorithms, request.ranks, request.polls, request.strong)
     facts = recording.facts()
@@ -137,15 +137,15 @@ def predict(
         why = recorded.warnings(recorded.read(request.folder))
         raise Trouble("invalid", "; ".join([f"{request.folder} has no call to replay", *why]))
     uses = uses_of(recording)
-    cells = Cells(machine, memory)
+    cells = Cells(machine, store)
     predict_ways.want_network(cells)
     prices = layout_prices.price(
         uses, cells, request.strategies, request.layouts_most, request.threads, advance
     )
     network = predict_ways.network_of(machine, cells)
     eager_bytes = predict_ways.eager_bytes_of(network, request.parameters, request.eager_bytes)
-    asked = deliveries.asked(machine, memory, eager_bytes + 1, network.call_ps)
-    chosen = list(
+    asking = deliveries.asking_prices(machine, store, eager_bytes + 1, network.call_ps)
+    chosen_ways = list(
         predict_ways.ways(
             network,
             prices,
@@ -153,14 +153,14 @@ def predict(
             request.parameters,
             request.eager_bytes,
             request.scale,
-            asked=asked,
+            asking=asking,
             collectives=facts["offloadable"] > 0,
         )
     )
-    chosen = [replace(way, model={**way.model, "network": request.network}) for way in chosen]
+    chosen_ways = [replace(way, model={**way.model, "network": request.network}) for way in chosen_ways]
     if request.parameters is not None:
-        chosen.insert(0, recorded_host(request, uses, pairs_of(recording, uses), memory, advance))
-    rows = [row_of(recording, way, network.G) for way in chosen]
+        chosen_ways.insert(0, recorded_host(request, uses, pairs_of(recording, uses), store, advance))
+    rows = [row_of(recording, way, network.G) for way in chosen_ways]
     by_name = {row["way"]: row for row in rows}
     grown = bool(facts["how"])
     measured = measured_row(
@@ -171,29 +171,37 @@ def predict(
             row["speedup"] = round(by_name[BASELINE]["time_ps"] / max(1, row["time_ps"]), 4)
         if request.scale == 1 and not grown and not facts["is_cpu_time"]:
             row["of_measured"] = round(row["time_ps"] / max(1, measured["time_ps"]), 4)
-    remarks = [remark for way in chosen for remark in way.remarks]
+    remarks = [remark for way in chosen_ways for remark in way.remarks]
     ordered = [{name: row.get(name) for name in COLUMNS} for row in [measured, *rows]]
     return Table(ordered, facts, prices, [*remarks_of(facts, prices, request.strong), *remarks])
 
 
 def recorded_host(
-    request: Request, uses: list[Use], pairs: list[Pair], memory: Memory, advance: Callable[[], None]
+    request: Request, uses: list[Use], pairs: list[Pair], store: ResultStore, advance: Callable[[], None]
 ) -> Way:
     heaviest = sorted(uses, key=lambda use: -use.weight)[: request.layouts_most]
-    measured: dict[Use, Moved] | None = None if request.modelled_layouts else {}
+    measured: dict[Use, LayoutTimes] | None = None if request.modelled_layouts else {}
     exchanged: dict[Pair, Exchange] = {}
     if heaviest and not request.modelled_layouts:
-        place = place_of(request.parameters.about, mpi_layout_prices.swept_for(request.folder))
+        measured_mpi = measured_mpi_of(request.parameters.about, mpi_layout_prices.swept_for(request.folder))
         measured = mpi_layout_prices.measure(
-            heaviest, place.name, place.host, place.mpi.compiler, place.swept_bytes, memory, advance
+            heaviest,
+            measured_mpi.name,
+            measured_mpi.host,
+            measured_mpi.mpi.compiler,
+            measured_mpi.swept_bytes,
+            store,
+            advance,
         )
         longest = sorted(pairs, key=lambda pair: -pair.weight)[: request.layouts_most]
-        exchanged = mpi_pair_prices.measure(longest, place, memory, advance)
-    known, _ = calibration.load()
-    return predict_ways.recorded_host(request.parameters, uses, measured, exchanged, known, request.scale)
+        exchanged = mpi_pair_prices.measure(longest, measured_mpi, store, advance)
+    host_calibration, _ = calibration.load()
+    return predict_ways.recorded_host(
+        request.parameters, uses, measured, exchanged, host_calibration, request.scale
+    )
 
 
-def place_of(about: dict[str, Any], swept_bytes: int) -> mpi_pair_prices.Place:
+def measured_mpi_of(about: dict[str, Any], swept_bytes: int) -> mpi_pair_prices.MeasuredMpi:
     """The MPI that the parameters are of: it says what layouts cost. Raises Trouble where it is not here."""
     mpi, host = str(about.get("mpi")), str(about.get("host"))
     layouts = f"the program has layouts, and only {mpi} on {host} can be asked what they cost it"
@@ -210,7 +218,7 @@ def place_of(about: dict[str, Any], swept_bytes: int) -> mpi_pair_prices.Place:
                 f"{layouts}, but {tool} is not here: 'spinloom calibrate --mpi MPICC' measures another MPI, "
                 f"or {modelled} instead",
             )
-    return mpi_pair_prices.Place(mpi, host, jobs.Mpi(*tools), swept_bytes)
+    return mpi_pair_prices.MeasuredMpi(mpi, host, jobs.Mpi(*tools), swept_bytes)
 
 
 def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
@@ -240,10 +248,10 @@ def replayed(recording: Any, way: Way) -> tuple[Any, Any, Any, int, list[int] | 
         outcome = schedule.run(**way.model, late="late" in way.costs, keep=waits_too)
         if "late" not in way.costs:
             break
-        found = receives.late(outcome["late"])
-        if found == late:
+        late_now = receives.late(outcome["late"])
+        if late_now == late:
             break
-        late = found
+        late = late_now
     waited = waits.times(schedule, outcome["kept"]) if waits_too else None
     return schedule, bills, outcome, sum(map(sum, late)), waited
 
@@ -258,10 +266,10 @@ def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
             "overhead": bill["messages_ps"] + bill["combine_ps"],
             "layouts": bill["layouts_ps"],
         }
-        left = max(0, finish - sum(busy.values()))
-        wire = min(left, int(byte_time * max(bill["sent_bytes"], bill["received_bytes"])))
-        nic = min(left - wire, bill["nic_ps"])
-        for part, value in {**busy, "wire": wire, "nic": nic, "waiting": left - wire - nic}.items():
+        left_ps = max(0, finish - sum(busy.values()))
+        wire = min(left_ps, int(byte_time * max(bill["sent_bytes"], bill["received_bytes"])))
+        nic = min(left_ps - wire, bill["nic_ps"])
+        for part, value in {**busy, "wire": wire, "nic": nic, "waiting": left_ps - wire - nic}.items():
             sums[part] += value
     total = sum(sums.values())
     limit = max(PARTS, key=lambda part: sums[part])
@@ -286,33 +294,33 @@ def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
 
 def remarks_of(facts: dict[str, Any], prices: Prices, strong: bool = False) -> list[str]:
     """Returns what the numbers leave out or assume."""
-    said = [
-        f"{count:,} {what}" + (f" ({time_ns / 1e6:,.1f} ms)" if time_ns else "")
-        for what, (count, time_ns) in facts["left_out"].items()
+    remarks = [
+        f"{count:,} {description}" + (f" ({time_ns / 1e6:,.1f} ms)" if time_ns else "")
+        for description, (count, time_ns) in facts["left_out"].items()
     ]
-    said += facts["warnings"]
+    remarks += facts["warnings"]
     cut = sum(rank["is_cut"] for rank in facts["recorded"])
     if facts["how"]:
-        said.append(f"{facts['how']}; {STRONG if strong else WEAK}")
+        remarks.append(f"{facts['how']}; {STRONG if strong else WEAK}")
     if not facts["ended"]:
-        said.append(
+        remarks.append(
             "the trace ends before MPI_Finalize"
             + (f": {cut} ranks are cut where they need what is missing" if cut else "")
         )
     between = sum(rank["between_ns"] for rank in facts["recorded"])
     if between:
-        said.append(f"{between / 1e6:,.1f} ms between polls in vain are taken as computation (--polls)")
+        remarks.append(f"{between / 1e6:,.1f} ms between polls in vain are taken as computation (--polls)")
     polled = sum(rank["polled_ns"] for rank in facts["recorded"])
     total = sum(rank["total_ns"] for rank in facts["recorded"])
     if total and polled > total / 100:
-        said.append(
+        remarks.append(
             f"{polled / total:.0%} of the time was polls in vain (MPI_Test, MPI_Iprobe): taken as waiting"
         )
     if prices.by_rate:
-        said.append(
+        remarks.append(
             f"{len(prices.by_rate):,} lighter layouts are priced by the byte, as the heaviest ones on average"
         )
-    return said
+    return remarks
 
 
 def schedule_for_goal(

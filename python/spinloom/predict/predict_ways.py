@@ -25,10 +25,10 @@ from typing import Any
 
 from spinloom.accelerate import copy_model
 from spinloom.accelerate.calibration import Calibration
-from spinloom.accelerate.mpi_layout_prices import Moved
-from spinloom.accelerate.mpi_pair_prices import Exchange, Lie, Pair
+from spinloom.accelerate.mpi_layout_prices import LayoutTimes
+from spinloom.accelerate.mpi_pair_prices import Exchange, LayoutUse, Pair
 from spinloom.common.errors import Trouble
-from spinloom.nics.deliveries import Asked
+from spinloom.nics.deliveries import AskingPrices
 from spinloom.nics.layout_prices import CONTIGUOUS_SEND, Cells, Prices, Use, block
 from spinloom.nics.machines import Machine
 from spinloom.nics.strategies import DIRECT
@@ -38,7 +38,7 @@ RDMA, MATCHING, OFFLOAD = "rdma-unpack", "offload-matching", "offload-"
 COLLECTIVES, CACHED = "offload-collectives", "cached-collectives"
 EAGER_BYTES = 16 << 10  # proposed: where MPI libraries on networks stop sending without asking
 MODELLED = "recorded-host has modelled times of our own copies for its layouts"
-FAR = 1 << 50  # bytes: no message is longer
+UNREACHED_BYTES = 1 << 50  # bytes: no message is longer
 
 ABOUT = {
     MEASURED: "as it was recorded",
@@ -94,7 +94,10 @@ def want_network(cells: Cells) -> None:
 
 
 def network_of(machine: Machine, cells: Cells) -> Network:
-    sent, received = cells.of(block(1), CONTIGUOUS_SEND, "send"), cells.of(block(1), DIRECT, "receive")
+    sent, received = (
+        cells.times_of(block(1), CONTIGUOUS_SEND, "send"),
+        cells.times_of(block(1), DIRECT, "receive"),
+    )
     if sent is None or received is None:
         raise Trouble("unsupported", f"{machine.profile.name} takes no message of one byte")
     profile = machine.profile
@@ -120,7 +123,7 @@ def network_of(machine: Machine, cells: Cells) -> Network:
 
 @dataclass(frozen=True)
 class HostMpi:
-    """What the CPUs of the modelled machine do for MPI: of a measured MPI, or the profile's call."""
+    """The work of the modelled machine's CPUs for MPI: as measured of an MPI, or the profile's call."""
 
     send_ps: int
     receive_ps: int
@@ -152,11 +155,11 @@ def message_table(
         (0, send_ps, receive_ps, short_ps),
         (eager_bytes, send_ps, receive_ps + round(copy * eager_bytes), short_ps),
         (eager_bytes + 1, send_ps, receive_ps, long_ps),
-        (FAR, send_ps, receive_ps, long_ps),
+        (UNREACHED_BYTES, send_ps, receive_ps, long_ps),
     ]
 
 
-def key(use: Use) -> tuple[int, int, str]:
+def use_key(use: Use) -> tuple[int, int, str]:
     return use.layout, use.count, use.side
 
 
@@ -168,13 +171,13 @@ def ways(
     eager_bytes: int | None = None,
     scale: Fraction = Fraction(1),
     *,
-    asked: Asked,
+    asking: AskingPrices,
     collectives: bool = False,
 ) -> Iterator[Way]:
-    """All but recorded-host; those of non-blocking collective operations if there are some. `asked` is of a
-    message just beyond eager_bytes_of()."""
+    """All but recorded-host; those of non-blocking collective operations if there are some. `asking` has the
+    prices of a message just beyond eager_bytes_of()."""
     mpi = host_mpi(network, parameters, eager_bytes)
-    host = [(*key(use), cpu) for use, cpu in prices.host_ps.items()]
+    host = [(*use_key(use), cpu) for use, cpu in prices.host_ps.items()]
     common = {
         "host_layouts": host,
         "copy": ratio(network.copy),
@@ -184,7 +187,7 @@ def ways(
     # Whoever unpacks a short message from where it landed does not copy it as well.
     unpacked = [
         (
-            *key(use),
+            *use_key(use),
             max(0, cpu - round(mpi.copy * use.bytes))
             if use.side == "receive" and use.bytes <= mpi.eager_bytes
             else cpu,
@@ -193,29 +196,29 @@ def ways(
         )
         for use, cpu in prices.host_ps.items()
     ]
-    in_place = [(*key(use), cpu, 0, 0) for use, cpu in prices.host_ps.items()]
+    in_place = [(*use_key(use), cpu, 0, 0) for use, cpu in prices.host_ps.items()]
     no_copy = message_table(mpi.send_ps, mpi.receive_ps, Fraction(0), mpi.eager_bytes)
-    asking = {"handshake_bytes": mpi.eager_bytes}
+    handshake = {"handshake_bytes": mpi.eager_bytes}
     yield Way(
         BASELINE,
         ABOUT[BASELINE],
         {
             **common,
-            **asking,
+            **handshake,
             "messages": message_table(mpi.send_ps, mpi.receive_ps, mpi.copy, mpi.eager_bytes),
             "layouts": unpacked,
         },
-        network.model(FAR),
+        network.model(UNREACHED_BYTES),
     )
     yield Way(
         RDMA,
         ABOUT[RDMA],
-        {**common, **asking, "messages": no_copy, "layouts": in_place, "late": (asked.find_ps, 0)},
-        network.model(FAR),
+        {**common, **handshake, "messages": no_copy, "layouts": in_place, "late": (asking.find_ps, 0)},
+        network.model(UNREACHED_BYTES),
     )
     # The network's L is of one way between NICs, as requests and answers take it; what a message takes longer
     # until its program has it is on its way.
-    hop_ps = min(asked.hop_ps, network.L_ps)
+    hop_ps = min(asking.hop_ps, network.L_ps)
     rest_ps = network.L_ps - hop_ps
     nic_calls = message_table(
         network.call_ps,
@@ -223,25 +226,28 @@ def ways(
         Fraction(0),
         mpi.eager_bytes,
         rest_ps,
-        rest_ps + 2 * (asked.hop_ps - hop_ps),
+        rest_ps + 2 * (asking.hop_ps - hop_ps),
     )
     matching = {
         **common,
         "messages": nic_calls,
         "handshake_bytes": mpi.eager_bytes,
         "nic_answers": True,
-        "late": (asked.find_ps, asked.answer_ps),
+        "late": (asking.find_ps, asking.answer_ps),
     }
-    nics = network.model(FAR, hop_ps)
+    nics = network.model(UNREACHED_BYTES, hop_ps)
     yield Way(MATCHING, ABOUT[MATCHING], {**matching, "layouts": in_place}, nics)
     for name, cached in ((COLLECTIVES, False), (CACHED, True)) if collectives else ():
         offloaded = {**network.offloaded, "cached": cached}
         yield Way(name, ABOUT[name], {**matching, "layouts": in_place, "offloaded": offloaded}, nics)
     for name in strategies:
-        found = prices.nic[name]
-        layouts = [(*key(use), price.cpu_ps, price.nic_ps, price.nic_busy_ps) for use, price in found.items()]
-        fell_back = sum(price.fell_back for price in found.values())
-        remark = f"{fell_back} of {len(found)} layouts are not for {name}: the host moves them"
+        strategy_prices = prices.nic[name]
+        layouts = [
+            (*use_key(use), price.cpu_ps, price.nic_ps, price.nic_busy_ps)
+            for use, price in strategy_prices.items()
+        ]
+        fell_back = sum(price.fell_back for price in strategy_prices.values())
+        remark = f"{fell_back} of {len(strategy_prices)} layouts are not for {name}: the host moves them"
         yield Way(
             OFFLOAD + name,
             f"the NIC also gathers and scatters layouts: {name}",
@@ -254,7 +260,7 @@ def ways(
 def recorded_host(
     parameters: Any,
     uses: list[Use],
-    measured: dict[Use, Moved] | None,
+    measured: dict[Use, LayoutTimes] | None,
     exchanged: dict[Pair, Exchange],
     calibration: Calibration,
     scale: Fraction = Fraction(1),
@@ -267,12 +273,12 @@ def recorded_host(
     messages = []
     for row in parameters.table:
         send, receive = round(row.send_ns * 1000), round(row.receive_ns * 1000)
-        way = max(0, round(row.one_way_ns * 1000) - send - receive - latency_ps)
-        messages.append((row.size_bytes, send, receive, way))
+        on_way_ps = max(0, round(row.one_way_ns * 1000) - send - receive - latency_ps)
+        messages.append((row.size_bytes, send, receive, on_way_ps))
     if measured is None:
-        moved = {use: predicted(use, calibration) for use in uses}
+        times = {use: predicted(use, calibration) for use in uses}
     else:
-        moved = {use: measured.get(use) or by_rate(use, measured) for use in uses}
+        times = {use: measured.get(use) or by_rate(use, measured) for use in uses}
     last = parameters.table[-1]
     copy = Fraction(round(last.receive_ns * 1_000_000 / last.size_bytes), 1000)
     remark: tuple[str, ...] = ()
@@ -285,46 +291,48 @@ def recorded_host(
         ABOUT[RECORDED_HOST],
         {
             "messages": messages,
-            "layouts": [(*key(use), end_ps(use, moved[use], parameters), 0, 0) for use in uses],
-            "pairs": [pair_ps(pair, took, moved) for pair, took in exchanged.items()],
-            "host_layouts": [(*key(use), own_ps(use, moved[use])) for use in uses],
+            "layouts": [(*use_key(use), end_ps(use, times[use], parameters), 0, 0) for use in uses],
+            "pairs": [pair_ps(pair, took, times) for pair, took in exchanged.items()],
+            "host_layouts": [(*use_key(use), own_ps(use, times[use])) for use in uses],
             "copy": ratio(copy),
             "combine": ratio(copy),
             "handshake_bytes": parameters.S_polled_bytes,
             "fetches": True,
             "scale": ratio(scale),
         },
-        {"L_ps": latency_ps, "o_ps": 0, "g_ps": 0, "G": (0, 1), "S_bytes": FAR, "unit_ps": 1},
+        {"L_ps": latency_ps, "o_ps": 0, "g_ps": 0, "G": (0, 1), "S_bytes": UNREACHED_BYTES, "unit_ps": 1},
         remark,
     )
 
 
-def pair_ps(pair: Pair, took: Exchange, moved: dict[Use, Moved]) -> tuple[int, Lie, Lie, int, int, int]:
+def pair_ps(
+    pair: Pair, exchange: Exchange, times_of_uses: dict[Use, LayoutTimes]
+) -> tuple[int, LayoutUse, LayoutUse, int, int, int]:
     """As core.Recording.schedule() takes it. A rank does both ends of an exchange, one after the other: each
     end has its part of what that takes more, as packing has of packing and unpacking."""
-    by_end = {key(use): times for use, times in moved.items()}
+    by_end = {use_key(use): end_times for use, end_times in times_of_uses.items()}
     sent = by_end.get((*pair.sent, "send")) if pair.sent is not None else None
     received = by_end.get((*pair.received, "receive")) if pair.received is not None else None
-    known = sent or received
+    either = sent or received
     share = 0.5
-    if known is not None:
-        pack_ns = sent.pack_ns if sent is not None else known.memcpy_ns
-        unpack_ns = received.unpack_ns if received is not None else known.memcpy_ns
+    if either is not None:
+        pack_ns = sent.pack_ns if sent is not None else either.memcpy_ns
+        unpack_ns = received.unpack_ns if received is not None else either.memcpy_ns
         share = pack_ns / max(1e-9, pack_ns + unpack_ns)
-    send_ps = round(1000 * took.more_ns * share)
-    receive_ps = max(0, round(1000 * took.more_ns) - send_ps)
-    return pair.bytes, pair.sent, pair.received, send_ps, receive_ps, round(1000 * took.own_ns)
+    send_ps = round(1000 * exchange.more_ns * share)
+    receive_ps = max(0, round(1000 * exchange.more_ns) - send_ps)
+    return pair.bytes, pair.sent, pair.received, send_ps, receive_ps, round(1000 * exchange.own_ns)
 
 
-def own_ps(use: Use, moved: Moved) -> int:
-    return round(1000 * (moved.pack_ns if use.side == "send" else moved.unpack_ns))
+def own_ps(use: Use, times: LayoutTimes) -> int:
+    return round(1000 * (times.pack_ns if use.side == "send" else times.unpack_ns))
 
 
-def end_ps(use: Use, moved: Moved, parameters: Any) -> int:
-    """What the layout takes beyond one block. A short message is packed in place of being copied. A long one
-    is not fetched: it goes in pieces, as short messages do, each packed in place of being copied."""
-    movement_ns = moved.pack_ns if use.side == "send" else moved.unpack_ns
-    more_ns = max(0.0, movement_ns - moved.memcpy_ns)
+def end_ps(use: Use, times: LayoutTimes, parameters: Any) -> int:
+    """Returns the layout's time beyond that of one block. A short message is packed in place of being
+    copied. A long one is not fetched: it goes in pieces, each packed as a short message is."""
+    movement_ns = times.pack_ns if use.side == "send" else times.unpack_ns
+    more_ns = max(0.0, movement_ns - times.memcpy_ns)
     if use.bytes > parameters.S_polled_bytes:
         column = "send_ns" if use.side == "send" else "receive_ns"
         piece_ns = parameters.at(column, parameters.S_polled_bytes)
@@ -332,25 +340,25 @@ def end_ps(use: Use, moved: Moved, parameters: Any) -> int:
     return round(1000 * max(0.0, more_ns))
 
 
-def by_rate(use: Use, measured: dict[Use, Moved]) -> Moved:
+def by_rate(use: Use, measured: dict[Use, LayoutTimes]) -> LayoutTimes:
     """The price of a layout that was not measured: by the byte, as those that were."""
     if use.bytes == 0:
-        return Moved(0, 0, 0)
-    size = sum(one.bytes for one in measured)
+        return LayoutTimes(0, 0, 0)
+    size = sum(other.bytes for other in measured)
     if size == 0:
         raise Trouble("unsupported", f"no layout was measured: that of {use.bytes:,} B is too long")
     names = ("pack_ns", "unpack_ns", "memcpy_ns")
-    sums = [sum(getattr(moved, name) for moved in measured.values()) for name in names]
-    return Moved(*(one * use.bytes / size for one in sums))
+    sums = [sum(getattr(times, name) for times in measured.values()) for name in names]
+    return LayoutTimes(*(total * use.bytes / size for total in sums))
 
 
-def predicted(use: Use, calibration: Calibration) -> Moved:
+def predicted(use: Use, calibration: Calibration) -> LayoutTimes:
     def time_ns(movement: str, text: str, count: int) -> float:
         counts = copy_model.count(text, count, movement, calibration.caches)
         return copy_model.predict(calibration.prices[movement], counts).time_ns
 
     plain = f"contig({use.bytes}, byte)"
-    return Moved(
+    return LayoutTimes(
         time_ns("pack", use.type, use.count),
         time_ns("unpack", use.type, use.count),
         time_ns("pack", plain, 1),

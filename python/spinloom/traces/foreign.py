@@ -58,15 +58,15 @@ def formats() -> tuple[Format, ...]:
     return tuple(
         Format(
             place=place,
-            description=one["is"],
-            begins=re.compile(one["begins"], flags) if "begins" in one else None,
-            name=re.compile(one["name"]) if "name" in one else None,
-            packed=one.get("packed", ""),
-            is_plain=one.get("plain", False),
-            is_schedule=one.get("schedule", False),
-            cure=one.get("cure", ""),
+            description=entry["is"],
+            begins=re.compile(entry["begins"], flags) if "begins" in entry else None,
+            name=re.compile(entry["name"]) if "name" in entry else None,
+            packed=entry.get("packed", ""),
+            is_plain=entry.get("plain", False),
+            is_schedule=entry.get("schedule", False),
+            cure=entry.get("cure", ""),
         )
-        for place, one in enumerate(table["format"])
+        for place, entry in enumerate(table["format"])
     )
 
 
@@ -80,10 +80,10 @@ def head_of(path: Path) -> bytes:
 
 def recognise(path: Path, head: bytes) -> Format | None:
     text = head.decode("latin-1")
-    return next((one for one in formats() if one.fits(path, text)), None)
+    return next((known_format for known_format in formats() if known_format.fits(path, text)), None)
 
 
-def inside(packed: str, head: bytes) -> bytes:
+def unpacked_head(packed: str, head: bytes) -> bytes:
     try:
         return UNPACKERS[packed]().decompress(head, HEAD_BYTES)
     except (OSError, EOFError, zlib.error, lzma.LZMAError):
@@ -95,33 +95,37 @@ def candidates(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path] if path.is_file() else []
     try:
-        own = sorted(itertools.islice(path.iterdir(), FILES_MOST))
-        below = [one for folder in own if folder.is_dir() for one in itertools.islice(folder.iterdir(), 8)]
+        direct = sorted(itertools.islice(path.iterdir(), FILES_MOST))
+        below = [
+            entry for folder in direct if folder.is_dir() for entry in itertools.islice(folder.iterdir(), 8)
+        ]
     except OSError:
         return []
-    return [one for one in own + sorted(below) if one.is_file()]
+    return [entry for entry in direct + sorted(below) if entry.is_file()]
 
 
-def seen(file: Path) -> Format | None:
-    known = recognise(file, head_of(file))
-    if known is None or not known.packed:
-        return known
-    content = recognise(file.with_suffix(""), inside(known.packed, head_of(file)))
+def format_of(file: Path) -> Format | None:
+    outer = recognise(file, head_of(file))
+    if outer is None or not outer.packed:
+        return outer
+    content = recognise(file.with_suffix(""), unpacked_head(outer.packed, head_of(file)))
     if content is None:
-        return known
-    words = f"{known.description}, and in it {content.description}"
-    return replace(known, description=words, is_plain=content.is_plain)
+        return outer
+    words = f"{outer.description}, and in it {content.description}"
+    return replace(outer, description=words, is_plain=content.is_plain)
 
 
 def refuse(path: Path, reads: str = TRACES) -> None:
     """`reads`: what the verb takes instead. A schedule is nothing foreign to who takes schedules."""
-    found = [(known, file) for file in candidates(path) if (known := seen(file)) is not None]
-    named = [one for one in found if one[1] == path or not one[0].is_plain]
-    if not named:
+    recognised = [
+        (file_format, file) for file in candidates(path) if (file_format := format_of(file)) is not None
+    ]
+    telling = [candidate for candidate in recognised if candidate[1] == path or not candidate[0].is_plain]
+    if not telling:
         return
-    known, file = min(named, key=lambda one: one[0].place)
-    if known.is_schedule and reads == SCHEDULES:
+    file_format, file = min(telling, key=lambda candidate: candidate[0].place)
+    if file_format.is_schedule and reads == SCHEDULES:
         return
-    cure = known.cure.format(file=file, folder=file.parent)
+    cure = file_format.cure.format(file=file, folder=file.parent)
     advice = cure or f"this verb takes {reads}"
-    raise Trouble("invalid", f"{file} is {known.description}; {advice}")
+    raise Trouble("invalid", f"{file} is {file_format.description}; {advice}")

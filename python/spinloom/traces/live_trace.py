@@ -49,8 +49,8 @@ class Message:
     portal: int
     match_bits: int
     sent_ns: int | None = None  # time of its first packet; None: not in the sender's file
-    first_ns: int | None = None  # arrived
-    last_ns: int | None = None
+    first_ns: int | None = None  # arrival of its first packet
+    last_ns: int | None = None  # arrival of its last packet, or the end of its copy
     arrived_bytes: int = 0
     begun: bool = field(default=False, compare=False)  # its first bytes have been seen
 
@@ -75,29 +75,29 @@ class State:
 def files_of(name: str, ending: str = "") -> list[tuple[int, Path]]:
     """(rank, file) pairs by rank, of the files NAME.RANK with this ending."""
     path = Path(name)
-    found = []
-    for file in files.entries(path.parent) if path.parent.is_dir() else ():
+    ranked_files = []
+    for file in files.paths_in(path.parent) if path.parent.is_dir() else ():
         match = re.fullmatch(re.escape(f"{path.name}.") + r"([0-9]{1,9})" + re.escape(ending), file.name)
         if match and file.is_file():
-            found.append((int(match[1]), file))
-    return sorted(found)
+            ranked_files.append((int(match[1]), file))
+    return sorted(ranked_files)
 
 
 def files_of_messages(name: str) -> list[tuple[int, Path]]:
     """The files of messages; none where no rank has got beyond PtlInit. Raises Trouble without a trace."""
-    found = files_of(name)
-    if not found and not files_of(name, ".state"):
+    ranked_files = files_of(name)
+    if not ranked_files and not files_of(name, ".state"):
         raise Trouble(
             "environment", f"there is no {name}.0: run the job with SPINLOOM_TRACE={name} in its environment"
         )
-    return found
+    return ranked_files
 
 
 def states(name: str) -> list[State]:
     """The states by rank; empty for a trace of an older library, which does not tell."""
-    found = {rank: state_of(rank, file) for rank, file in files_of(name, ".state")}
-    missing = range(max(found, default=-1) + 1)
-    return [found.get(rank, State(rank, "unknown", None, "has left no file")) for rank in missing]
+    by_rank = {rank: state_of(rank, file) for rank, file in files_of(name, ".state")}
+    missing = range(max(by_rank, default=-1) + 1)
+    return [by_rank.get(rank, State(rank, "unknown", None, "has left no file")) for rank in missing]
 
 
 def state_of(rank: int, file: Path) -> State:
@@ -115,7 +115,7 @@ def state_of(rank: int, file: Path) -> State:
 
 
 def printable(text: str) -> str:
-    return "".join(one if one.isprintable() else "?" for one in text)
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def is_locked(descriptor: int) -> bool:
@@ -163,12 +163,17 @@ def read(name: str) -> list[Message]:
             key = (source, target, line["operation"], number(file, line, "message"))
             add(sends if event == "send" else arrivals, key, file, line, event)
     messages = [message for queue in joined(sends, arrivals) for message in queue]
-    return sorted(messages, key=lambda one: one.sent_ns if one.sent_ns is not None else one.first_ns or 0)
+    return sorted(
+        messages,
+        key=lambda message: message.sent_ns if message.sent_ns is not None else message.first_ns or 0,
+    )
 
 
-def add(found: dict, key: tuple[int, int, str, int], file: Path, line: dict[str, str], event: str) -> None:
+def add(
+    messages_by_key: dict, key: tuple[int, int, str, int], file: Path, line: dict[str, str], event: str
+) -> None:
     time_ns, offset = number(file, line, "time_ns"), number(file, line, "offset")
-    queue = found.setdefault(key, deque())
+    queue = messages_by_key.setdefault(key, deque())
     # A repeated number belongs to another message; answers may come in any order.
     again = bool(queue) and event not in COPIES and (queue[-1].complete or (offset == 0 and queue[-1].begun))
     if not queue or again:
@@ -211,7 +216,7 @@ def joined(sends: dict, arrivals: dict) -> Iterable[deque[Message]]:
 def timeline(messages: list[Message], title: str) -> bytes:
     """A Perfetto trace: one track for each rank and direction, one arrow for each message."""
     trace = TraceFile("--out")
-    times = [time for one in messages for time in (one.sent_ns, one.first_ns) if time is not None]
+    times = [time for message in messages for time in (message.sent_ns, message.first_ns) if time is not None]
     start = min(times, default=0)
     root = trace.track(title)
     ranks = {rank: trace.track(f"rank {rank}", root) for rank in ranks_of(messages)}
@@ -225,16 +230,30 @@ def timeline(messages: list[Message], title: str) -> bytes:
             places[key] = trace.track(f"{way} {lane}" if lane else way, ranks[rank])
         trace.slice(places[key], begin - start, end - start, name, flow)
 
-    for flow, one in enumerate(messages, 1):
-        if one.sent_ns is not None:
-            end = one.last_ns if one.took_ns is not None and one.took_ns >= 0 else one.sent_ns
-            put(one.source, "out", one.sent_ns, end, f"{one.operation} {one.bytes} B to {one.target}", flow)
-    for flow, one in sorted(enumerate(messages, 1), key=lambda item: item[1].first_ns or 0):
-        if one.first_ns is not None:
-            end = one.last_ns if one.last_ns is not None else one.first_ns
-            put(one.target, "in", one.first_ns, end, f"{one.operation} {one.bytes} B of {one.source}", flow)
+    for flow, message in enumerate(messages, 1):
+        if message.sent_ns is not None:
+            end = message.last_ns if message.took_ns is not None and message.took_ns >= 0 else message.sent_ns
+            put(
+                message.source,
+                "out",
+                message.sent_ns,
+                end,
+                f"{message.operation} {message.bytes} B to {message.target}",
+                flow,
+            )
+    for flow, message in sorted(enumerate(messages, 1), key=lambda item: item[1].first_ns or 0):
+        if message.first_ns is not None:
+            end = message.last_ns if message.last_ns is not None else message.first_ns
+            put(
+                message.target,
+                "in",
+                message.first_ns,
+                end,
+                f"{message.operation} {message.bytes} B of {message.source}",
+                flow,
+            )
     return trace.content()
 
 
 def ranks_of(messages: list[Message]) -> list[int]:
-    return sorted({rank for one in messages for rank in (one.source, one.target)})
+    return sorted({rank for message in messages for rank in (message.source, message.target)})

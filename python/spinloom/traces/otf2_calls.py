@@ -1,4 +1,4 @@
-"""What one rank of an OTF2 archive calls.
+"""The MPI calls of one rank of an OTF2 archive.
 
 Contract: take() takes its events in their order; `ended` has its calls of MPI then, as they ended. A call is
 the region MPI_... around events; what its request came to is found by the request's number.
@@ -21,10 +21,10 @@ class Call:
     begin: int
     end: int = 0
     fields: dict[str, Any] = field(default_factory=dict)
-    made: list[int] = field(default_factory=list)  # numbers of requests
-    done: list[int] = field(default_factory=list)
-    cancelled: list[int] = field(default_factory=list)  # of those that are done
-    begun: list[Call] = field(default_factory=list)  # by Start, Startall: as calls of their own
+    begun_requests: list[int] = field(default_factory=list)  # their numbers
+    ended_requests: list[int] = field(default_factory=list)
+    cancelled: list[int] = field(default_factory=list)  # the ended requests that were cancelled
+    started_calls: list[Call] = field(default_factory=list)  # Start and Startall: a call for each start
     comm: Any = None
     has_message: bool = False
     polls: int = 0
@@ -71,9 +71,9 @@ class Calls:
             if call is None:
                 self.notes["messages outside of regions MPI_..., which are left out"] += 1
             else:
-                self.look(call, event)
+                self.add_event(call, event)
 
-    def look(self, call: Call, event: Any) -> None:
+    def add_event(self, call: Call, event: Any) -> None:
         name = type(event).__name__
         if name in ("MpiSend", "MpiIsend"):
             target = self.started(call, "Isend")
@@ -103,15 +103,15 @@ class Calls:
         """Persistent requests are not told before they start: each start is a call that does not block."""
         if call.name not in PERSISTENT:
             return call
-        call.begun.append(Call(name, call.begin))
-        return call.begun[-1]
+        call.started_calls.append(Call(name, call.begin))
+        return call.started_calls[-1]
 
     def begin_request(self, call: Call, request: int) -> None:
-        call.made.append(request)
+        call.begun_requests.append(request)
         self.open[request] = call
 
     def end_request(self, call: Call, request: int) -> Call | None:
-        call.done.append(request)
+        call.ended_requests.append(request)
         return self.open.pop(request, None)
 
     def end_of(self, call: Call, comm: Any, peer: int, tag: int, which: str, size: int) -> None:

@@ -127,22 +127,24 @@ class Exporter:
         itself = self.definitions.group(
             "MPI_COMM_SELF", group_type=otf2.GroupType.COMM_SELF, paradigm=mpi, members=()
         )
-        known: dict[Any, Any] = {}
-        found = []
+        by_key: dict[Any, Any] = {}
+        comms_of_traces = []
         for trace in self.traces:
             seen: Counter[tuple[int, ...]] = Counter()
-            own = []
+            comms_of_trace = []
             for number, comm in enumerate(trace.comms()):
                 members = tuple(comm["world_ranks"])
                 key = (members, seen[members])
                 seen[members] += 1
                 if comm["remote_ranks"] or any(rank not in places for rank in members):
-                    own.append(None)
+                    comms_of_trace.append(None)
                     continue
                 if number == 1:
                     key = ("self",)
-                if key not in known:
-                    name = {0: "MPI_COMM_WORLD", 1: "MPI_COMM_SELF"}.get(number, f"communicator {len(known)}")
+                if key not in by_key:
+                    name = {0: "MPI_COMM_WORLD", 1: "MPI_COMM_SELF"}.get(
+                        number, f"communicator {len(by_key)}"
+                    )
                     group = itself
                     if number != 1:
                         group = self.definitions.group(
@@ -151,18 +153,18 @@ class Exporter:
                             paradigm=mpi,
                             members=tuple(self.locations[places[rank]] for rank in members),
                         )
-                    parent = None if comm["parent"] is None else own[comm["parent"]]
-                    known[key] = self.definitions.comm(name, group=group, parent=parent)
-                own.append(known[key])
-            found.append(own)
-        return found
+                    parent = None if comm["parent"] is None else comms_of_trace[comm["parent"]]
+                    by_key[key] = self.definitions.comm(name, group=group, parent=parent)
+                comms_of_trace.append(by_key[key])
+            comms_of_traces.append(comms_of_trace)
+        return comms_of_traces
 
     def messages_by_receiver(self) -> dict[tuple[int, int], deque[tuple[int, int]]]:
         """(sender's rank in the world, bytes) of what came, by trace and event that began the receive."""
-        found: dict[tuple[int, int], deque[tuple[int, int]]] = defaultdict(deque)
+        messages: dict[tuple[int, int], deque[tuple[int, int]]] = defaultdict(deque)
         for sender, _, _, receiver, began, _, size in core.load().trace_messages(self.traces):
-            found[receiver, began].append((self.traces[sender].rank, size))
-        return found
+            messages[receiver, began].append((self.traces[sender].rank, size))
+        return messages
 
     def write(self) -> None:
         for index in range(len(self.traces)):
@@ -180,7 +182,7 @@ class Exporter:
         return self.regions[call]
 
     def remarks(self) -> list[str]:
-        return [f"{times} {what}: Enter and Leave only" for what, times in sorted(self.without.items())]
+        return [f"{times} {call}: Enter and Leave only" for call, times in sorted(self.without.items())]
 
 
 def base_of(call: str) -> tuple[str, str]:
@@ -193,20 +195,20 @@ def base_of(call: str) -> tuple[str, str]:
     return ("Comm_make", "nonblocking") if call == "Comm_idup" else (call, "")
 
 
-def is_cancelled(told: dict[str, Any], slot: int) -> bool:
-    return any(request == slot and source == CANCELLED for request, source, _, _ in told["matches"])
+def is_cancelled(completion: dict[str, Any], slot: int) -> bool:
+    return any(request == slot and source == CANCELLED for request, source, _, _ in completion["matches"])
 
 
 class RankExporter:
     """One rank: what each event is besides Enter and Leave, then all in the order of time."""
 
-    def __init__(self, whole: Exporter, index: int) -> None:
-        self.whole = whole
+    def __init__(self, exporter: Exporter, index: int) -> None:
+        self.exporter = exporter
         self.index = index
-        self.trace = whole.traces[index]
+        self.trace = exporter.traces[index]
         self.rows = self.trace.signatures()
         self.comms = self.trace.comms()
-        self.made: dict[int, dict[str, Any]] = {}  # persistent requests, by slot
+        self.persistent: dict[int, dict[str, Any]] = {}  # persistent requests, by slot
         self.open: dict[int, list[Callable[[dict[str, Any]], Step]]] = {}  # by slot: what its end writes
         self.requests = 0
 
@@ -218,58 +220,58 @@ class RankExporter:
             row = self.rows[columns["signature"][event]]
             steps = ([], [])
             if columns["polls"][event] == 0 and row["error"] == 0:
-                self.look(event, row, *steps)
+                self.add_steps(event, row, *steps)
             first[event], last[event] = steps
-        offset = self.trace.begun_unix_ns - self.whole.start
+        offset = self.trace.begun_unix_ns - self.exporter.start
         lanes = Lanes()
-        writers = [self.whole.archive.event_writer_from_location(self.whole.locations[self.index])]
+        writers = [self.exporter.archive.event_writer_from_location(self.exporter.locations[self.index])]
         for event in sorted(range(self.trace.events), key=lambda event: columns["begin_ns"][event]):
             begin, end = columns["begin_ns"][event], columns["end_ns"][event]
             lane = lanes.lane(begin, end)
             if lane == len(writers):
-                location = self.whole.definitions.location(
-                    f"Thread {lane}", group=self.whole.groups[self.index]
+                location = self.exporter.definitions.location(
+                    f"Thread {lane}", group=self.exporter.groups[self.index]
                 )
-                writers.append(self.whole.archive.event_writer_from_location(location))
+                writers.append(self.exporter.archive.event_writer_from_location(location))
             row = self.rows[columns["signature"][event]]
-            region = self.whole.region(row["call"], row)
+            region = self.exporter.region(row["call"], row)
             writer, polls = writers[lane], columns["polls"][event]
-            writer.enter(offset + begin, region, attributes={self.whole.polls: polls} if polls else None)
+            writer.enter(offset + begin, region, attributes={self.exporter.polls: polls} if polls else None)
             for step in first[event]:
                 step(writer, offset + begin)
             for step in last[event]:
                 step(writer, offset + end)
             writer.leave(offset + end, region)
 
-    def look(self, event: int, row: dict[str, Any], first: list[Step], last: list[Step]) -> None:
+    def add_steps(self, event: int, row: dict[str, Any], first: list[Step], last: list[Step]) -> None:
         base, form = base_of(row["call"])
         if base in ("Start", "Startall"):
             for slot in row["requests"]:
-                if slot in self.made:
-                    self.begin(event, self.made[slot], slot, first, last)
+                if slot in self.persistent:
+                    self.begin(event, self.persistent[slot], slot, first, last)
         elif base.startswith(("Wait", "Test")):
             for slot in row["requests"]:
                 last.extend(done(row) for done in self.open.pop(slot, []))
         elif base == "Request_free":
             for slot in row["requests"]:
-                self.made.pop(slot, None)
+                self.persistent.pop(slot, None)
                 self.open.pop(slot, None)
         elif base in SENDS | RECEIVES | BOTH | set(COLLECTIVES):
             if form == "persistent":
                 for slot in row["requests"]:
-                    self.made[slot] = row
+                    self.persistent[slot] = row
             else:
                 slot = row["requests"][0] if row["requests"] else NONE
                 self.begin(event, row, slot, first, last)
         elif base not in ("Init", "Finalize", "Cancel", "Probe", "Iprobe", "Mprobe", "Improbe"):
-            self.whole.without[f"MPI_{row['call']}, which is no message"] += 1
+            self.exporter.without[f"MPI_{row['call']}, which is no message"] += 1
 
     def begin(self, event: int, row: dict[str, Any], slot: int, first: list[Step], last: list[Step]) -> None:
         if row["comm"] == NONE:
             return
-        comm = self.whole.comms[self.index][row["comm"]]
+        comm = self.exporter.comms[self.index][row["comm"]]
         if comm is None:
-            self.whole.without[f"MPI_{row['call']} on communicators of ranks elsewhere"] += 1
+            self.exporter.without[f"MPI_{row['call']} on communicators of ranks elsewhere"] += 1
             return
         base, _ = base_of(row["call"])
         ends: list[Callable[[dict[str, Any]], Step]] = []
@@ -302,12 +304,12 @@ class RankExporter:
         request = self.next_request()
         first.append(lambda writer, time: writer.mpi_isend(time, peer, comm, tag, size, request))
 
-        def later(told: dict[str, Any]) -> Step:
-            if is_cancelled(told, slot):
+        def at_completion(completion: dict[str, Any]) -> Step:
+            if is_cancelled(completion, slot):
                 return lambda writer, time: writer.mpi_request_cancelled(time, request)
             return lambda writer, time: writer.mpi_isend_complete(time, request)
 
-        ends.append(later)
+        ends.append(at_completion)
 
     def receive(
         self,
@@ -319,32 +321,32 @@ class RankExporter:
         last: list[Step],
         ends: list[Callable[[dict[str, Any]], Step]],
     ) -> None:
-        asked = (row["receive_peer"], row["receive_tag"]) if base in BOTH else (row["peer"], row["tag"])
-        if asked[0] == NOBODY:
+        posted = (row["receive_peer"], row["receive_tag"]) if base in BOTH else (row["peer"], row["tag"])
+        if posted[0] == NOBODY:
             return
 
-        def came(told: dict[str, Any], wanted: int) -> tuple[int, int, int] | None:
+        def received_message(completion: dict[str, Any], slot_of_receive: int) -> tuple[int, int, int] | None:
             """The sender, the tag and the bytes."""
-            source, tag = asked
-            for request, from_rank, with_tag, _ in told["matches"]:
-                if request == wanted and from_rank >= 0:
+            source, tag = posted
+            for request, from_rank, with_tag, _ in completion["matches"]:
+                if request == slot_of_receive and from_rank >= 0:
                     source, tag = from_rank, with_tag
             ranks = self.comms[row["comm"]]["world_ranks"]
-            waiting = self.whole.received.get((self.index, event), deque())
+            waiting = self.exporter.received.get((self.index, event), deque())
             for message in waiting:
                 if 0 <= source < len(ranks) and message[0] == ranks[source]:
                     waiting.remove(message)
                     return source, tag, message[1]
             return None
 
-        def nothing(writer: Any, time: int) -> None:
+        def no_event(writer: Any, time: int) -> None:
             """No message was found for this receive."""
 
-        def blocking(told: dict[str, Any]) -> Step:
-            message = came(told, NONE)
+        def blocking(completion: dict[str, Any]) -> Step:
+            message = received_message(completion, NONE)
             if message is None:
-                self.whole.without["receives whose message is not known"] += 1
-                return nothing
+                self.exporter.without["receives whose message is not known"] += 1
+                return no_event
             source, tag, size = message
             return lambda writer, time: writer.mpi_recv(time, source, comm, tag, size)
 
@@ -354,16 +356,16 @@ class RankExporter:
         request = self.next_request()
         last.append(lambda writer, time: writer.mpi_irecv_request(time, request))
 
-        def later(told: dict[str, Any]) -> Step:
-            message = None if is_cancelled(told, slot) else came(told, slot)
+        def at_completion(completion: dict[str, Any]) -> Step:
+            message = None if is_cancelled(completion, slot) else received_message(completion, slot)
             if message is None:
-                if not is_cancelled(told, slot):
-                    self.whole.without["receives whose message is not known"] += 1
+                if not is_cancelled(completion, slot):
+                    self.exporter.without["receives whose message is not known"] += 1
                 return lambda writer, time: writer.mpi_request_cancelled(time, request)
             source, tag, size = message
             return lambda writer, time: writer.mpi_irecv(time, source, comm, tag, size, request)
 
-        ends.append(later)
+        ends.append(at_completion)
 
     def collective(
         self,
@@ -375,7 +377,7 @@ class RankExporter:
         last: list[Step],
         ends: list[Callable[[dict[str, Any]], Step]],
     ) -> None:
-        operation = getattr(self.whole.otf2.CollectiveOp, COLLECTIVES[base])
+        operation = getattr(self.exporter.otf2.CollectiveOp, COLLECTIVES[base])
         root = row["peer"] if COLLECTIVES[base] in ROOTED else NONE
         sizes = (row["sent_bytes"], row["received_bytes"])
         if slot == NONE:

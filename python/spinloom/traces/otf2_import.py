@@ -100,41 +100,41 @@ class Importer:
             rank.write(directory, source)
 
     def remarks(self) -> list[str]:
-        found = []
+        sentences = []
         if self.left_out:
-            listed = ", ".join(f"{times} MPI_{name}" for name, times in sorted(self.left_out.items()))
-            found.append(
+            calls_text = ", ".join(f"{times} MPI_{name}" for name, times in sorted(self.left_out.items()))
+            sentences.append(
                 f"left out: {sum(self.left_out.values())} calls that move nothing between ranks or are not "
-                f"known, whose time is taken as computation: {listed}"
+                f"known, whose time is taken as computation: {calls_text}"
             )
         if self.untold:
-            listed = ", ".join(f"{times} MPI_{name}" for name, times in sorted(self.untold.items()))
-            found.append(
+            calls_text = ", ".join(f"{times} MPI_{name}" for name, times in sorted(self.untold.items()))
+            sentences.append(
                 f"{sum(self.untold.values())} calls of which the archive tells only their times, neither the "
-                f"communicator nor bytes: {listed}; a prediction keeps their times"
+                f"communicator nor bytes: {calls_text}; a prediction keeps their times"
             )
-        found += [f"{times} {what}" for what, times in sorted(self.notes.items())]
-        found.append("OTF2 has no layouts: buffers are contiguous bytes, and receives name whom they got")
-        return found
+        sentences += [f"{times} {note}" for note, times in sorted(self.notes.items())]
+        sentences.append("OTF2 has no layouts: buffers are contiguous bytes, and receives name whom they got")
+        return sentences
 
 
 class RankImport:
-    def __init__(self, whole: Importer, rank: int) -> None:
-        self.whole = whole
+    def __init__(self, importer: Importer, rank: int) -> None:
+        self.importer = importer
         self.rank = rank
-        self.calls = Calls(whole.otf2.events, whole.ns, whole.notes)
+        self.calls = Calls(importer.otf2.events, importer.ns, importer.notes)
         self.comms: list[Any] = []
         self.numbers: dict[Any, int] = {}
         self.made_comms: set[int] = {WORLD, ITSELF}
         self.find_comms()
 
     def find_comms(self) -> None:
-        otf2 = self.whole.otf2
-        location = self.whole.locations[self.rank]
-        everyone = set(self.whole.locations)
+        otf2 = self.importer.otf2
+        location = self.importer.locations[self.rank]
+        everyone = set(self.importer.locations)
         own: list[Any] = []
         world = None
-        for comm in self.whole.archive.definitions.comms:
+        for comm in self.importer.archive.definitions.comms:
             if comm.group.group_type == otf2.GroupType.COMM_SELF:
                 self.numbers[comm] = ITSELF
             elif location in comm.group.members and everyone.issuperset(comm.group.members):
@@ -152,39 +152,39 @@ class RankImport:
     def size(self, number: int) -> int:
         if number == ITSELF:
             return 1
-        return len(self.whole.locations) if number == WORLD else len(self.comms[number - 2].group.members)
+        return len(self.importer.locations) if number == WORLD else len(self.comms[number - 2].group.members)
 
     def write(self, directory: Path, source: str) -> None:
-        whole = self.whole
-        host = whole.locations[self.rank].group.system_tree_parent
+        importer = self.importer
+        host = importer.locations[self.rank].group.system_tree_parent
         writer = core.load().TraceWriter(
             directory,
             self.rank,
-            len(whole.locations),
-            whole.begun_unix_ns,
+            len(importer.locations),
+            importer.begun_unix_ns,
             host.name if host else "",
             source,
         )
-        writer.comm(self.rank, list(range(len(whole.locations))))
+        writer.comm(self.rank, list(range(len(importer.locations))))
         writer.comm(0, [self.rank])
         for comm in self.comms:
             members = list(comm.group.members)
             parent = self.numbers.get(comm.parent) if comm.parent is not None else None
             number = self.numbers[comm]
             writer.comm(
-                members.index(whole.locations[self.rank]),
-                [whole.rank_of[one] for one in members],
+                members.index(importer.locations[self.rank]),
+                [importer.rank_of[each] for each in members],
                 parent if parent is not None and parent < number else None,
             )
         slots = Slots()
         unfinished = self.calls.unfinished()
-        begun = [call for call in unfinished if call.has_message or call.made or call.begun]
+        begun = [call for call in unfinished if call.has_message or call.begun_requests or call.started_calls]
         for call in sorted(self.calls.ended + begun, key=lambda call: call.end):
-            for one in call.begun or [call]:
-                one.end = call.end
-                self.write_one(writer, one, slots)
-        if slots.taken:
-            whole.notes["requests that no call completes"] += len(slots.taken)
+            for each in call.started_calls or [call]:
+                each.end = call.end
+                self.write_call(writer, each, slots)
+        if slots.by_request:
+            importer.notes["requests that no call completes"] += len(slots.by_request)
         within = self.within(unfinished)
         if within is None:
             writer.end()
@@ -198,27 +198,27 @@ class RankImport:
         call = unfinished[0]
         name = OTHER_NAMES.get(call.name, call.name)
         name = "Comm_make" if name.startswith(MAKES_COMM) else name
-        if name not in self.whole.known:
-            self.whole.notes[f"ranks are in MPI_{call.name} when the archive ends"] += 1
+        if name not in self.importer.known:
+            self.importer.notes[f"ranks are in MPI_{call.name} when the archive ends"] += 1
             return None
         return replace(call, name=name)
 
-    def write_one(self, writer: Any, call: Call, slots: Slots) -> None:
+    def write_call(self, writer: Any, call: Call, slots: Slots) -> None:
         name = self.name_of(call)
         if name is None:
-            self.whole.left_out[call.name] += 1
+            self.importer.left_out[call.name] += 1
             return
         fields: dict[str, Any] = {}
         number = self.numbers.get(call.comm) if call.comm is not None else None
         if call.comm is not None and number is None:
-            self.whole.notes["calls between groups of ranks, which are left out"] += 1
+            self.importer.notes["calls between groups of ranks, which are left out"] += 1
             return
         if name.startswith(COMPLETIONS):
-            fields["cancelled"] = slots.of(call.cancelled)
-            fields["requests"] = slots.end(call.done)
-            if name.startswith("Test") and not call.done:
+            fields["cancelled"] = slots.slots_of(call.cancelled)
+            fields["requests"] = slots.end(call.ended_requests)
+            if name.startswith("Test") and not call.ended_requests:
                 call.polls = call.polls or 1
-            elif name in ("Wait", "Waitall") and not call.done:
+            elif name in ("Wait", "Waitall") and not call.ended_requests:
                 fields["requests"] = slots.end_untold(1 if name == "Wait" else None)
         elif name in ("Iprobe", "Improbe"):
             call.polls = call.polls or 1
@@ -229,83 +229,85 @@ class RankImport:
             if "sendrecv" in name.lower():
                 fields["receive_peer"] = NOBODY
             fields.update(call.fields)
-            if call.made and not call.has_message:
+            if call.begun_requests and not call.has_message:
                 fields.update({"peer": ANY, "tag": ANY})  # nothing is told of what it waited for
             elif not call.has_message:
                 number = WORLD
         elif call.has_message:
             fields.update(call.fields)
         elif is_collective(name):
-            self.whole.untold[call.name] += 1
+            self.importer.untold[call.name] += 1
         if number is not None:
             fields.setdefault("comm", number)
-        if call.made:
-            fields["requests"] = [slots.begin(request) for request in call.made]
+        if call.begun_requests:
+            fields["requests"] = [slots.begin(request) for request in call.begun_requests]
         elif name in ("Isend", "Irecv", "Issend", "Irsend", "Ibsend"):
-            fields["requests"] = [slots.passing()]  # to nobody: no event tells of the request
-        elif name in self.whole.nonblocking:
-            self.whole.notes[UNTOLD_REQUESTS] += 1
+            fields["requests"] = [slots.lowest_free()]  # to nobody: no event tells of the request
+        elif name in self.importer.nonblocking:
+            self.importer.notes[UNTOLD_REQUESTS] += 1
             fields["requests"] = [slots.begin_untold()]
         writer.call(name, call.begin, max(call.begin, call.end), fields, call.polls)
 
     def name_of(self, call: Call) -> str | None:
         if call.name in PERSISTENT or call.name.endswith("_init") or call.name == "Request_free":
-            self.whole.notes["calls of persistent requests, whose starts are calls that do not block"] += 1
+            self.importer.notes["calls of persistent requests, whose starts are calls that do not block"] += 1
             return None
         name = OTHER_NAMES.get(call.name, call.name)
         if call.has_message and call.name.startswith(("Comm_", "Cart_", "Graph_", "Dist_graph_", "Cart")):
             return "Comm_free" if call.name == "Comm_free" else "Comm_make"
-        return name if name in self.whole.known and not name.startswith(("File_", "Win_")) else None
+        return name if name in self.importer.known and not name.startswith(("File_", "Win_")) else None
 
     def blocks(self, call: Call, name: str, number: int) -> dict[str, Any]:
         """Returns what of the sums is each block: for each peer, or for all."""
         size, sent, received = self.size(number), call.fields["sent"], call.fields["received"]
         root = call.fields["root"]
         is_root = root == self.rank_in(number)
-        base = name[1:].capitalize() if name[0] == "I" and name[1:].capitalize() in self.whole.known else name
+        base = (
+            name[1:].capitalize() if name[0] == "I" and name[1:].capitalize() in self.importer.known else name
+        )
         rooted = base in ("Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Reduce")
-        found: dict[str, Any] = {"peer": root} if rooted else {}
+        fields: dict[str, Any] = {"peer": root} if rooted else {}
         if base in ("Comm_make", "Comm_idup"):
             return {"comm": self.new_comm(number)}
         if base == "Bcast":  # who sends to all may count it for each of them
-            found.update({"sends": [received or sent]} if is_root else {"receives": [received]})
+            fields.update({"sends": [received or sent]} if is_root else {"receives": [received]})
         elif base in ("Gather", "Gatherv"):
-            found["sends"] = [sent]
+            fields["sends"] = [sent]
             if is_root:
-                found["receives"] = shares(received, size) if base[-1] == "v" else [received // size]
+                fields["receives"] = shares(received, size) if base[-1] == "v" else [received // size]
         elif base in ("Scatter", "Scatterv"):
-            found["receives"] = [received]
+            fields["receives"] = [received]
             if is_root:
-                found["sends"] = shares(sent, size) if base[-1] == "v" else [sent // size]
+                fields["sends"] = shares(sent, size) if base[-1] == "v" else [sent // size]
         elif base in ("Allgather", "Allgatherv"):
             own = received // size if base == "Allgather" else min(sent, received)
-            found["sends"] = [own]
-            found["receives"] = shares(received, size) if base[-1] == "v" else [own]
+            fields["sends"] = [own]
+            fields["receives"] = shares(received, size) if base[-1] == "v" else [own]
         elif base in ("Alltoallv", "Alltoallw"):
-            found.update({"sends": shares(sent, size), "receives": shares(received, size)})
+            fields.update({"sends": shares(sent, size), "receives": shares(received, size)})
         elif base == "Alltoall":
-            found.update({"sends": [sent // size], "receives": [received // size]})
+            fields.update({"sends": [sent // size], "receives": [received // size]})
         elif base == "Reduce":
-            found["sends"] = [sent]
+            fields["sends"] = [sent]
             if is_root:
-                found["receives"] = [sent]
+                fields["receives"] = [sent]
         elif base in ("Allreduce", "Scan", "Exscan"):
             own = min(sent or received, received or sent)
-            found.update({"sends": [own], "receives": [own]})
+            fields.update({"sends": [own], "receives": [own]})
         elif base == "Reduce_scatter":
-            found.update({"sends": shares(sent, size), "receives": [received]})
+            fields.update({"sends": shares(sent, size), "receives": [received]})
         elif base == "Reduce_scatter_block":
-            found.update({"sends": [sent], "receives": [received]})
+            fields.update({"sends": [sent], "receives": [received]})
         if base in ("Gatherv", "Scatterv", "Allgatherv", "Alltoallv", "Alltoallw", "Reduce_scatter"):
-            self.whole.notes[
+            self.importer.notes[
                 "calls with counts for each peer, of which only the sum is told: shared evenly"
             ] += 1
-        return found
+        return fields
 
     def rank_in(self, number: int) -> int:
         if number < 2:
             return self.rank if number == WORLD else 0
-        return list(self.comms[number - 2].group.members).index(self.whole.locations[self.rank])
+        return list(self.comms[number - 2].group.members).index(self.importer.locations[self.rank])
 
     def new_comm(self, number: int) -> int:
         """Some name the new communicator, others the one that it is made of."""
@@ -313,10 +315,10 @@ class RankImport:
             self.made_comms.add(number)
             return number
         for comm in self.comms:
-            made = self.numbers[comm]
-            if made not in self.made_comms and self.numbers.get(comm.parent) == number:
-                self.made_comms.add(made)
-                return made
+            candidate = self.numbers[comm]
+            if candidate not in self.made_comms and self.numbers.get(comm.parent) == number:
+                self.made_comms.add(candidate)
+                return candidate
         return number
 
 
@@ -324,20 +326,20 @@ class Slots:
     """The lowest free one is taken next, as the recorder does."""
 
     def __init__(self) -> None:
-        self.taken: dict[Any, int] = {}  # by number of request
+        self.by_request: dict[Any, int] = {}  # by number of request
         self.untold: list[object] = []  # those without one
         self.used: set[int] = set()
 
-    def passing(self) -> int:
+    def lowest_free(self) -> int:
         slot = 0
         while slot in self.used:
             slot += 1
         return slot
 
     def begin(self, request: Any) -> int:
-        slot = self.passing()
+        slot = self.lowest_free()
         self.used.add(slot)
-        self.taken[request] = slot
+        self.by_request[request] = slot
         return slot
 
     def begin_untold(self) -> int:
@@ -350,11 +352,11 @@ class Slots:
         ended, self.untold = self.untold[:most], self.untold[most:] if most is not None else []
         return self.end(ended)
 
-    def of(self, requests: list[int]) -> list[int]:
-        return [self.taken[request] for request in requests if request in self.taken]
+    def slots_of(self, requests: list[int]) -> list[int]:
+        return [self.by_request[request] for request in requests if request in self.by_request]
 
     def end(self, requests: list[Any]) -> list[int]:
-        slots = [self.taken.pop(request) for request in requests if request in self.taken]
+        slots = [self.by_request.pop(request) for request in requests if request in self.by_request]
         self.used.difference_update(slots)
         return slots
 
@@ -365,4 +367,4 @@ def is_collective(name: str) -> bool:
 
 
 def shares(total: int, peers: int) -> list[int]:
-    return [total // peers + (one < total % peers) for one in range(peers)]
+    return [total // peers + (peer < total % peers) for peer in range(peers)]

@@ -56,18 +56,18 @@ def events(trace: Any) -> dict[str, memoryview]:
 
 def warnings(traces: Iterable[Any]) -> list[str]:
     """Returns what a user should know before believing the numbers."""
-    found = []
+    sentences = []
     traces = list(traces)
     for trace in traces:
         if trace.warning:
-            found.append(f"rank {trace.rank}: {trace.warning}")
+            sentences.append(f"rank {trace.rank}: {trace.warning}")
         elif not trace.ended:
-            found.append(f"rank {trace.rank} did not come to MPI_Finalize: {last_call(trace)}")
+            sentences.append(f"rank {trace.rank} did not come to MPI_Finalize: {last_call(trace)}")
     expected = max((trace.ranks for trace in traces), default=0)
     missing = sorted(set(range(expected)) - {trace.rank for trace in traces})
     if missing:
-        found.append(f"of {expected} ranks, {len(missing)} have no trace: {shortened(missing)}")
-    return found
+        sentences.append(f"of {expected} ranks, {len(missing)} have no trace: {shortened(missing)}")
+    return sentences
 
 
 def last_call(trace: Any) -> str:
@@ -89,27 +89,27 @@ def call_rows(traces: list[Any]) -> list[dict[str, Any]]:
     run_ns = sum(trace.run_ns for trace in traces)
     for trace in traces:
         for row in trace.calls():
-            into = sums.setdefault(
+            totals_of_call = sums.setdefault(
                 row["call"],
                 dict.fromkeys(("count", "polls", "errors", "sent_bytes", "received_bytes", "ns"), 0),
             )
-            for name in into:
-                into[name] += row[name]
+            for name in totals_of_call:
+                totals_of_call[name] += row[name]
             by_rank.setdefault(row["call"], {})[trace.rank] = row["ns"]
     rows = []
-    for call, found in sums.items():
+    for call, totals in sums.items():
         times = {trace.rank: by_rank[call].get(trace.rank, 0) for trace in traces}
         least, most = min(times, key=lambda rank: times[rank]), max(times, key=lambda rank: times[rank])
         rows.append(
             {
                 "call": call,
-                "count": found["count"],
-                "polls": found["polls"],
-                "errors": found["errors"],
-                "sent_bytes": found["sent_bytes"],
-                "received_bytes": found["received_bytes"],
-                "time_s": found["ns"] / NS_PER_S,
-                "share": found["ns"] / run_ns if run_ns else 0.0,
+                "count": totals["count"],
+                "polls": totals["polls"],
+                "errors": totals["errors"],
+                "sent_bytes": totals["sent_bytes"],
+                "received_bytes": totals["received_bytes"],
+                "time_s": totals["ns"] / NS_PER_S,
+                "share": totals["ns"] / run_ns if run_ns else 0.0,
                 "min_time_s": times[least] / NS_PER_S,
                 "min_rank": least,
                 "max_time_s": times[most] / NS_PER_S,
@@ -138,8 +138,8 @@ def no_findings(traces: list[Any]) -> str:
     """Returns what the check says where it has found nothing: no more than these traces tell."""
     everything = len(traces) == max((trace.ranks for trace in traces), default=0)
     if not (everything and all(trace.ended and not trace.warning for trace in traces)):
-        said = "nothing was found in what these traces hold"
-        return f"{said}; what their ranks did besides is not known"
+        nothing_found = "nothing was found in what these traces hold"
+        return f"{nothing_found}; what their ranks did besides is not known"
     if all(trace.tells_buffers for trace in traces):
         return "every message met a receive of its type and length, and no exchange sent bytes twice"
     return (

@@ -36,7 +36,9 @@ def is_text_trace(path: Path) -> bool:
 
 
 def is_folder_of_them(path: Path) -> bool:
-    return path.is_dir() and any(NUMBER.match(one.name) and is_text_trace(one) for one in files.entries(path))
+    return path.is_dir() and any(
+        NUMBER.match(one.name) and is_text_trace(one) for one in files.paths_in(path)
+    )
 
 
 def files_of(source: Path) -> list[Path]:
@@ -45,7 +47,7 @@ def files_of(source: Path) -> list[Path]:
     if not source.exists():
         raise Trouble("invalid", f"there is no {source}")
     series: dict[tuple[str, str], dict[int, Path]] = {}
-    for path in files.entries(folder):
+    for path in files.paths_in(folder):
         match = NUMBER.match(path.name)
         if match and is_text_trace(path):
             begin, number, end = match.groups()
@@ -75,31 +77,35 @@ def files_of(source: Path) -> list[Path]:
 
 
 def convert(texts: list[Path], directory: Path) -> list[str]:
-    done = core.load().import_text(texts, directory)
-    return remarks(done)
+    report = core.load().import_text(texts, directory)
+    return remarks(report)
 
 
-def remarks(done: dict[str, Any]) -> list[str]:
-    found = []
+def remarks(report: dict[str, Any]) -> list[str]:
+    sentences = []
     for reason, sentence in REASONS.items():
-        rows = [(name, times) for why, name, times in done["left_out"] if why == reason]
+        rows = [(name, times) for why, name, times in report["left_out"] if why == reason]
         if rows:
-            listed = ", ".join(f"{times} {name}" for name, times in rows)
-            found.append(f"left out: {sum(times for _, times in rows)} {sentence}: {listed}")
-    if done["any_source"]:
-        found.append(f"{done['any_source']} receives of any source: no line tells whose message they got")
-    if done["guessed_comms"]:
-        found.append(
-            f"{done['guessed_comms']} times a communicator may be one of several that were made before: "
+            calls_text = ", ".join(f"{times} {name}" for name, times in rows)
+            sentences.append(f"left out: {sum(times for _, times in rows)} {sentence}: {calls_text}")
+    if report["any_source"]:
+        sentences.append(
+            f"{report['any_source']} receives of any source: no line tells whose message they got"
+        )
+    if report["guessed_comms"]:
+        sentences.append(
+            f"{report['guessed_comms']} times a communicator may be one of several that were made before: "
             "lower handles are taken as older ones"
         )
-    if done["never_ended"]:
-        found.append(f"{done['never_ended']} requests that no call completes")
-    if done["times_back"]:
-        found.append(
-            f"{done['times_back']} calls end before the one in the line before: taken as ending with it"
+    if report["never_ended"]:
+        sentences.append(f"{report['never_ended']} requests that no call completes")
+    if report["times_back"]:
+        sentences.append(
+            f"{report['times_back']} calls end before the one in the line before: taken as ending with it"
         )
-    if done["cut_lines"]:
-        found.append(f"{done['cut_lines']} files end within a line, which is left out")
-    found.append("a text trace has no layouts: its datatypes are contiguous bytes of their sizes and extents")
-    return found
+    if report["cut_lines"]:
+        sentences.append(f"{report['cut_lines']} files end within a line, which is left out")
+    sentences.append(
+        "a text trace has no layouts: its datatypes are contiguous bytes of their sizes and extents"
+    )
+    return sentences

@@ -85,12 +85,12 @@ def layout(
             for mpi in mpis:
                 mpi.close()
     if out is not None and measured:
-        write(measured, out / "partial" if stop.told else out)
+        write(measured, out / "partial" if stop.was_stopped else out)
     output.emit(measured, form, lambda: show(measured))
     if form == "table" and measured:
         output.show(show_goals(measured))
         show_misses(measured)
-    if stop.told:
+    if stop.was_stopped:
         stop.leave(f"{done} of {len(chosen)} rows were measured")
 
 
@@ -158,13 +158,13 @@ def show_goals(measured: list[dict[str, Any]]) -> Any:
         ["goal", "rows", "reached", "wanted", ""],
         [
             [
-                one["goal"],
-                str(one["rows"]),
-                f"{one['reached']:.3f}",
-                f"{one['wanted']:.2f}",
-                "met" if one["met"] else "missed",
+                goal["goal"],
+                str(goal["rows"]),
+                f"{goal['reached']:.3f}",
+                f"{goal['wanted']:.2f}",
+                "met" if goal["met"] else "missed",
             ]
-            for one in report.goals(measured)
+            for goal in report.goals(measured)
         ],
         numeric={"rows", "reached", "wanted"},
     )
@@ -172,6 +172,6 @@ def show_goals(measured: list[dict[str, Any]]) -> Any:
 
 def show_misses(measured: list[dict[str, Any]]) -> None:
     keys = {"hand": "hand_over_ours", "bound": "bound_over_ours", "NumPy": "numpy_over_python"}
-    for what, row in report.misses(measured):
-        key = keys[what]
-        output.say(f"{what} missed: {row['operation']} {row['row']}: {row[key]:.2f}")
+    for goal, row in report.misses(measured):
+        key = keys[goal]
+        output.say(f"{goal} missed: {row['operation']} {row['row']}: {row[key]:.2f}")

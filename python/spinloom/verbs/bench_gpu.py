@@ -65,14 +65,14 @@ def gpu(quick: bool, only: str, seconds: float | None, out: Path | None, form: s
     begun = time.monotonic()
     with stoppable() as stop:
         session = gpu_measure.Session(fitting, ROUNDS_QUICK if quick else ROUNDS)
-        names = [type(one).__name__ for one in session.libraries]
+        names = [type(library).__name__ for library in session.libraries]
         output.say(f"{head['device']}, driver {head['driver']}; compared with: {', '.join(names) or 'none'}")
         try:
             with progress(len(fitting), quiet=False, doing="measuring") as step:
                 for row in fitting:
                     if seconds is not None and time.monotonic() - begun > seconds:
-                        left = len(fitting) - len(measured) - len(failed)
-                        output.say(f"{left} rows are left out after {seconds:g} s")
+                        rows_left = len(fitting) - len(measured) - len(failed)
+                        output.say(f"{rows_left} rows are left out after {seconds:g} s")
                         break
                     try:
                         measured.append(session.measure(row))
@@ -91,7 +91,7 @@ def gpu(quick: bool, only: str, seconds: float | None, out: Path | None, form: s
     output.emit(measured, form, lambda: show(measured))
     if form == "table" and measured:
         output.show(show_goals(measured))
-    if stop.told:
+    if stop.was_stopped:
         stop.leave(f"{len(measured)} of {len(fitting)} rows were measured")
     if failed:
         raise Trouble(failed[0].code, f"{len(failed)} rows have no numbers; the first: {failed[0].message}")
@@ -101,8 +101,8 @@ def write(measured: list[dict[str, Any]], head: dict[str, str], out: Path) -> No
     results.check_writable(out)
     files.write(out / "gpu.csv", gpu_report.csv(measured, head))
     if plot.available():
-        for ending, drawn in gpu_report.draw(measured, head).items():
-            files.write(out / f"gpu.{ending}", drawn)
+        for ending, image in gpu_report.draw(measured, head).items():
+            files.write(out / f"gpu.{ending}", image)
     output.say(f"written: {out}")
 
 
@@ -127,8 +127,8 @@ def show(measured: list[dict[str, Any]]) -> Any:
 def show_goals(measured: list[dict[str, Any]]) -> Any:
     headings = ["goal", "rows", "reached", "wanted", ""]
     rows = [
-        [one["goal"], str(one["rows"]), f"{one['reached']:.2f}", f"{one['wanted']:.2f}",
-         "met" if one["met"] else "missed"]
-        for one in gpu_report.goals(measured)
+        [goal["goal"], str(goal["rows"]), f"{goal['reached']:.2f}", f"{goal['wanted']:.2f}",
+         "met" if goal["met"] else "missed"]
+        for goal in gpu_report.goals(measured)
     ]  # fmt: skip
     return output.table(headings, rows, numeric={"rows", "reached", "wanted"})

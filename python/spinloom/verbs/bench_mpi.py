@@ -36,7 +36,7 @@ from spinloom.verbs.stopping import stoppable
 @click.option("--kind", type=click.Choice(messages.KINDS), multiple=True, help="These only; else pingpong.")
 @click.option(
     "--mpi",
-    "given",
+    "mpi_names",
     metavar="MPICC[:MPIEXEC]",
     multiple=True,
     help="This MPI; may be given again. Else all found.",
@@ -58,7 +58,7 @@ def mpi(
     fresh: bool,
     apart: bool,
     kind: tuple[str, ...],
-    given: tuple[str, ...],
+    mpi_names: tuple[str, ...],
     path: str,
     one_setting: bool,
     out: Path | None,
@@ -95,8 +95,8 @@ def mpi(
     if out is not None:
         results.check_writable(out)
     effort = messages.QUICK if quick else messages.FULL
-    both = not (one_setting or calls or apart)  # a single copy is within a machine
-    wanted = messages.variants(jobs.mpis(given), both_settings=both, apart=apart)
+    both_settings = not (one_setting or calls or apart)  # a single copy is within a machine
+    wanted = messages.variants(jobs.mpis(mpi_names), both_settings=both_settings, apart=apart)
     if not wanted:
         raise Trouble("environment", "no MPI was found: there is no mpicc with a launcher")
     times: dict[Any, dict[Any, list[float]]] = {}
@@ -129,9 +129,9 @@ def mpi(
         output.say(f"written: {file}")
     output.emit(measured, form, lambda: tables[0])
     if form == "table":
-        for more in tables[1:]:
-            output.show(more)
-    if stop.told:
+        for further_table in tables[1:]:
+            output.show(further_table)
+    if stop.was_stopped:
         stop.leave("the rows above had all their samples so far")
 
 
@@ -190,13 +190,13 @@ CALL_TABLES = {
 
 def tables_of_calls(measured: list[dict[str, Any]]) -> list[Any]:
     groups = {name: [row for row in measured if row["table"] == name] for name in CALL_TABLES}
-    made = [show_table(name, rows) for name, rows in groups.items() if rows]
+    tables = [show_table(name, rows) for name, rows in groups.items() if rows]
     goals = call_bench.goals(measured)
-    return [*(made or [show_table("calls", [])]), *([show_goals(goals)] if goals else [])]
+    return [*(tables or [show_table("calls", [])]), *([show_goals(goals)] if goals else [])]
 
 
-def enclosed(row: dict[str, Any], what: str, digits: int = 2) -> str:
-    return f"{row[what]:.{digits}f} [{row[what + '_low']:.{digits}f}, {row[what + '_high']:.{digits}f}]"
+def with_interval(row: dict[str, Any], column: str, digits: int = 2) -> str:
+    return f"{row[column]:.{digits}f} [{row[column + '_low']:.{digits}f}, {row[column + '_high']:.{digits}f}]"
 
 
 def show_table(name: str, rows: list[dict[str, Any]]) -> Any:
@@ -204,20 +204,22 @@ def show_table(name: str, rows: list[dict[str, Any]]) -> Any:
     words = ["row", "call", "MPI"] if name == "pack" else ["row", "MPI"]
     if name == "first":
         numbers = [
-            f"{what}, {which}" for which in ("without", "with") for what in ("first", "second", "ratio")
+            f"{quantity}, {which}"
+            for which in ("without", "with")
+            for quantity in ("first", "second", "ratio")
         ]
     else:
         numbers = ["without", "with", "without/with", *(["more ns"] if name == "calls" else [])]
 
     def line(row: dict[str, Any]) -> list[str]:
-        found = [row[word.lower()] for word in words]
+        line_cells = [row[word.lower()] for word in words]
         if name == "first":
             for which in ("without", "with"):
-                found += [time(row[f"{which}_first_ns"]), time(row[f"{which}_ns"])]
-                found.append(enclosed(row, f"{which}_first_over_second"))
-            return found
-        found += [time(row["without_ns"]), time(row["with_ns"]), enclosed(row, "without_over_with")]
-        return [*found, *([enclosed(row, "more_ns", 1)] if name == "calls" else [])]
+                line_cells += [time(row[f"{which}_first_ns"]), time(row[f"{which}_ns"])]
+                line_cells.append(with_interval(row, f"{which}_first_over_second"))
+            return line_cells
+        line_cells += [time(row["without_ns"]), time(row["with_ns"]), with_interval(row, "without_over_with")]
+        return [*line_cells, *([with_interval(row, "more_ns", 1)] if name == "calls" else [])]
 
     return output.table(
         [*words, *numbers],
@@ -244,7 +246,7 @@ def show_collectives(measured: list[dict[str, Any]]) -> Any:
                 time(row["stock_ns"]),
                 "-" if row["hand_ns"] is None else time(row["hand_ns"]),
                 time(row["layer_ns"]),
-                enclosed(row, "best_over_layer"),
+                with_interval(row, "best_over_layer"),
             ]
             for row in measured
         ],
@@ -279,13 +281,13 @@ def show_goals(goals: list[dict[str, Any]]) -> Any:
         ["goal", "rows", "reached", "wanted", ""],
         [
             [
-                one["goal"],
-                str(one["rows"]),
-                f"{one['reached']:.3f}",
-                f"{one['wanted']:.2f}",
-                "met" if one["met"] else "missed",
+                goal["goal"],
+                str(goal["rows"]),
+                f"{goal['reached']:.3f}",
+                f"{goal['wanted']:.2f}",
+                "met" if goal["met"] else "missed",
             ]
-            for one in goals
+            for goal in goals
         ],
         numeric={"rows", "reached", "wanted"},
     )

@@ -105,19 +105,19 @@ def calibrate(
         return
     if compare:
         rows = catalogue()
-        kept_at = calibration.partial_path(calibration.path(), f".compare-{movement}")
+        kept_path = calibration.partial_path(calibration.path(), f".compare-{movement}")
         measured = calibration.Comparison(
-            movement, calibration.caches(), [(row.type, row.count) for row in rows], kept_at
+            movement, calibration.caches(), [(row.type, row.count) for row in rows], kept_path
         )
         if measured.done:
             output.say(f"goes on behind {rounds(measured.done)} of an earlier call")
-        all_work = calibration.work(passes) + passes * len(rows)
-        with stoppable() as stop, progress(all_work, quiet, "measuring") as advance:
+        step_total = calibration.step_count(passes) + passes * len(rows)
+        with stoppable() as stop, progress(step_total, quiet, "measuring") as advance:
             measured.run(passes, advance)
         table = compared(rows, measured) if measured.done else []
         if table:
             output.emit(table, form, lambda: show_compared(table, movement))
-        if stop.told:
+        if stop.was_stopped:
             stop.leave(
                 f"{measured.done} of {rounds(passes)} are compared and kept, "
                 "and the next call goes on behind them"
@@ -129,17 +129,17 @@ def calibrate(
     where = out or calibration.path()
     results.check_writable(where.parent)
     partial = calibration.partial_path(where)
-    if kept := calibration.kept_passes(partial):
-        output.say(f"goes on behind {rounds(kept)} of an earlier call")
-    all_work = calibration.work(passes) * len(copy_model.MOVEMENTS)
-    with stoppable() as stop, progress(all_work, quiet, "measuring") as advance:
+    if kept_rounds := calibration.kept_passes(partial):
+        output.say(f"goes on behind {rounds(kept_rounds)} of an earlier call")
+    step_total = calibration.step_count(passes) * len(copy_model.MOVEMENTS)
+    with stoppable() as stop, progress(step_total, quiet, "measuring") as advance:
         measured = calibration.measure(passes, advance, partial)
-    if stop.told:
-        kept = calibration.kept_passes(partial)
-        stop.leave(f"{kept} of {passes} rounds are kept, and the next call goes on behind them")
+    if stop.was_stopped:
+        kept_rounds = calibration.kept_passes(partial)
+        stop.leave(f"{kept_rounds} of {passes} rounds are kept, and the next call goes on behind them")
     calibration.save(measured, where)
     output.say(f"{where}: prices of {measured.identity['processor']}")
-    prices = [price for name in copy_model.MOVEMENTS for price in listing(name, measured)]
+    prices = [price for name in copy_model.MOVEMENTS for price in price_rows(name, measured)]
     output.emit(prices, form, lambda: show_prices(prices))
 
 
@@ -149,9 +149,9 @@ def calibrate_peers(passes: int, where: Path, quiet: bool, form: str) -> None:
             "environment", "messages between two processes need two cores, and this process may use one"
         )
     results.check_writable(where.parent)
-    with stoppable() as stop, progress(peer_prices.work(passes), quiet, "measuring") as advance:
+    with stoppable() as stop, progress(peer_prices.step_count(passes), quiet, "measuring") as advance:
         samples = peer_prices.measure(passes, advance)
-    if stop.told:
+    if stop.was_stopped:
         stop.leave("nothing was stored")
     fitted = peer_prices.fit(samples)
     peer_prices.save(fitted, where)
@@ -178,7 +178,7 @@ def catalogue() -> list[workloads.Row]:
 # ---- prices ----
 
 
-def listing(movement: str, measured: Calibration) -> list[dict[str, Any]]:
+def price_rows(movement: str, measured: Calibration) -> list[dict[str, Any]]:
     prices = measured.prices[movement]
     rows = [{"movement": movement, "price": "call", "ns": round(prices.call_ns, 2)}]
     rows += [
@@ -194,10 +194,10 @@ def listing(movement: str, measured: Calibration) -> list[dict[str, Any]]:
 
 def show_prices(rows: list[dict[str, Any]]) -> Any:
     names = list(dict.fromkeys(row["price"] for row in rows))
-    found = {(row["movement"], row["price"]): row["ns"] for row in rows}
+    prices = {(row["movement"], row["price"]): row["ns"] for row in rows}
     return output.table(
         ["price, ns", *copy_model.MOVEMENTS],
-        [[name, *(f"{found[movement, name]:.2f}" for movement in copy_model.MOVEMENTS)] for name in names],
+        [[name, *(f"{prices[movement, name]:.2f}" for movement in copy_model.MOVEMENTS)] for name in names],
         numeric=set(copy_model.MOVEMENTS),
         title="What copies cost here (host time)",
     )

@@ -13,7 +13,7 @@ from typing import Any
 from spinloom.accelerate import calibration
 from spinloom.bench import jobs, mpi_fit, mpi_parameters, parameters
 from spinloom.bench.mpi_parameters import MpiParameters
-from spinloom.bench.parameters_found import Compared
+from spinloom.bench.parameters_found import Comparison
 from spinloom.common import output, units
 from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
@@ -30,24 +30,24 @@ def calibrate_mpi(compiler: str, ranks: int, passes: int, out: Path | None, quie
     mpi = jobs.mpis((compiler,))[0]
     results.check_writable(out.parent if out else calibration.path().parent)
     with stoppable() as stop, progress(0, quiet, "measuring") as bar:
-        found = parameters.measure(mpi, ranks, passes, bar)
-    if stop.told:
+        answers = parameters.measure(mpi, ranks, passes, bar)
+    if stop.was_stopped:
         stop.leave("nothing was stored")
-    fitted = found.parameters()
-    compared, warnings = found.compared(fitted), found.warnings(fitted)
+    fitted = answers.parameters()
+    compared, warnings = answers.comparisons(fitted), answers.warnings(fitted)
     command = f"spinloom calibrate --mpi {shlex.quote(compiler)} --ranks {ranks} --passes {passes}"
-    told = described(fitted, mpi, command, compared, warnings)
-    where = out or mpi_parameters.path(found.mpi)
-    mpi_parameters.write(told, where)
-    output.emit(rows(told, compared), form, lambda: show_scalars(told))
+    reported = described(fitted, mpi, command, compared, warnings)
+    where = out or mpi_parameters.path(answers.mpi)
+    mpi_parameters.write(reported, where)
+    output.emit(rows(reported, compared), form, lambda: show_scalars(reported))
     if form == "table":
-        output.show(show_sizes(told))
+        output.show(show_sizes(reported))
         output.show(show_compared(compared))
     for warning in warnings:
         output.say(f"warning: {warning}")
     output.say(f"written: {where}; for schedules (the dialect counts in ps):")
-    output.say(f"  spinloom goal FILE {options(mpi_fit.own(told), 'ps')}")
-    output.say(f"  spinloom goal FILE --dialect loggopsim {options(told)}")
+    output.say(f"  spinloom goal FILE {options(mpi_fit.with_own_rates(reported), 'ps')}")
+    output.say(f"  spinloom goal FILE --dialect loggopsim {options(reported)}")
 
 
 def options(p: MpiParameters, unit: str = "") -> str:
@@ -57,7 +57,7 @@ def options(p: MpiParameters, unit: str = "") -> str:
 
 
 def described(
-    fitted: MpiParameters, mpi: jobs.Mpi, command: str, compared: list[Compared], warnings: list[str]
+    fitted: MpiParameters, mpi: jobs.Mpi, command: str, compared: list[Comparison], warnings: list[str]
 ) -> MpiParameters:
     """The parameters with all that the file says beside the numbers."""
     about = {
@@ -69,7 +69,7 @@ def described(
         "measured": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": command,
         "warnings": warnings,
-        "compared": [asdict(one) for one in compared],
+        "compared": [asdict(comparison) for comparison in compared],
     }
     return replace(fitted, about=about)
 
@@ -101,23 +101,31 @@ def scalars(p: MpiParameters) -> list[tuple[str, float, str, str]]:
     ]
 
 
-def comparisons(p: MpiParameters, compared: list[Compared]) -> list[dict[str, Any]]:
+def comparisons(p: MpiParameters, compared: list[Comparison]) -> list[dict[str, Any]]:
     """Every measured time beside that of the model, in one form."""
     model = mpi_fit.Model(p)
-    found: list[tuple[str, int, int, float, float, float | None]] = [
-        (what, row.size_bytes, 2, ns, by_model(row.size_bytes), None)
+    entries: list[tuple[str, int, int, float, float, float | None]] = [
+        (quantity, row.size_bytes, 2, ns, by_model(row.size_bytes), None)
         for row in p.table
-        for what, ns, by_model in (
+        for quantity, ns, by_model in (
             ("one way", row.one_way_ns, model.one_way_ns),
             ("interval", row.interval_ns, model.interval_ns),
         )
     ]
-    found += [
-        (one.what, one.size_bytes, one.ranks, one.measured_ns, one.model_ns, one.table_ns) for one in compared
+    entries += [
+        (
+            comparison.what,
+            comparison.size_bytes,
+            comparison.ranks,
+            comparison.measured_ns,
+            comparison.model_ns,
+            comparison.table_ns,
+        )
+        for comparison in compared
     ]
     return [
         {
-            "what": what,
+            "what": quantity,
             "size_bytes": size,
             "ranks": ranks,
             "measured_ns": round(ns, 2),
@@ -125,11 +133,11 @@ def comparisons(p: MpiParameters, compared: list[Compared]) -> list[dict[str, An
             "error": round(mpi_fit.error(by_model, ns), 4) if ns > 0 else None,
             "table_ns": None if by_table is None else round(by_table, 2),
         }
-        for what, size, ranks, ns, by_model, by_table in found
+        for quantity, size, ranks, ns, by_model, by_table in entries
     ]
 
 
-def rows(p: MpiParameters, compared: list[Compared]) -> list[dict[str, Any]]:
+def rows(p: MpiParameters, compared: list[Comparison]) -> list[dict[str, Any]]:
     values = [{"what": name, "value": round(value, 6), "unit": unit} for name, value, unit, _ in scalars(p)]
     return [*values, *comparisons(p, compared)]
 
@@ -155,19 +163,19 @@ def show_scalars(p: MpiParameters) -> Any:
             name,
             f"{value:,}" if unit == "B" else f"{value:.4g}" if unit == "ns/B" else f"{value:.1f}",
             unit,
-            how,
+            explanation,
         ]
-        for name, value, unit, how in scalars(p)
+        for name, value, unit, explanation in scalars(p)
     ]
     lines += [
         [
-            f"{one.name}",
-            f"{one.base_ns:.1f} + {one.G_one_way_ns_per_byte:.4g} (s - 1)",
+            f"{regime.name}",
+            f"{regime.base_ns:.1f} + {regime.G_one_way_ns_per_byte:.4g} (s - 1)",
             "ns",
-            f"one way, {size_of(one.from_bytes)} to {size_of(one.to_bytes)}; "
-            f"stream {one.g_ns:.1f} + {one.G_ns_per_byte:.4g} (s - 1)",
+            f"one way, {size_of(regime.from_bytes)} to {size_of(regime.to_bytes)}; "
+            f"stream {regime.g_ns:.1f} + {regime.G_ns_per_byte:.4g} (s - 1)",
         ]
-        for one in p.regimes
+        for regime in p.regimes
     ]
     title = f"LogGOPS parameters of {p.about['mpi']} on this host (host time)"
     return output.table(["parameter", "value", "unit", "how"], lines, numeric={"value"}, title=title)
@@ -191,15 +199,19 @@ def show_sizes(p: MpiParameters) -> Any:
     lines = []
     for row in p.table:
         way, gap = model.one_way_ns(row.size_bytes), model.interval_ns(row.size_bytes)
-        own = [one for one in p.regimes if one.from_bytes <= row.size_bytes <= one.to_bytes]
-        by_regime = own[0].base_ns + (row.size_bytes - 1) * own[0].G_one_way_ns_per_byte if own else 0.0
+        matching = [regime for regime in p.regimes if regime.from_bytes <= row.size_bytes <= regime.to_bytes]
+        by_regime = (
+            matching[0].base_ns + (row.size_bytes - 1) * matching[0].G_one_way_ns_per_byte
+            if matching
+            else 0.0
+        )
         lines.append(
             [
                 size_of(row.size_bytes),
                 time(row.one_way_ns),
                 time(way),
                 percent(way, row.one_way_ns),
-                percent(by_regime, row.one_way_ns) if own else "-",
+                percent(by_regime, row.one_way_ns) if matching else "-",
                 time(row.interval_ns),
                 time(gap),
                 percent(gap, row.interval_ns),
@@ -211,20 +223,20 @@ def show_sizes(p: MpiParameters) -> Any:
     return output.table(columns, lines, numeric=set(columns), title=title)
 
 
-def show_compared(compared: list[Compared]) -> Any:
+def show_compared(compared: list[Comparison]) -> Any:
     columns = ["what", "size", "ranks", "measured", "model", "error", "by table", "error "]
     lines = [
         [
-            one.what,
-            size_of(one.size_bytes),
-            str(one.ranks),
-            time(one.measured_ns),
-            time(one.model_ns),
-            percent(one.model_ns, one.measured_ns),
-            time(one.table_ns),
-            percent(one.table_ns, one.measured_ns),
+            comparison.what,
+            size_of(comparison.size_bytes),
+            str(comparison.ranks),
+            time(comparison.measured_ns),
+            time(comparison.model_ns),
+            percent(comparison.model_ns, comparison.measured_ns),
+            time(comparison.table_ns),
+            percent(comparison.table_ns, comparison.measured_ns),
         ]
-        for one in compared
+        for comparison in compared
     ]
     title = "Predicted from the parameters, and from the table above"
     return output.table(columns, lines, numeric=set(columns[1:]), title=title)

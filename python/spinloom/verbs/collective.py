@@ -84,17 +84,21 @@ def explain(
     model = collective_model.fit(machine)
     with progress(0, quiet, "simulating"):
         rows = collective_rows.rows(question, machine, model, fidelity)
-    output.emit(rows, form, lambda: shown(rows, question, nic))
+    output.emit(rows, form, lambda: candidates_table(rows, question, nic))
     if form == "table":
         output.echo(
             "* chosen; ~ near: messages meet in NICs; in brackets what the FFLIB paper's Table I says."
         )
-        say(model)
-    drawn = collective_rows.chosen_of(rows, algorithm)
+        echo_model(model)
+    drawn_row = collective_rows.chosen_of(rows, algorithm)
     if plot is None and form != "table":
         return
-    offloaded = question.offloaded(drawn["algorithm"], drawn["segment_bytes"]) if has(drawn) else None
-    name = f"{operation} by {drawn['algorithm']}, {ranks:,} ranks, {units.format_bytes(size)}"
+    offloaded = (
+        question.offloaded(drawn_row["algorithm"], drawn_row["segment_bytes"])
+        if has_schedule(drawn_row)
+        else None
+    )
+    name = f"{operation} by {drawn_row['algorithm']}, {ranks:,} ranks, {units.format_bytes(size)}"
     if form == "table" and offloaded is not None:
         text = collective_drawing.text(offloaded, ranks)
         if text is not None:
@@ -117,9 +121,9 @@ def fit(nic: str, form: str) -> None:
     """
     machine = machines.machine(nic)
     rows = collective_model.pingpongs(nic)
-    output.emit(rows, form, lambda: fits(rows, nic))
+    output.emit(rows, form, lambda: fit_table(rows, nic))
     if form == "table":
-        say(collective_model.fit(machine))
+        echo_model(collective_model.fit(machine))
 
 
 @collective.command(
@@ -154,12 +158,12 @@ def scale(
         for ranks in counts:
             rows.append(collective_rows.at_scale(Question(operation, ranks, size), algorithm, machine, model))
             bar()
-    output.emit(rows, form, lambda: scaled(rows, f"{operation}, {units.format_bytes(size)}; {nic}"))
+    output.emit(rows, form, lambda: scale_table(rows, f"{operation}, {units.format_bytes(size)}; {nic}"))
     if form == "table":
-        say(model)
+        echo_model(model)
 
 
-def scaled(rows: list[dict[str, Any]], title: str) -> Any:
+def scale_table(rows: list[dict[str, Any]], title: str) -> Any:
     columns = ["ranks", "operations", "algorithm", "closed form", "simulated", "difference"]
     return output.table(
         columns,
@@ -179,7 +183,7 @@ def scaled(rows: list[dict[str, Any]], title: str) -> Any:
     )
 
 
-def fits(rows: list[dict[str, Any]], nic: str) -> Any:
+def fit_table(rows: list[dict[str, Any]], nic: str) -> Any:
     columns = ["message", "half a ping-pong", "o + L + s G + m", "residual"]
     return output.table(
         [*columns, "fitted"],
@@ -198,12 +202,12 @@ def fits(rows: list[dict[str, Any]], nic: str) -> Any:
     )
 
 
-def has(row: dict[str, Any]) -> bool:
+def has_schedule(row: dict[str, Any]) -> bool:
     """True if the row's schedule, what all ranks do, was made."""
     return row["entries"] is not None
 
 
-def shown(rows: list[dict[str, Any]], question: Question, nic: str) -> Any:
+def candidates_table(rows: list[dict[str, Any]], question: Question, nic: str) -> Any:
     def counted(row: dict[str, Any], name: str) -> str:
         ours, paper = row[name], row[f"table1_{name}"]
         return ("-" if ours is None else f"{ours:,}") + ("" if paper is None else f" ({paper:,})")
@@ -228,7 +232,7 @@ def shown(rows: list[dict[str, Any]], question: Question, nic: str) -> Any:
     )
 
 
-def say(model: dict[str, Any]) -> None:
+def echo_model(model: dict[str, Any]) -> None:
     times = ", ".join(f"{name[0]} = {units.format_time(model[name])}" for name in TIMES)
     rates = ", ".join(f"{name} = {model[name][0] / model[name][1]:g} ps/B" for name in "GA")
     output.echo(f"{times}, {rates}; all times are modelled.")

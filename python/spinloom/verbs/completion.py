@@ -1,4 +1,4 @@
-"""What a shell completes after TAB: names of profiles, strategies, applications and their datatypes.
+"""The words that a shell completes at TAB: names of profiles, strategies, applications and their datatypes.
 
 eval "$(_SPINLOOM_COMPLETE=bash_source spinloom)" tells bash; zsh_source and fish_source are for the others.
 """

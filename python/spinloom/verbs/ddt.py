@@ -124,7 +124,7 @@ def ddt(
         refuse_with_send(ctx)
     if seed_range is not None and ctx.get_parameter_source("seed") is ParameterSource.COMMANDLINE:
         raise Trouble("invalid", "--seed and --seeds: one of them says with which seeds to simulate")
-    wanted = seeds.listed(*seed_range) if seed_range else range(machine.seed, machine.seed + 1)
+    wanted = seeds.seed_range(*seed_range) if seed_range else range(machine.seed, machine.seed + 1)
     rows = select(applications, demo, everything, type_text, count)
     names = strategies.parse(strategy_text) if send_text is None else sending.parse(send_text)
     cells = [Cell(row, name) for row in rows for name in names]
@@ -145,7 +145,7 @@ def ddt(
             outcomes.append((jobs[place][1].seed, outcome))
             advance()
             if verbose:
-                output.say(f"{named(*outcomes[-1], seed_range)}: {outcome.code}")
+                output.say(f"{cell_label(*outcomes[-1], seed_range)}: {outcome.code}")
     host_time_s = time.monotonic() - began
 
     if seed_range:
@@ -162,19 +162,19 @@ def ddt(
         about = results.manifest(table, setup, machine.profile, ["spinloom", *sys.argv[1:]], host_time_s)
         if seed_range:
             about["seed"] = list(wanted)
-        save(place_of(out, table), table, about)
+        save(folder_for(out, table), table, about)
     if trace_path is not None:
         write_trace(*jobs[len({cell.strategy for cell in cells}) - 1], trace_path)
     for seed, outcome in outcomes:
         if outcome.code not in ("ok", "unsupported", "exhausted"):
-            output.say(f"{named(seed, outcome, seed_range)}: {outcome.code}: {outcome.message}")
-    if stop.told:
+            output.say(f"{cell_label(seed, outcome, seed_range)}: {outcome.code}: {outcome.message}")
+    if stop.was_stopped:
         stop.leave(f"{len(outcomes)} of {len(jobs)} cells were done")
     if any(outcome.checked is False for _, outcome in outcomes):
         ctx.exit(EXIT_NEGATIVE)
 
 
-def named(seed: int, outcome: Outcome, seed_range: tuple[int, int] | None) -> str:
+def cell_label(seed: int, outcome: Outcome, seed_range: tuple[int, int] | None) -> str:
     return f"{outcome.cell}, seed {seed}" if seed_range else str(outcome.cell)
 
 
@@ -235,9 +235,9 @@ def write_trace(cell: Cell, setup: Setup, path: Path) -> None:
     output.say(f"{path}: {len(spans):,} spans of {cell}{lost}; open it at ui.perfetto.dev")
 
 
-def place_of(out: Path, table: results.Table) -> Path:
-    """Where a table goes: what an interrupted run computed never replaces earlier results."""
-    if not table.partial or not results.held(out):
+def folder_for(out: Path, table: results.Table) -> Path:
+    """Returns the folder for a table: the table of an interrupted run never replaces earlier results."""
+    if not table.partial or not results.result_files(out):
         return out
     output.say(f"{out} keeps its earlier results; those of this run are in {out / 'partial'}")
     return out / "partial"

@@ -81,16 +81,16 @@ def speedup_line(
     notes: list[str],
     time: str = "time_ps",
 ) -> list[str]:
-    found = [row for name in strategies if (row := table.get(*group, name)) is not None]
+    rows = [row for name in strategies if (row := table.get(*group, name)) is not None]
     same = (row for row in table.rows if (row["application"], row["datatype"]) == group)
     wrong = [row["strategy"] for row in same if row["checked"] is False]
-    first = next((row for row in found if row[time] is not None), found[0])
+    first = next((row for row in rows if row[time] is not None), rows[0])
     return [
         *group,
         units.format_bytes(first["size_bytes"]) if first["size_bytes"] is not None else "",
         f"{first['blocks_per_packet']:.2f}" if first["blocks_per_packet"] is not None else "",
         *(time_cell(table.get(*group, name), notes, time) for name in strategies),
-        f"WRONG: {', '.join(wrong)}" if wrong else "checked" if any(row["checked"] for row in found) else "",
+        f"WRONG: {', '.join(wrong)}" if wrong else "checked" if any(row["checked"] for row in rows) else "",
     ]
 
 
@@ -125,5 +125,5 @@ def nic_cell(table: Table, group: tuple[str, str], strategy: str) -> str:
     if cycles is None:
         return ""
     memory = table.get(*group, strategy)["nic_memory_bytes"]
-    held = f", {units.format_bytes(memory)}" if memory is not None else ""
-    return f"{cycles:,.0f}{held}"
+    memory_text = f", {units.format_bytes(memory)}" if memory is not None else ""
+    return f"{cycles:,.0f}{memory_text}"

@@ -41,27 +41,29 @@ def program(*names: str) -> Callable[[], str]:
 
 
 def library(name: str) -> Callable[[], str]:
-    def found() -> str:
+    def find() -> str:
         try:
             ctypes.CDLL(name)
         except OSError:
             return ""
         return name
 
-    return found
+    return find
 
 
 def gpus() -> str:
     """The GPUs that are here, and where their kernels come from; "" without one."""
     if not core.available():
         return ""
-    found = core.load().gpu_devices()
-    return "; ".join(f"{one['name']} (CUDA {one['driver']}, kernels: {one['kernels']})" for one in found)
+    devices = core.load().gpu_devices()
+    return "; ".join(
+        f"{device['name']} (CUDA {device['driver']}, kernels: {device['kernels']})" for device in devices
+    )
 
 
 def gpu_pair() -> str:
     """Returns how two processes reach each other's memory on the GPU here, tried by two; "" without one."""
-    return f"{found.way}: {found.reason}" if gpus() and (found := gpu.with_itself()) is not None else ""
+    return f"{pair.way}: {pair.reason}" if gpus() and (pair := gpu.with_itself()) is not None else ""
 
 
 def array_libraries() -> str:
@@ -87,7 +89,7 @@ def live_library() -> str:
 def live_rows() -> list[tuple[str, str]]:
     """spinloom-info's rows about this machine: ways between ranks, and cures for missing ones."""
     try:
-        program = jobs.part("bin", "spinloom-info")
+        program = jobs.installed_file("bin", "spinloom-info")
         done = subprocess.run(
             [program, "--machine"], capture_output=True, text=True, errors="backslashreplace", timeout=30
         )
@@ -181,19 +183,19 @@ def doctor(ctx: click.Context, mpi: bool, form: str) -> None:
 
 def look_at_mpis(form: str) -> int:
     """Runs ranks under every MPI found, and says what came of it; the exit code."""
-    found = mpi_doctor.mpis()
+    mpis = mpi_doctor.mpis()
     machine = mpi_doctor.Machine.here()
-    rows = [mpi_doctor.look_at(one, machine) for one in found]
+    rows = [mpi_doctor.look_at(mpi, machine) for mpi in mpis]
     output.emit(rows, form, lambda: mpis_table(rows))
     if form == "table":
         for row in rows:
             output.echo(mpi_doctor.verdict(row))
         for way, words in mpi_doctor.WAYS.items():
             tried = [row for row in rows if row[way] != "not tried"]
-            for said in dict.fromkeys(row[way] for row in tried):
-                who = dict.fromkeys(row["mpi"] for row in tried if row[way] == said)
-                whose = f" ({', '.join(who)})" if any(row[way] != said for row in tried) else ""
-                output.echo(f"one copy: {words}: {said}{whose}")
+            for outcome in dict.fromkeys(row[way] for row in tried):
+                who = dict.fromkeys(row["mpi"] for row in tried if row[way] == outcome)
+                whose = f" ({', '.join(who)})" if any(row[way] != outcome for row in tried) else ""
+                output.echo(f"one copy: {words}: {outcome}{whose}")
     if not rows:
         output.say(
             "no MPI found: there is no mpiexec or mpirun in the PATH, nor beside Python; 'pip install mpich'"

@@ -82,13 +82,13 @@ def explain(
     which one that would choose.
     """
     row = targets.resolve(target, count)
-    known = facts_of.facts(row)
+    facts = facts_of.facts(row)
     prices, remark = calibration.load()
-    ways = facts_of.host_ways(row, known, prices, machine.profile)
-    if strategy_text != "none" and known["message_bytes"] > 0:
-        ways += facts_of.nic_ways(row, known, machine, strategies.parse(strategy_text))
-    ways += explain_gpu.ways(row, known)
-    timed = measured.measure(row, known) if measure else []
+    ways = facts_of.host_ways(row, facts, prices, machine.profile)
+    if strategy_text != "none" and facts["message_bytes"] > 0:
+        ways += facts_of.nic_ways(row, facts, machine, strategies.parse(strategy_text))
+    ways += explain_gpu.ways(row, facts)
+    timed = measured.measure(row, facts) if measure else []
     sent = Live.of(row) if live else None
     if form == "csv":
         rows = rows_of(ways, timed, sent)
@@ -96,18 +96,18 @@ def explain(
         output.echo(csv_text.as_csv(rows, [*columns, "by"] if timed or sent else columns), nl=False)
     elif form == "json":
         document = {
-            **known,
+            **facts,
             "nic": machine.profile.name,
             "host": machine.profile.host,
             "calibration": prices.origin,
             "ways": [asdict(way) for way in ways],
-            "advice": measured.advice(row.type, known),
+            "advice": measured.advice(row.type, facts),
             **measured_document(timed),
             **(sent.document() if sent else {}),
         }
         output.echo(json.dumps(document, indent=1))
     else:
-        show(row, known, ways, machine, prices.identity["processor"])
+        show(row, facts, ways, machine, prices.identity["processor"])
         if timed:
             output.show(measured_table(ways, timed))
             output.echo(measured.verdict(timed))
@@ -115,7 +115,7 @@ def explain(
             output.show(sent.table())
             for choice in sent.choices:
                 output.echo(f"{choice.memory}: {choice.way}, because {choice.why}")
-        for advice in measured.advice(row.type, known):
+        for advice in measured.advice(row.type, facts):
             output.echo(f"advice: {advice}")
     for sentence in (remark, sent.prices.remark if sent else ""):
         if sentence:
@@ -181,53 +181,53 @@ def cut(text: str) -> str:
     return text if len(text) <= TEXT_SHOWN else text[: TEXT_SHOWN - 3] + "..."
 
 
-def described(known: dict[str, Any]) -> list[tuple[str, str]]:
+def described(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Facts as label and sentence."""
-    size, true_lb, lb = known["size_bytes"], known["true_lb_bytes"], known["lb_bytes"]
-    true_ub, ub = true_lb + known["true_extent_bytes"], lb + known["extent_bytes"]
+    size, true_lb, lb = facts["size_bytes"], facts["true_lb_bytes"], facts["lb_bytes"]
+    true_ub, ub = true_lb + facts["true_extent_bytes"], lb + facts["extent_bytes"]
     lines = [
-        ("type", cut(known["text"])),
+        ("type", cut(facts["text"])),
         (
             "size",
             f"{size:,} B"
-            + (f", {known['count']:,} of them: {known['message_bytes']:,} B" if known["count"] != 1 else ""),
+            + (f", {facts['count']:,} of them: {facts['message_bytes']:,} B" if facts["count"] != 1 else ""),
         ),
-        ("extent", f"{known['extent_bytes']:,} B, from {lb:,} to {ub:,}"),
-        ("data", f"from {true_lb:,} to {true_ub:,}: true extent {known['true_extent_bytes']:,} B"),
-        ("blocks", blocks_line(known)),
-        ("normal form", cut(known["normal_form"])),
+        ("extent", f"{facts['extent_bytes']:,} B, from {lb:,} to {ub:,}"),
+        ("data", f"from {true_lb:,} to {true_ub:,}: true extent {facts['true_extent_bytes']:,} B"),
+        ("blocks", blocks_line(facts)),
+        ("normal form", cut(facts["normal_form"])),
         (
             "passes",
-            ", ".join(f"{name} ({times:,})" for name, times in known["passes"].items()) or "none fired",
+            ", ".join(f"{name} ({times:,})" for name, times in facts["passes"].items()) or "none fired",
         ),
-        ("program", f"{known['blob_bytes']:,} B, {known['blob_width']} bits, {known['blob_depth']} deep"),
-        ("kernel", known["kernel"]),
+        ("program", f"{facts['blob_bytes']:,} B, {facts['blob_width']} bits, {facts['blob_depth']} deep"),
+        ("kernel", facts["kernel"]),
     ]
-    if known["density"] is not None and known["density"] <= 1:  # more: blocks overlap
-        lines.insert(4, ("density", f"{known['density']:.3g} of the bytes between first and last"))
-    if known["no_receive"]:
-        lines.append(("receive", known["no_receive"]))
+    if facts["density"] is not None and facts["density"] <= 1:  # more: blocks overlap
+        lines.insert(4, ("density", f"{facts['density']:.3g} of the bytes between first and last"))
+    if facts["no_receive"]:
+        lines.append(("receive", facts["no_receive"]))
     return lines
 
 
-def blocks_line(known: dict[str, Any]) -> str:
-    least, most = known["block_bytes_min"], known["block_bytes_max"]
+def blocks_line(facts: dict[str, Any]) -> str:
+    least, most = facts["block_bytes_min"], facts["block_bytes_max"]
     sizes = f"{least:,} B" if least == most else f"{least:,} to {most:,} B"
-    return f"{known['blocks']:,} of {sizes}" + (
-        f", {known['blocks_forward']:,} behind the one before" if known["blocks"] > 1 else ""
+    return f"{facts['blocks']:,} of {sizes}" + (
+        f", {facts['blocks_forward']:,} behind the one before" if facts["blocks"] > 1 else ""
     )
 
 
-def histogram(known: dict[str, Any]) -> Any:
+def histogram(facts: dict[str, Any]) -> Any:
     """Blocks by size, with a bar for their share of the bytes."""
-    total = known["message_bytes"]
+    total = facts["message_bytes"]
     rows = []
-    for found in known["histogram"]:
-        first, share = found["bytes_from"], found["bytes"] / total
+    for size_class in facts["histogram"]:
+        first, share = size_class["bytes_from"], size_class["bytes"] / total
         rows.append(
             [
                 f"{first:,} to {2 * first - 1:,} B",
-                f"{found['blocks']:,}",
+                f"{size_class['blocks']:,}",
                 f"{share:.1%}",
                 "#" * round(30 * share),
             ]
@@ -237,21 +237,21 @@ def histogram(known: dict[str, Any]) -> Any:
     )
 
 
-def show(row: Row, known: dict[str, Any], ways: list[Way], machine: Machine, processor: str) -> None:
+def show(row: Row, facts: dict[str, Any], ways: list[Way], machine: Machine, processor: str) -> None:
     title = f"{row.application} {row.datatype}".strip() if row.application != "custom" else ""
     about = output.table(
-        ["", ""], [[label, words] for label, words in described(known)], foldable={""}, title=title
+        ["", ""], [[label, words] for label, words in described(facts)], foldable={""}, title=title
     )
     about.show_header = False
     output.show(about)
-    if len(known["histogram"]) > 1:
-        output.show(histogram(known))
-    here = [way for way in ways if way.kind == "host"]
-    if here:
+    if len(facts["histogram"]) > 1:
+        output.show(histogram(facts))
+    host_ways = [way for way in ways if way.kind == "host"]
+    if host_ways:
         title = (
             f"One message on this machine's CPU, in host time: predicted for {processor}, caches as repeated "
         )
-        output.show(table_of(here, f"{title}use leaves them, no network latency."))
+        output.show(table_of(host_ways, f"{title}use leaves them, no network latency."))
     modelled = [way for way in ways if way.kind == "modelled"]
     if modelled:
         title = (
@@ -259,9 +259,9 @@ def show(row: Row, known: dict[str, Any], ways: list[Way], machine: Machine, pro
             "the modelled host's caches cold but for host-warm."
         )
         output.show(table_of(modelled, title))
-    if there := [way for way in ways if way.kind == explain_gpu.KIND]:
+    if gpu_ways := [way for way in ways if way.kind == explain_gpu.KIND]:
         title = "One message in a GPU's memory: not less than its memory needs, without the launch."
-        output.show(table_of(there, title))
+        output.show(table_of(gpu_ways, title))
 
 
 def table_of(ways: list[Way], title: str) -> Any:

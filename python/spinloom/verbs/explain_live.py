@@ -14,7 +14,7 @@ from spinloom.nics.workloads import Row
 
 @dataclass(frozen=True)
 class Live:
-    """What was found of messages between two processes."""
+    """The measurements and choices for messages between two processes."""
 
     prices: PeerPrices
     ways: list[LiveWay]
@@ -41,23 +41,26 @@ class Live:
 
     def rows(self) -> list[dict[str, Any]]:
         times = [
-            (way, by, time_ns)
+            (way, origin, time_ns)
             for way in self.ways
-            for by, time_ns in (("model", way.predicted_ns), ("measured", way.measured_ns))
+            for origin, time_ns in (("model", way.predicted_ns), ("measured", way.measured_ns))
             if time_ns is not None
         ]
         return [
-            {"path": f"live {way.way}", "kind": "host", "time_ps": round(time_ns * 1000), "by": by}
-            for way, by, time_ns in times
+            {"path": f"live {way.way}", "kind": "host", "time_ps": round(time_ns * 1000), "by": origin}
+            for way, origin, time_ns in times
         ]
 
     def table(self) -> Any:
-        def told(time_ns: float | None) -> str:
+        def time_text(time_ns: float | None) -> str:
             return units.format_time(round(time_ns * 1000)) if time_ns is not None else "-"
 
         return output.table(
             ["way", "by the model", "measured", "about"],
-            [[way.way, told(way.predicted_ns), told(way.measured_ns), way.about] for way in self.ways],
+            [
+                [way.way, time_text(way.predicted_ns), time_text(way.measured_ns), way.about]
+                for way in self.ways
+            ],
             numeric={"by the model", "measured"},
             title="One message from process to process here, in host time: medians, no MPI.",
         )

@@ -35,7 +35,7 @@ def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None
     Writes figNAME.csv, and figNAME.svg when matplotlib is there. Existing files of these names are replaced.
     What cannot be simulated stands in the CSV as "not available" with its reason.
     """
-    wanted = figure_tables.named(name)
+    wanted = figure_tables.figures_named(name)
     results.check_writable(out)
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
@@ -50,7 +50,7 @@ def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None
         f"{len(done)} figures of {len(laboratory.readings)} cells in {out}; "
         f"host time {time.monotonic() - began:.1f} s"
     )
-    if stop.told:
+    if stop.was_stopped:
         stop.leave(f"{len(done)} of {len(wanted)} figures were complete")
 
 

@@ -224,10 +224,10 @@ def run(
         "--full-ranks": full_ranks,
         "--nic-ranks": nic_ranks,
     }
-    given = [name for name, value in only_ours.items() if value]
-    if dialect and given:
+    not_for_dialect = [name for name, value in only_ours.items() if value]
+    if dialect and not_for_dialect:
         raise Trouble(
-            "invalid", f"{given[0]}: the rules of {dialect} have none; leave out --dialect for ours"
+            "invalid", f"{not_for_dialect[0]}: the rules of {dialect} have none; leave out --dialect for ours"
         )
     if dialect:
         arguments: dict[str, Any] = goal_model.parse_loggopsim(parameters)
@@ -293,8 +293,10 @@ def run(
             columns
         )
         if nic is not None:
-            said = fidelities[0] if sample is None else f"message; {len(sample[1]):,} ranks {sample[0]}"
-            more = [("NIC", nic), ("fidelity", said), *more]
+            fidelity_words = (
+                fidelities[0] if sample is None else f"message; {len(sample[1]):,} ranks {sample[0]}"
+            )
+            more = [("NIC", nic), ("fidelity", fidelity_words), *more]
         output.show(goal_tables.summary(counted, "spinloom", more))
     if critical_path and form == "table":
         output.show(goal_tables.path_table(outcome))
@@ -317,10 +319,10 @@ def of_profile(context: click.Context, machine: machines.Machine) -> dict[str, A
     for name in "LgG":
         if is_given(name):
             raise Trouble("invalid", f"-{name}: with --nic it is the profile's; leave one of them out")
-    found = goal_fidelity.parameters(machine)
+    model = goal_fidelity.parameters(machine)
     if is_given("o"):
-        del found["o_ps"]
-    return found
+        del model["o_ps"]
+    return model
 
 
 @goal.command(epilog="Example: spinloom goal compare app.goal other.goal -L 2500 -o 1500 -g 1000 -G 6")
@@ -357,11 +359,15 @@ def compared(name: Path, arguments: dict[str, Any]) -> dict[str, Any]:
     row = {"schedule": name.stem, "ours_ps": None, "loggopsim_ps": None, "rules": "", "stalls": ""}
     try:
         schedule.check()
-        found = goal_compare.compare(schedule, arguments)
+        comparison = goal_compare.compare(schedule, arguments)
     except core.load().SpinloomError as error:
         return {**row, "stalls": error.message}
-    rules = "more than one rule" if found.rules is None else ", ".join(rule.name for rule in found.rules)
-    ours, loggopsim = found.makespans()
+    rules = (
+        "more than one rule"
+        if comparison.rules is None
+        else ", ".join(rule.name for rule in comparison.rules)
+    )
+    ours, loggopsim = comparison.makespans()
     return {**row, "ours_ps": ours, "loggopsim_ps": loggopsim, "rules": rules}
 
 

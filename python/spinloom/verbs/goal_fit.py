@@ -1,4 +1,4 @@
-"""Which options of `spinloom goal run` fit together.
+"""The check that the options of `spinloom goal run` fit together.
 
 Contract: Trouble('invalid') or Trouble('unsupported') names the option that does not fit, and what to do.
 """
@@ -12,12 +12,12 @@ from spinloom.nics import machines
 from spinloom.predict import goal_fidelity
 
 
-def refuse_with_strategy(strategy: str | None, nic: str | None, given: dict[str, Any]) -> None:
+def refuse_with_strategy(strategy: str | None, nic: str | None, options: dict[str, Any]) -> None:
     if strategy is None:
         return
     if nic is None:
         raise Trouble("invalid", f"--layout {strategy}: name the NIC, such as --nic {machines.NIC}")
-    for name, value in given.items():
+    for name, value in options.items():
         if value:
             raise Trouble(
                 "unsupported", f"--layout {strategy}: {name} does not know of NICs' work; leave it out"
@@ -40,12 +40,12 @@ def sample_of(
     return name, goal_fidelity.parse_ranks(f"--{name}-ranks", text or "")
 
 
-def refuse_on_nics(fidelities: list[str], nic: str | None, given: dict[str, Any]) -> None:
+def refuse_on_nics(fidelities: list[str], nic: str | None, options: dict[str, Any]) -> None:
     if not fidelities:
         return
     if nic is None:
         raise Trouble("invalid", f"--fidelity {fidelities[0]}: name the NIC, such as --nic {machines.NIC}")
-    for name, value in given.items():
+    for name, value in options.items():
         if value:
             raise Trouble(
                 "unsupported", f"{name}: --fidelity {fidelities[0]} has none; leave it out, or use message"

@@ -24,8 +24,8 @@ def one_sided_lines(counted: dict[str, int]) -> list[tuple[str, str]]:
     kinds = ("puts", "gets", "atomics")
     if not any(counted[kind] for kind in kinds):
         return []
-    said = ", ".join(f"{counted[kind]:,} {kind}" for kind in kinds if counted[kind])
-    return [("one-sided", f"{said} of {units.format_bytes(counted['one_sided_bytes'])} in all")]
+    counts_text = ", ".join(f"{counted[kind]:,} {kind}" for kind in kinds if counted[kind])
+    return [("one-sided", f"{counts_text} of {units.format_bytes(counted['one_sided_bytes'])} in all")]
 
 
 def layout_lines(counted: dict[str, int], price: str | None) -> list[tuple[str, str]]:
@@ -39,10 +39,10 @@ def layout_lines(counted: dict[str, int], price: str | None) -> list[tuple[str, 
 
 def program_lines(programs: Any) -> list[tuple[str, str]]:
     """Returns what handlers on NICs do for layouts."""
-    said = f"{programs.simulated:,} messages simulated, {programs.remembered:,} remembered"
+    messages_text = f"{programs.simulated:,} messages simulated, {programs.remembered:,} remembered"
     if programs.fell_back:
-        said += f"; {programs.fell_back:,} layouts are moved by CPUs"
-    return [("handlers", said)]
+        messages_text += f"; {programs.fell_back:,} layouts are moved by CPUs"
+    return [("handlers", messages_text)]
 
 
 def network_lines(network: dict[str, Any] | None, text: str, ranks: int) -> list[tuple[str, str]]:
@@ -66,7 +66,7 @@ def lines(columns: dict[str, list[int]]) -> list[tuple[str, str]]:
     finish = columns["finish_ps"]
     last, first = (finish.index(which(finish)) for which in (max, min))
     parts = {name: sum(columns[f"{name}_ps"]) for name in ("compute", "overhead", "waiting")}
-    whole = sum(parts.values())
+    total = sum(parts.values())
 
     def ends(rank: int) -> str:
         return f"{units.format_time(finish[rank])} (rank {rank}, {finish[rank]:,} ps)"
@@ -74,14 +74,14 @@ def lines(columns: dict[str, list[int]]) -> list[tuple[str, str]]:
     return [
         ("the last rank ends", ends(last)),
         ("the first rank ends", ends(first)),
-        ("CPUs compute", goal_model.share(parts["compute"], whole)),
-        ("CPUs work for messages", goal_model.share(parts["overhead"], whole)),
-        ("CPUs wait", goal_model.share(parts["waiting"], whole)),
+        ("CPUs compute", goal_model.share(parts["compute"], total)),
+        ("CPUs work for messages", goal_model.share(parts["overhead"], total)),
+        ("CPUs wait", goal_model.share(parts["waiting"], total)),
     ]
 
 
 def path_table(outcome: dict[str, Any]) -> Any:
-    whole = outcome["makespan_ps"]
+    total = outcome["makespan_ps"]
     return output.table(
         ["critical path", "steps", "time", "share"],
         [
@@ -89,7 +89,7 @@ def path_table(outcome: dict[str, Any]) -> Any:
                 row["what"],
                 f"{row['steps']:,}",
                 units.format_time(row["time_ps"]),
-                goal_model.share(row["time_ps"], whole),
+                goal_model.share(row["time_ps"], total),
             ]
             for row in goal_timeline.shares(outcome["path"])
         ],

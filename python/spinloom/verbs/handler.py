@@ -125,7 +125,7 @@ def run(
         except KeyboardInterrupt as stopped:
             ran = getattr(stopped, "ran", None)
             raise
-    if stop.told:
+    if stop.was_stopped:
         leave(stop, chosen, ran, as_json)
     differences = chosen.differences(ran)
     if trace_path is not None:
@@ -148,14 +148,14 @@ def disasm(path: Path) -> None:
     engine = core.load()
     names = {address: name for name, address in engine.describe_image(image.elf)["symbols"].items()}
     source = handler_build.source_of(image)
-    shown = None
+    last_place = None
     for address, length, bits, text in engine.disassemble_image(image.elf):
         if address in names:
             output.echo(f"\n{names[address]}:")
         place, line = source.get(address, (None, ""))
-        if place is not None and place != shown:
+        if place is not None and place != last_place:
             output.echo(f"{place:<16}  {line}")
-            shown = place
+            last_place = place
         output.echo(f"  {address:08x}  {bits:0{2 * length}x}{'' if length == 4 else '    '}  {text}")
 
 

@@ -37,7 +37,7 @@ class Chosen:
         content = read_message(path) if path is not None else None
         message_bytes = len(content) if content is not None else parsed_bytes("--bytes", size)
         return replace(
-            self, message=content, setup=self.setup.with_given(message_bytes=message_bytes, count=count)
+            self, message=content, setup=self.setup.with_overrides(message_bytes=message_bytes, count=count)
         )
 
     def run(self, **options: Any) -> HandlerRun:
@@ -75,10 +75,10 @@ def choose(
     seed: int,
 ) -> Chosen:
     image = handler_build.image_of(path)
-    given = {"profile": nic, "host": host, "hpus": hpus, "order": order}
+    options = {"profile": nic, "host": host, "hpus": hpus, "order": order}
     setup = handler_setup.load(image.beside(".toml"))
-    setup = setup.with_given(
-        **given, packet_bytes=parsed_bytes("--mtu", mtu), changes=(*setup.changes, *changes)
+    setup = setup.with_overrides(
+        **options, packet_bytes=parsed_bytes("--mtu", mtu), changes=(*setup.changes, *changes)
     )
     try:
         handler_setup.order_of(setup.order)
@@ -92,8 +92,8 @@ def run_options(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def with_chosen(*arguments: Any, **options: Any) -> Any:
-        named = ("path", "nic", "host", "changes", "hpus", "mtu", "order", "seed")
-        chosen = choose(**{name: options.pop(name) for name in named})
+        option_names = ("path", "nic", "host", "changes", "hpus", "mtu", "order", "seed")
+        chosen = choose(**{name: options.pop(name) for name in option_names})
         return function(*arguments, chosen=chosen, **options)
 
     decorators = [

@@ -45,7 +45,7 @@ def profile(chosen: Chosen, message_size: str | None, message_path: Path | None,
         show_instructions(chosen.image, ran)
     show_traffic(ran)
     if not no_budget and ran.ended_well and "payload_handler" in chosen.image.handlers:
-        show_budget(chosen, handler_budget.of(chosen.image, chosen.setup, chosen.profile, chosen.seed))
+        show_budget(chosen, handler_budget.budget_of(chosen.image, chosen.setup, chosen.profile, chosen.seed))
 
 
 def share(cycles: int, total: int) -> str:
@@ -110,10 +110,10 @@ def show_traffic(ran: HandlerRun) -> None:
 
 def show_budget(chosen: Chosen, budget: Budget) -> None:
     packet = units.format_bytes(chosen.setup.packet_of(chosen.profile))
-    found = budget.hpus_by_simulation
+    hpus = budget.hpus_by_simulation
     fastest = units.format_time(budget.fastest_ps)
-    simulated = f"HPUs within 5 %: {found}, {fastest}"
-    if not found:
+    simulated = f"HPUs within 5 %: {hpus}, {fastest}"
+    if not hpus:
         simulated = f"not even {handler_budget.hpus_max()} HPUs are within 5 %: {fastest}"
     size, line_time = units.format_bytes(budget.message_bytes), units.format_time(budget.line_ps)
     packet_time, handler_time = (units.format_time(round(ps)) for ps in (budget.packet_ps, budget.handler_ps))

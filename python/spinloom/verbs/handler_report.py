@@ -30,13 +30,13 @@ EVENTS_SHOWN, LINES_SHOWN, RANGES_SHOWN, BYTES_SHOWN = 12, 20, 4, 16
 def as_json(ran: HandlerRun, differences: list[str]) -> str:
     plain = {key: value for key, value in ran.result.items() if key not in MEMORIES and key != "trace"}
     for lines in ("debug", "troubles"):
-        plain[lines] = [[*line[:3], said(line[3]), *line[4:]] for line in plain[lines]]
+        plain[lines] = [[*line[:3], decoded(line[3]), *line[4:]] for line in plain[lines]]
     plain["calls"] = {CALLS.get(number, str(number)): count for number, count in plain["calls"].items()}
     plain |= {memory: ran.result[memory].hex() for memory in MEMORIES}
     return json.dumps({**plain, "partial": ran.partial, "differences": differences}, indent=1)
 
 
-def said(text: bytes) -> str:
+def decoded(text: bytes) -> str:
     return text.decode("utf-8", "backslashreplace")
 
 
@@ -59,8 +59,8 @@ def show(chosen: Any, ran: HandlerRun, differences: list[str]) -> None:
         "last handler's end": result["last_handler_ps"],
         "told to the host": result["time_ps"],
     }
-    said_of = (f"{mark} {units.format_time(ps) if ps >= 0 else 'never'}" for mark, ps in marks.items())
-    tell(f"modelled time from the first put: {', '.join(said_of)}")
+    mark_texts = (f"{mark} {units.format_time(ps) if ps >= 0 else 'never'}" for mark, ps in marks.items())
+    tell(f"modelled time from the first put: {', '.join(mark_texts)}")
     if is_lower_bound(chosen):
         tell(
             "lower bounds: cores of this profile never wait for each other at a word of the state, "
@@ -69,7 +69,7 @@ def show(chosen: Any, ran: HandlerRun, differences: list[str]) -> None:
     show_handlers(result)
     show_calls(result, tell)
     for line in result["debug"][:LINES_SHOWN]:
-        tell(f"debug {units.format_time(line[0])}  HPU {line[1]}  {line[2]}: {said(line[3])} {line[4]}")
+        tell(f"debug {units.format_time(line[0])}  HPU {line[1]}  {line[2]}: {decoded(line[3])} {line[4]}")
     rest = len(result["debug"]) - LINES_SHOWN + result["debug_dropped"]
     if rest > 0:
         tell(f"... and {rest:,} more debug lines (--json has them)")
@@ -100,8 +100,8 @@ def is_lower_bound(chosen: Any) -> bool:
 def show_events(events: list[dict[str, Any]], tell: Any) -> None:
     for event in events[:EVENTS_SHOWN]:
         dropped = f", {event['dropped_bytes']} B dropped" if event["dropped_bytes"] else ""
-        what = f"{event['kind']}: {event['fail']}, {event['bytes']} B{dropped}"
-        tell(f"event {units.format_time(event['time_ps'])}  rank {event['rank']}  {what}")
+        ending = f"{event['kind']}: {event['fail']}, {event['bytes']} B{dropped}"
+        tell(f"event {units.format_time(event['time_ps'])}  rank {event['rank']}  {ending}")
     if len(events) > EVENTS_SHOWN:
         tell(f"... and {len(events) - EVENTS_SHOWN:,} more events (--json has them)")
 
@@ -142,9 +142,11 @@ def show_handlers(result: dict[str, Any]) -> None:
 
 
 def show_calls(result: dict[str, Any], tell: Any) -> None:
-    made = [f"{CALLS.get(number, f'call {number}')} {count:,}" for number, count in result["calls"].items()]
-    if made:
-        tell(f"calls: {'; '.join(made)}")
+    call_texts = [
+        f"{CALLS.get(number, f'call {number}')} {count:,}" for number, count in result["calls"].items()
+    ]
+    if call_texts:
+        tell(f"calls: {'; '.join(call_texts)}")
     if result["dma_writes"]:
         tell(f"DMA writes to the host: {result['dma_writes']:,}, {units.format_bytes(result['dma_bytes'])}")
 
@@ -155,9 +157,9 @@ def show_endings(image: Image, result: dict[str, Any], tell: Any) -> None:
         tell(
             f"{kind} handlers: {count:,} {f'returned {returned}' if end == 'returned' else f'ended by {end}'}"
         )
-    shown = result["troubles"][:LINES_SHOWN]
-    reasons = handler_build.with_source_lines(image, [said(reason) for *_, reason, _ in shown])
-    for (time_ps, hpu, kind, *_), reason in zip(shown, reasons, strict=True):
+    troubles = result["troubles"][:LINES_SHOWN]
+    reasons = handler_build.with_source_lines(image, [decoded(reason) for *_, reason, _ in troubles])
+    for (time_ps, hpu, kind, *_), reason in zip(troubles, reasons, strict=True):
         tell(f"trouble {units.format_time(time_ps)}  HPU {hpu}  {kind}: {reason}")
 
 
@@ -171,9 +173,9 @@ def show_memory(name: str, before: bytes, after: bytes, tell: Any) -> None:
         return
     tell(f"{name}: {total:,} of {len(after):,} B changed, in {len(ranges):,} ranges")
     for start, end in ranges[:RANGES_SHOWN]:
-        shown = after[start : min(end, start + BYTES_SHOWN)]
+        beginning = after[start : min(end, start + BYTES_SHOWN)]
         more = " ..." if end - start > BYTES_SHOWN else ""
-        tell(f"  {start:8x}  {shown.hex(' ')}{more}  ({end - start:,} B)")
+        tell(f"  {start:8x}  {beginning.hex(' ')}{more}  ({end - start:,} B)")
     if len(ranges) > RANGES_SHOWN:
         tell("  ... (--memory-out, --json)")
 

@@ -35,7 +35,7 @@ def test(ctx: click.Context, chosen: Chosen) -> None:
         first: HandlerRun | None = None
         for order in ORDERS:
             for hpus in HPUS:
-                setup = chosen.setup.with_given(order=order, hpus=hpus, count=1)
+                setup = chosen.setup.with_overrides(order=order, hpus=hpus, count=1)
                 ran = handler_runs.run(chosen.image, setup, message, seed=chosen.seed)
                 runs += 1
                 first = first or ran
@@ -49,17 +49,17 @@ def test(ctx: click.Context, chosen: Chosen) -> None:
 
 
 def troubles_of(chosen: Chosen, ran: HandlerRun, first: HandlerRun) -> list[str]:
-    found = list(ran.failures)
+    troubles = list(ran.failures)
     if ran.result["time_ps"] < 0:
-        found.append("the host was never told that the message has ended")
-    found += chosen.differences(ran)
+        troubles.append("the host was never told that the message has ended")
+    troubles += chosen.differences(ran)
     if chosen.setup.confluent:
-        found += [
+        troubles += [
             f"{name} is not as with order {first.setup.order} and {first.setup.hpus} HPUs"
             for memory, name in MEMORIES.items()
             if ran.result[memory] != first.result[memory]
         ]
-    return found
+    return troubles
 
 
 def what_was_looked_at(chosen: Chosen) -> str:

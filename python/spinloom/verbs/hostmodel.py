@@ -61,24 +61,24 @@ def cache_here(profile: profiles.Profile) -> tuple[tuple[str, str], ...]:
         size_bytes = units.parse_bytes(text)
     except (OSError, ValueError, Trouble):
         return ()
-    whole = profile["host.line"] * profile["host.cache_ways"]
-    return (("host.cache", f"{size_bytes // whole * whole} B"),)
+    set_bytes = profile["host.line"] * profile["host.cache_ways"]
+    return (("host.cache", f"{size_bytes // set_bytes * set_bytes} B"),)
 
 
 def compare(rows: list[workloads.Row], profile: profiles.Profile) -> list[dict[str, Any]]:
     """Each row with what the profile predicts, and with its time as measured and by the model here, in ns."""
     engine = core.load()
     rates = engine.measure_host_rates(REPETITIONS)
-    here = profiles.changed(profile, cache_here(profile))
+    profile_here = profiles.changed(profile, cache_here(profile))
     compared = []
     for row in rows:
-        said = engine.predict_host_unpack(profile.native(), row.type, row.count)
-        counted = engine.predict_host_unpack(here.native(), row.type, row.count)
+        predicted = engine.predict_host_unpack(profile.native(), row.type, row.count)
+        counted = engine.predict_host_unpack(profile_here.native(), row.type, row.count)
         measured = engine.measure_host_unpack(row.type, row.count, REPETITIONS)
         compared.append(
             {
                 "row": row,
-                "said": said,
+                "said": predicted,
                 "measured_ns": measured["cold_ns"],
                 "here_ns": time_here_ns(counted, rates),
             }
@@ -113,14 +113,14 @@ def refilled_ns(counted: dict[str, int], rates: dict[str, float]) -> float:
 
 
 def as_row(compared: dict[str, Any]) -> dict[str, Any]:
-    row, said = compared["row"], compared["said"]
-    lines_ns, blocks_ns = said["lines_ps"] / 1000, said["blocks_ps"] / 1000
+    row, predicted = compared["row"], compared["said"]
+    lines_ns, blocks_ns = predicted["lines_ps"] / 1000, predicted["blocks_ps"] / 1000
     return {
         "application": row.application,
         "datatype": row.datatype,
-        "blocks": said["vector_blocks"] + said["list_blocks"],
-        "lines": said["lines_streamed"] + said["lines_strided"] + said["lines_scattered"],
-        "lines_scattered": said["lines_scattered"],
+        "blocks": predicted["vector_blocks"] + predicted["list_blocks"],
+        "lines": predicted["lines_streamed"] + predicted["lines_strided"] + predicted["lines_scattered"],
+        "lines_scattered": predicted["lines_scattered"],
         "model_ns": round(lines_ns + blocks_ns, 1),
         "model_slower_lines_ns": round(SLOWER_LINES * lines_ns + blocks_ns, 1),
         "model_dearer_blocks_ns": round(lines_ns + DEARER_BLOCKS * blocks_ns, 1),

@@ -18,7 +18,7 @@ from spinloom.verbs.options import form_options
 def show_live(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Replaces this process by spinloom-info, which takes part in the launcher's exchange as a rank."""
     if wanted and not ctx.resilient_parsing:
-        program = jobs.part("bin", "spinloom-info")
+        program = jobs.installed_file("bin", "spinloom-info")
         sys.stdout.flush()
         os.execv(program, [str(program)])
 

@@ -86,10 +86,14 @@ def run(
     if config and (handlers or rules):
         raise Trouble("invalid", "--handlers and --rules: the contexts stand in --config")
     setup = nic_setup.with_options(
-        setup, wire=wire, host=host, address=address, contexts=nic_setup.pair(handlers, rules, native)
+        setup,
+        wire=wire,
+        host=host,
+        address=address,
+        contexts=nic_setup.paired_contexts(handlers, rules, native),
     )
     for context in setup.contexts:
-        if waits := nic_setup.OF_PROGRAMS.get(context.handlers):
+        if waits := nic_setup.PROGRAM_HANDLERS.get(context.handlers):
             output.say(f"{context.handlers} {waits}")
     core.load().say_warnings()
     with tempfile.TemporaryDirectory(prefix="spinloom-nic-") as scratch:
@@ -97,11 +101,11 @@ def run(
         force = Force(lambda: (cards and cards[0].handler_now()) or "the NIC", f"its report; {REMEDY}")
         with force:
             card = nic_setup.start(setup, Path(scratch), patience, cards.append)
-        found = "" if nic_setup.is_file(setup.wire) else f"{nic_setup.serve(card, name)}: "
+        announced = "" if nic_setup.is_file(setup.wire) else f"{nic_setup.serve(card, name)}: "
         contexts = ", ".join(map(nic_setup.described, setup.contexts)) or "waits for programs"
         try:
             with stoppable(), force:  # the usual end of a NIC, from the moment that it is announced
-                output.echo(f"{found}{card.description()}; {contexts}", err=as_json)
+                output.echo(f"{announced}{card.description()}; {contexts}", err=as_json)
                 card.run(seconds)
         finally:  # also where a port has failed
             if lost := card.lines_lost():
@@ -127,8 +131,8 @@ def show(report: dict[str, Any], setup: Setup, stages: bool, as_json: bool) -> N
     output.show(output.table(["count", "frames"], counted + ports, numeric={"frames"}))
     if report["contexts"]:
         rows = [
-            [name_of(one["context"], setup), *(shown_count(one, name) for name in COLUMNS)]
-            for one in report["contexts"]
+            [name_of(context["context"], setup), *(shown_count(context, name) for name in COLUMNS)]
+            for context in report["contexts"]
         ]
         output.show(output.table(["context", *COLUMNS], rows, numeric=set(COLUMNS)))
     if stages:

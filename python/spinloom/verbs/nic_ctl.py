@@ -45,13 +45,13 @@ def nic_ctl(ctx: click.Context, nic: str, path: Path | None) -> None:
 def known_paths() -> list[str]:
     """The registers of the board's shape; completion in a shell needs no NIC."""
     registers = fpspin_registers.REGISTERS.values()
-    return [f"{one.path}/{i}" for one in registers for i in range(one.count)]
+    return [f"{register.path}/{i}" for register in registers for i in range(register.count)]
 
 
-def number_of(text: str, what: str) -> int:
+def number_of(text: str, description: str) -> int:
     value = nic_control.number(text)
     if value is None or value < 0:
-        raise Trouble("invalid", f"{what} '{text}': a number, such as 12 or 0x1c000000")
+        raise Trouble("invalid", f"{description} '{text}': a number, such as 12 or 0x1c000000")
     return value
 
 
@@ -125,12 +125,12 @@ def list_registers(path: Path, group: str | None, form: str) -> None:
     if group is not None and group not in groups:
         raise Trouble("invalid", f"no group '{group}'{nearest(group, groups)}")
     at = {entry.address: name for name, entry in registers.items()}
-    shown = [one for one in registers.values() if group in (None, one.path.partition("/")[0])]
+    shown = [entry for entry in registers.values() if group in (None, entry.path.partition("/")[0])]
     emit([row_of(entry, at) for entry in shown], form, frozenset({"meaning"}))
 
 
 def row_of(entry: Entry, at: dict[int, str]) -> dict:
-    known = fpspin_registers.REGISTERS.get(entry.path.rpartition("/")[0])
+    register = fpspin_registers.REGISTERS.get(entry.path.rpartition("/")[0])
     return {
         "register": entry.path,
         "address": f"{entry.address:#06x}",
@@ -138,7 +138,7 @@ def row_of(entry: Entry, at: dict[int, str]) -> dict:
         "reset": entry.reset,
         "access": entry.access,
         "closed by": at.get(entry.guard, "") if entry.guard is not None else "",
-        "meaning": known.about if known else "",
+        "meaning": register.about if register else "",
     }
 
 
@@ -189,7 +189,7 @@ def stdout(path: Path, follow: bool, core: tuple[int, int] | None, split: Path |
 
 
 class Sink(Protocol):
-    """Where characters go: one by one, then flush() for those who read, and close() at the end."""
+    """The receiver of characters: one by one, then flush() for those who read, and close() at the end."""
 
     def __call__(self, character: Character) -> None: ...
     def flush(self) -> None: ...

@@ -28,10 +28,12 @@ def nics(name: str | None, host: str | None, hosts: bool, wants_area: bool, form
         return
     if name is None:
         if hosts:
-            found = [profiles.load_host(known)[:2] for known in profiles.hosts()]
+            profile_texts = [profiles.load_host(known)[:2] for known in profiles.hosts()]
         else:
-            found = [(profile.name, profile.about) for profile in map(profiles.load, profiles.names())]
-        rows = [{"name": named, "about": about} for named, about in found]
+            profile_texts = [
+                (profile.name, profile.about) for profile in map(profiles.load, profiles.names())
+            ]
+        rows = [{"name": named, "about": about} for named, about in profile_texts]
         output.emit(
             rows, form, lambda: output.table(["profile", "about"], [list(row.values()) for row in rows])
         )
@@ -82,23 +84,24 @@ def show_area(name: str | None, form: str) -> None:
     if name is None:
         raise Trouble("invalid", "--area: say of which NIC, such as pulp-22nm")
     profile = profiles.load(name)
-    found = area.estimate(profile)
+    estimate = area.estimate(profile)
     rows = [
-        {"part": part.name, "mge": part.mge, "mm2": part.mm2, "scaled_by": part.by} for part in found.parts
+        {"part": part.name, "mge": part.mge, "mm2": part.mm2, "scaled_by": part.scaled_by}
+        for part in estimate.parts
     ]
     cells = [
         [
             row["part"],
             f"{row['mge']:.1f}",
             f"{row['mm2']:.1f}",
-            f"{row['mge'] / found.mge:.0%}",
+            f"{row['mge'] / estimate.mge:.0%}",
             row["scaled_by"],
         ]
         for row in rows
     ]
     title = (
-        f"{profile.name}, an estimate: {found.mge:.0f} MGE, {found.mm2:.1f} mm2 in 22 nm, "
-        f"{found.watts:.1f} W at full load without I/O: the SC'19 paper's synthesis (section 4.4), scaled"
+        f"{profile.name}, an estimate: {estimate.mge:.0f} MGE, {estimate.mm2:.1f} mm2 in 22 nm, "
+        f"{estimate.watts:.1f} W at full load without I/O: the SC'19 paper's synthesis (section 4.4), scaled"
     )
     output.emit(
         rows,

@@ -146,9 +146,9 @@ def machine_options(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def with_machine(*arguments: Any, **options: Any) -> Any:
-        named = ("nic", "host", "changes", "hpus", "mtu", "order", "seed")
-        made = machines.machine(**{name: options.pop(name) for name in named})
-        return function(*arguments, machine=made, **options)
+        option_names = ("nic", "host", "changes", "hpus", "mtu", "order", "seed")
+        machine = machines.machine(**{name: options.pop(name) for name in option_names})
+        return function(*arguments, machine=machine, **options)
 
     return functools.reduce(
         lambda decorated, option: option(decorated), reversed(MACHINE_OPTIONS), with_machine
@@ -157,10 +157,10 @@ def machine_options(function: Callable) -> Callable:
 
 def numbers(option: str, text: str, least: int, most: int) -> list[int]:
     """'2,16,64' as numbers. Raises Trouble('invalid')."""
-    found = []
+    values = []
     for part in text.split(","):
         word = part.strip()
         if not word.isdecimal() or not least <= int(word) <= most:
             raise Trouble("invalid", f"{option} {text}: '{word}' is no number from {least} to {most:,}")
-        found.append(int(word))
-    return found
+        values.append(int(word))
+    return values

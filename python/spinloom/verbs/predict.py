@@ -17,7 +17,7 @@ from spinloom.common import core, csv_text, files, output, units
 from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import results, strategies
-from spinloom.nics.layout_prices import Memory
+from spinloom.nics.layout_prices import ResultStore
 from spinloom.nics.machines import Machine
 from spinloom.nics.strategies import BASELINE, DIRECT
 from spinloom.predict import goal_files, goal_network
@@ -186,7 +186,7 @@ def predict_verb(
     if out is not None:
         refuse_to_overwrite(out, force)
         results.check_writable(out)
-    memory = Memory(None if out is None else out / "prices.json")
+    store = ResultStore(None if out is None else out / "prices.json")
     request = Request(
         folder=trace,
         strategies=[name for name in strategies.parse(strategy_text) if name not in ON_HOST],
@@ -204,9 +204,9 @@ def predict_verb(
     )
     began = time.monotonic()
     with progress(0, quiet) as advance:
-        table = predict(request, machine, memory, advance)
+        table = predict(request, machine, store, advance)
     host_time_s = time.monotonic() - began
-    output.emit(table.rows, form, lambda: shown(table))
+    output.emit(table.rows, form, lambda: prediction_table(table))
     if form == "table":
         for remark in table.remarks:
             output.say(remark)
@@ -250,16 +250,16 @@ def write_goal(
 
 
 def refuse_to_overwrite(out: Path, force: bool) -> None:
-    there = [name for name in FILES if (out / name).exists()]
-    if there and not force:
-        raise Trouble("invalid", f"{out} holds {', '.join(there)} already; --force overwrites")
+    existing = [name for name in FILES if (out / name).exists()]
+    if existing and not force:
+        raise Trouble("invalid", f"{out} holds {', '.join(existing)} already; --force overwrites")
 
 
 def percent(share: float | None) -> str:
     return "" if share is None else f"{share:.1%}"
 
 
-def shown(table: Table) -> Any:
+def prediction_table(table: Table) -> Any:
     lines = [
         [
             row["way"],

@@ -35,7 +35,7 @@ def show(directory: Path, view: str, timeline: Path | None, archive: Path | None
     if rows or form != "table":
         output.emit(rows, form, lambda: table_of(rows))
     else:
-        output.say(NOTHING[view](traces))
+        output.say(EMPTY_SENTENCES[view](traces))
     wrong = view == "check" and any(row["finding"] in WRONG and row["sure"] for row in rows)
     return EXIT_NEGATIVE if wrong else EXIT_OK
 
@@ -47,7 +47,7 @@ def seconds(value: float) -> str:
 def calls_table(rows: list[dict[str, Any]]):
     columns = ["call", "count", "polls", "bytes sent", "bytes received", "time s", "share %"]
     columns += ["least s", "on rank", "most s", "on rank "]
-    shown = [
+    cells = [
         [
             row["call"],
             str(row["count"]),
@@ -63,7 +63,7 @@ def calls_table(rows: list[dict[str, Any]]):
         ]
         for row in rows
     ]
-    return output.table(columns, shown, numeric=set(columns[1:]))
+    return output.table(columns, cells, numeric=set(columns[1:]))
 
 
 def matrix_table(rows: list[dict[str, Any]]):
@@ -92,7 +92,7 @@ def types_table(rows: list[dict[str, Any]]):
         least, most = row["count_min"], row["count_max"]
         return str(least) if least == most else f"{least} to {most}"
 
-    shown = [
+    cells = [
         [
             name_of(row),
             str(row["size_bytes"]),
@@ -106,7 +106,7 @@ def types_table(rows: list[dict[str, Any]]):
         ]
         for row in rows
     ]
-    return output.table(columns, shown, numeric={*columns[1:4], *columns[5:]})
+    return output.table(columns, cells, numeric={*columns[1:4], *columns[5:]})
 
 
 def check_table(rows: list[dict[str, Any]]):
@@ -123,7 +123,7 @@ def check_table(rows: list[dict[str, Any]]):
     def rank(value: int | None) -> str:
         return "any" if value is None else str(value)
 
-    shown = [
+    cells = [
         [
             row["finding"],
             rank(row["from"]),
@@ -138,7 +138,7 @@ def check_table(rows: list[dict[str, Any]]):
         ]
         for row in rows
     ]
-    return output.table(columns, shown, numeric=set(columns[1:9]))
+    return output.table(columns, cells, numeric=set(columns[1:9]))
 
 
 VIEWS = {
@@ -147,7 +147,7 @@ VIEWS = {
     "types": (recorded.type_rows, types_table),
     "check": (recorded.finding_rows, check_table),
 }
-NOTHING = {
+EMPTY_SENTENCES = {
     "calls": lambda _: "no rank called anything",
     "matrix": lambda _: "no rank sent another anything",
     "types": lambda _: "no call had a buffer",

@@ -31,13 +31,13 @@ class WithBareReport(click.Command):
     """`--report` has a value only where one is given with '=': the next word is the command's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        made = list(args)
+        words = list(args)
         at = 0
-        while at < len(made) and made[at].startswith("-") and made[at] != "--":
-            if made[at] == "--report":
-                made[at] = f"--report={ON_TERMINAL}"
-            at += 2 if made[at] == "--path" else 1
-        return super().parse_args(ctx, made)
+        while at < len(words) and words[at].startswith("-") and words[at] != "--":
+            if words[at] == "--report":
+                words[at] = f"--report={ON_TERMINAL}"
+            at += 2 if words[at] == "--path" else 1
+        return super().parse_args(ctx, words)
 
 
 def check_report(report: str | None) -> None:
@@ -51,8 +51,8 @@ def check_report(report: str | None) -> None:
 
 
 def measured_prices() -> str:
-    found = peer_prices.load()
-    return found.as_list() if found.measured else ""
+    prices = peer_prices.load()
+    return prices.as_setting() if prices.measured else ""
 
 
 def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
@@ -94,13 +94,13 @@ def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
 def prepared(command: tuple[str, ...], environment: dict[str, str]) -> list[str]:
     """The command with the runtimes that its programs need before our libraries. Says which, and which
     launcher does not fit; raises Trouble('environment') where that is certain."""
-    wrong = mpi_programs.mixed(command)
+    wrong = mpi_programs.mpi_mismatch(command)
     if wrong is not None and wrong.is_certain:
         raise Trouble("environment", wrong.sentence)
-    made, said = mpi_programs.with_runtimes(command, environment["LD_PRELOAD"])
-    for sentence in [*([wrong.sentence] if wrong else []), *said]:
+    words, remarks = mpi_programs.with_runtimes(command, environment["LD_PRELOAD"])
+    for sentence in [*([wrong.sentence] if wrong else []), *remarks]:
         output.say(sentence)
-    return made
+    return words
 
 
 def become(command: list[str], environment: dict[str, str], report: str | None) -> NoReturn:
@@ -181,10 +181,10 @@ def run(command: tuple[str, ...], path: str | None, collectives: bool, rma: bool
             output.say(f"{words[0]}: {trouble.strerror}")
             sys.exit(EXIT_ENVIRONMENT)
         lines = mpi_report.read(file) if file else []
-        told = tell(report, lines, command) if report else True
+        is_reported = tell(report, lines, command) if report else True
         if report and code == 0 and not lines:
             output.say(NOT_HANDED_ON)
     mpi_layer.forget_boards(job)
-    if code == 0 and not told:
+    if code == 0 and not is_reported:
         sys.exit(EXIT_ENVIRONMENT)
     sys.exit(code if code >= 0 else 128 - code)

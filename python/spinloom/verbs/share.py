@@ -120,7 +120,7 @@ def share(
     """
     shared = [each for text in types for each in sharing.parse(text)]
     if type_text is not None:
-        shared += [sharing.Shared(row) for row in simulation.rows_of(type_text)]
+        shared += [sharing.SharedType(row) for row in simulation.rows_of(type_text)]
     if not shared:
         raise Trouble(
             "invalid", "nothing to do: name an application (see 'spinloom workloads'), or give --type"
@@ -162,9 +162,9 @@ def share(
         show(table, machine.profile, strategy)
     wrong = [message for message in messages if message.code != "ok"]
     for message in wrong:
-        where = f"{sharing.named(message.shared.row)}, round {message.round}"
+        where = f"{sharing.row_label(message.shared.row)}, round {message.round}"
         output.say(f"{where}: {message.code}: {message.message}")
-    if stop.told:
+    if stop.was_stopped:
         stop.leave(f"{len(messages)} of {expected} messages were received")
     if wrong:
         ctx.exit(EXIT_NEGATIVE)
@@ -172,7 +172,7 @@ def share(
 
 def share_peers(
     ctx: click.Context,
-    shared: list[sharing.Shared],
+    shared: list[sharing.SharedType],
     peers: int,
     strategy: str,
     machine: Machine,
@@ -180,31 +180,31 @@ def share_peers(
     form: str,
 ) -> None:
     """Many peers at once, and the same with half of each memory."""
-    if len(shared) != 1 or shared[0] != sharing.Shared(shared[0].row):
+    if len(shared) != 1 or shared[0] != sharing.SharedType(shared[0].row):
         raise Trouble(
             "invalid", "--peers takes one datatype without attributes, such as 'LAMMPS_atomic:2 procs'"
         )
     if ctx.get_parameter_source("rounds") is ParameterSource.COMMANDLINE:
         raise Trouble("invalid", "--rounds and --peers: peers send one message each")
-    found = None
+    outcome = None
     host_ps: dict[str, int] = {}
     halved: dict[str, exchanges.Exchange] = {}
     with stoppable() as stop:
-        found = exchanges.run(shared[0].row, peers, strategy, machine, inject)
+        outcome = exchanges.run(shared[0].row, peers, strategy, machine, inject)
         for name in exchanges.BASELINES:
-            host_ps[name] = exchanges.run(found.row, peers, name, machine).time_ps
+            host_ps[name] = exchanges.run(outcome.row, peers, name, machine).time_ps
         for kind in exchanges.BANKS:
-            less = exchanges.with_less(found, kind) if found.occupancy[kind] else None
-            if less is not None:
-                halved[kind] = less
-    if found is not None:
-        print_peers(found, host_ps, exchanges.rows_of(found, halved), form)
-    if stop.told:
-        stop.leave("what it had found is printed" if found else "the exchange was not done")
+            smaller = exchanges.with_half_memory(outcome, kind) if outcome.occupancy[kind] else None
+            if smaller is not None:
+                halved[kind] = smaller
+    if outcome is not None:
+        print_peers(outcome, host_ps, exchanges.rows_of(outcome, halved), form)
+    if stop.was_stopped:
+        stop.leave("what it had found is printed" if outcome else "the exchange was not done")
 
 
-def print_peers(found: exchanges.Exchange, host_ps: dict[str, int], rows: list[dict], form: str) -> None:
-    machine, strategy, peers = found.machine, found.strategy, found.peers
+def print_peers(outcome: exchanges.Exchange, host_ps: dict[str, int], rows: list[dict], form: str) -> None:
+    machine, strategy, peers = outcome.machine, outcome.strategy, outcome.peers
     if form == "json":
         about = {
             "nic": machine.profile.name,
@@ -212,8 +212,11 @@ def print_peers(found: exchanges.Exchange, host_ps: dict[str, int], rows: list[d
             "strategy": strategy,
             "peers": peers,
         }
-        numbers = {"time_ps": found.time_ps, "bytes": found.bytes, "fallbacks": len(found.fallbacks)}
-        series = {"packets_over_time": found.packets_over_time, "result_hash": exchanges.result_hash(found)}
+        numbers = {"time_ps": outcome.time_ps, "bytes": outcome.bytes, "fallbacks": len(outcome.fallbacks)}
+        series = {
+            "packets_over_time": outcome.packets_over_time,
+            "result_hash": exchanges.result_hash(outcome),
+        }
         output.echo(json.dumps({**about, **numbers, "host_ps": host_ps, "kinds": rows, **series}, indent=1))
         return
     if form == "csv":
@@ -222,13 +225,16 @@ def print_peers(found: exchanges.Exchange, host_ps: dict[str, int], rows: list[d
     console = output.console()
     times = ", ".join(f"{name} {units.format_time(ps)}" for name, ps in host_ps.items())
     console.print(
-        f"{peers} peers at once, {sharing.named(found.row)}, {units.format_bytes(found.bytes)} in all, "
-        f"modelled time on {machine.profile}: {strategy} {units.format_time(found.time_ps)}; {times}."
+        f"{peers} peers at once, {sharing.row_label(outcome.row)}, "
+        f"{units.format_bytes(outcome.bytes)} in all, "
+        f"modelled time on {machine.profile}: {strategy} {units.format_time(outcome.time_ps)}; {times}."
     )
     output.show(kinds_table(rows))
-    if found.fallbacks:
-        console.print(f"{len(found.fallbacks)} unpacked by the host, the first because: {found.fallbacks[0]}")
-    console.print(f"every byte checked; result hash {exchanges.result_hash(found)}", soft_wrap=True)
+    if outcome.fallbacks:
+        console.print(
+            f"{len(outcome.fallbacks)} unpacked by the host, the first because: {outcome.fallbacks[0]}"
+        )
+    console.print(f"every byte checked; result hash {exchanges.result_hash(outcome)}", soft_wrap=True)
 
 
 def kinds_table(rows: list[dict]) -> Table:
@@ -282,10 +288,10 @@ def show(table: sharing.Table, profile: Profile, strategy: str) -> None:
 
 
 def line(row: dict, notes: list[str]) -> list[str]:
-    named = [str(row["round"]), f"{row['application']} {row['datatype']}", attributes_of(row)]
+    labels = [str(row["round"]), f"{row['application']} {row['datatype']}", attributes_of(row)]
     if not row["checked"]:
         return [
-            *named,
+            *labels,
             *[""] * 6,
             f"WRONG: {row['status']}" if row["status"] == "mismatch" else row["status"],
         ]
@@ -295,7 +301,7 @@ def line(row: dict, notes: list[str]) -> list[str]:
             notes.append(row["message"])
         served += f" [{notes.index(row['message']) + 1}]"
     return [
-        *named,
+        *labels,
         served,
         str(row["evictions"] or ""),
         units.format_bytes(row["nic_memory_bytes"]),
@@ -307,24 +313,24 @@ def line(row: dict, notes: list[str]) -> list[str]:
 
 
 def attributes_of(row: dict) -> str:
-    said = [f"priority={row['priority']}"] if row["priority"] else []
+    attributes = [f"priority={row['priority']}"] if row["priority"] else []
     if row["epsilon"] is not None:
-        said.append(f"epsilon={row['epsilon']}")
+        attributes.append(f"epsilon={row['epsilon']}")
     if row["served"] == "host":
-        said.append("host")
-    return ",".join(said)
+        attributes.append("host")
+    return ",".join(attributes)
 
 
 def in_words(summary: dict) -> str:
     """'9 messages: 4 hits, 3 prepared, ...; mean speed-up 4.2x over host-mpitypes, 2.1x with preparation'"""
-    counted = (
+    counts = (
         f"{summary['messages']} messages: {summary['hits']} hits, {summary['prepared']} prepared, "
         f"{summary['fallbacks']} fall-backs, {summary['on_host']} on the host as asked, "
         f"{summary['evictions']} evictions"
     )
     if summary["speedup_mean"] is None:
-        return counted
+        return counts
     return (
-        f"{counted}; mean speed-up {summary['speedup_mean']:.2f}x over {BASELINE}, "
+        f"{counts}; mean speed-up {summary['speedup_mean']:.2f}x over {BASELINE}, "
         f"{summary['speedup_mean_with_preparation']:.2f}x with preparation"
     )

@@ -1,4 +1,4 @@
-"""What `spinloom share --early` prints."""
+"""The output of `spinloom share --early`."""
 
 from __future__ import annotations
 

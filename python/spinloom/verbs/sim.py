@@ -133,20 +133,20 @@ def sim(
         stack_bytes = units.parse_bytes(stack)
     except ValueError as error:
         raise Trouble("invalid", f"--stack '{stack}': {error}") from None
-    joined = None
+    bridge_setup = None
     if bridge is not None:
         try:
-            joined = jobs.Bridge(bridge, stored, units.parse_time(forward))
+            bridge_setup = jobs.Bridge(bridge, stored, units.parse_time(forward))
         except ValueError as error:
             raise Trouble("invalid", f"--forward '{forward}': {error}") from None
     elif stored or forward != "0ns":
         raise Trouble("invalid", "--stored and --forward are about the gateway of --bridge")
     profile = profiles.changed(profiles.load(nic, host), changes)
-    more = [profile] * ((rails or 1) - 1) + [
+    further_rails = [profile] * ((rails or 1) - 1) + [
         profiles.changed(profiles.load(name, host), changes) for name in more_rails
     ]
-    if len(more) >= RAILS_MAX:
-        raise Trouble("invalid", f"{1 + len(more)} rails: a rank has at most {RAILS_MAX}")
+    if len(further_rails) >= RAILS_MAX:
+        raise Trouble("invalid", f"{1 + len(further_rails)} rails: a rank has at most {RAILS_MAX}")
     images = {image.name: image.elf for image in map(handler_build.image_of, handlers)}
     settings = jobs.Settings(
         profile,
@@ -157,8 +157,8 @@ def sim(
         prefix,
         stack_bytes,
         images,
-        tuple(more),
-        joined,
+        tuple(further_rails),
+        bridge_setup,
     )
     began = time.monotonic()
     with jobs.built(program) as runnable:

@@ -43,13 +43,13 @@ def show(row: dict[str, Any], form: str) -> None:
     """One row: as a table, a line for each field."""
 
     def table() -> Any:
-        shown = dict(row)
-        seconds = shown.pop("host_seconds")
-        shown["bytes"] = f"{row['bytes']:,}"
-        shown["host time"] = units.format_time(round(seconds * units.PS_PER_SECOND))
-        rate = shown.pop("host_gbit_per_s")
-        shown["throughput"] = f"{rate:.4g} Gbit/s of host time" if rate is not None else "-"
-        return output.table(["what", "value"], [[name, str(value)] for name, value in shown.items()])
+        fields = dict(row)
+        seconds = fields.pop("host_seconds")
+        fields["bytes"] = f"{row['bytes']:,}"
+        fields["host time"] = units.format_time(round(seconds * units.PS_PER_SECOND))
+        rate = fields.pop("host_gbit_per_s")
+        fields["throughput"] = f"{rate:.4g} Gbit/s of host time" if rate is not None else "-"
+        return output.table(["what", "value"], [[name, str(value)] for name, value in fields.items()])
 
     output.emit([row], form, table)
 
@@ -220,18 +220,18 @@ def receive_on_nic(
     name, port = protocol.parse_place(place, "0.0.0.0")
     address = int.from_bytes(struct.pack("=I", protocol.resolve(name)), "big")
 
-    def land(landed: nic_receive.Landed) -> None:
-        files.write(path, landed.content)
+    def land(message: nic_receive.ReceivedMessage) -> None:
+        files.write(path, message.content)
         row = {
             "file": str(path),
             "nic": nic,
-            "message": landed.message_id,
-            "bytes": len(landed.content),
-            "sha256": hashlib.sha256(landed.content).hexdigest(),
-            "bytes a packet": landed.segment,
-            "repeated": landed.repeated,
-            "malformed": landed.wrong,
-            "refused": landed.refused,
+            "message": message.message_id,
+            "bytes": len(message.content),
+            "sha256": hashlib.sha256(message.content).hexdigest(),
+            "bytes a packet": message.segment,
+            "repeated": message.repeated,
+            "malformed": message.wrong,
+            "refused": message.refused,
         }
         output.emit(
             [row],
@@ -307,8 +307,8 @@ def receive(
         if not quiet:
             output.say(f"waiting for a message at port {receiver.port}; Ctrl-C ends")
         received = receiver.receive(None if wait is None else wait / units.PS_PER_SECOND, Refusals(limit))
-        with ThreadPoolExecutor(1) as beside:  # a disk or a sum may take longer than the sender waits
-            answering = beside.submit(receiver.answer, linger / units.PS_PER_SECOND)
+        with ThreadPoolExecutor(1) as executor:  # a disk or a sum may take longer than the sender waits
+            answering = executor.submit(receiver.answer, linger / units.PS_PER_SECOND)
             size = len(received.content)
             row = {
                 "file": str(path),

@@ -1,9 +1,9 @@
-"""How long verbs stop: computed results are kept, and the exit code says why the verb stopped.
+"""The end of long verbs that are stopped: computed results are kept, and the exit code says why.
 
 Contract: `with stoppable() as stop:` ends its block at Ctrl-C (SIGINT) or at SIGTERM, which main() turns
 into errors.Terminated. Both signals are ignored from then on, so that computed results are written even if
-more signals come. Afterwards `stop.told` says whether one came, and stop.leave() ends the process at once,
-because cells that run in the engine cannot be stopped.
+more signals come. Afterwards `stop.was_stopped` says whether a signal came, and stop.leave() ends the
+process at once, because cells that run in the engine cannot be stopped.
 
 `with Force(who, without):` is for native code in its block that may not come back: there the second Ctrl-C,
 or GRACE_S after a SIGTERM, ends the process, with a sentence. A block that can end has MOMENT_S for it.
@@ -32,7 +32,7 @@ class Stop:
     exit_code: int = EXIT_OK
 
     @property
-    def told(self) -> bool:
+    def was_stopped(self) -> bool:
         return self.exit_code != EXIT_OK
 
     def leave(self, done: str) -> NoReturn:
@@ -62,32 +62,32 @@ class Force:
         self.who, self.without = who, without
 
     def __enter__(self) -> None:
-        self.told, self.tells = os.pipe()
-        os.set_blocking(self.tells, False)
-        self.before = signal.set_wakeup_fd(self.tells, warn_on_full_buffer=False)
+        self.read_end, self.write_end = os.pipe()
+        os.set_blocking(self.write_end, False)
+        self.before = signal.set_wakeup_fd(self.write_end, warn_on_full_buffer=False)
         self.watcher = threading.Thread(target=self.watch, daemon=True)
         self.watcher.start()
 
     def __exit__(self, *_: object) -> None:
         signal.set_wakeup_fd(self.before)
-        os.close(self.tells)  # the end of the watch
+        os.close(self.write_end)  # the end of the watch
         self.watcher.join()
-        os.close(self.told)
+        os.close(self.read_end)
 
-    def heard(self, wait_s: float | None) -> bytes | None:
+    def next_signal(self, wait_s: float | None) -> bytes | None:
         """A signal's number; nothing at the end of the block, None if there was neither in time."""
-        ready, _, _ = select.select([self.told], [], [], wait_s)
-        return os.read(self.told, 1) if ready else None
+        ready, _, _ = select.select([self.read_end], [], [], wait_s)
+        return os.read(self.read_end, 1) if ready else None
 
     def watch(self) -> None:
-        if not (first := self.heard(None)):
+        if not (first := self.next_signal(None)):
             return
-        then = self.heard(GRACE_S)
+        then = self.next_signal(GRACE_S)
         if then is None and first[0] == signal.SIGINT:
             output.say(f"{self.who()} has not ended; Ctrl-C again ends the process")
-            then = self.heard(None)
+            then = self.next_signal(None)
         while then:
-            then = self.heard(MOMENT_S)
+            then = self.next_signal(MOMENT_S)
         if then is None:
             output.say(f"{self.who()} does not end: the process ends without {self.without}")
             sys.stdout.flush()

@@ -68,7 +68,7 @@ def study(
     trace format, which may be compressed (.gz, .bz2, .xz). With --out, writes NAME.csv and NAME.svg, for spc
     also the generated traces, MIX.generated.spc; existing files of these names are replaced.
     """
-    wanted = of_other_numbers(with_traces(studies.named(name), traces), ranks_text, size_text)
+    wanted = of_other_numbers(with_traces(studies.studies_named(name), traces), ranks_text, size_text)
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
     with stoppable() as stop, progress(0, quiet) as bar:
@@ -82,7 +82,7 @@ def study(
         output.emit([row for rows in tables.values() for row in rows], form, lambda: None)
     if out is not None and tables:
         save(tables, out)
-    if stop.told:
+    if stop.was_stopped:
         stop.leave(f"{len(tables)} of {len(wanted)} studies were done; of the others nothing is printed")
     if form == "table":
         output.say(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
@@ -204,12 +204,12 @@ def table_of_groups(study: studies.Study, nic: str, rows: list[dict[str, Any]]) 
                 network,
                 units.format_bytes(size),
                 str(ranks),
-                *(units.format_time(row["time_ps"]) for row in found),
-                units.format_time(found[-1]["bound_ps"]),
-                units.format_bytes(found[-1]["link_bytes"]),
-                units.format_bytes(next(row["link_bytes"] for row in found if row["way"] == "rdma")),
+                *(units.format_time(row["time_ps"]) for row in group_rows),
+                units.format_time(group_rows[-1]["bound_ps"]),
+                units.format_bytes(group_rows[-1]["link_bytes"]),
+                units.format_bytes(next(row["link_bytes"] for row in group_rows if row["way"] == "rdma")),
             ]
-            for (network, size, ranks), found in points.items()
+            for (network, size, ranks), group_rows in points.items()
         ],
         numeric={*columns} - {"network"},
         title=f"{study.title}; {nic}",
@@ -266,13 +266,13 @@ def table_of_traces(study: studies.Study, nic: str, rows: list[dict[str, Any]]) 
         [
             [
                 name,
-                f"{found[0]['requests']:,}",
-                f"{found[0]['writes_percent']:.3g} %",
-                units.format_bytes(found[0]["mean_bytes"]),
-                *(units.format_time(row["time_ps"]) for row in found),
-                f"{found[-1]['gain_percent']:.1f} %",
+                f"{trace_rows[0]['requests']:,}",
+                f"{trace_rows[0]['writes_percent']:.3g} %",
+                units.format_bytes(trace_rows[0]["mean_bytes"]),
+                *(units.format_time(row["time_ps"]) for row in trace_rows),
+                f"{trace_rows[-1]['gain_percent']:.1f} %",
             ]
-            for name, found in by_trace.items()
+            for name, trace_rows in by_trace.items()
         ],
         numeric={*columns} - {"trace"},
         title=f"{study.title}; {nic}",
@@ -284,7 +284,7 @@ def save(tables: dict[studies.Study, list[dict[str, Any]]], out: Path) -> None:
     for each, rows in tables.items():
         files.write(out / f"{each.name}.csv", csv_text.as_csv(rows, each.columns))
         for mix in each.mixes if not each.files else ():
-            files.write(out / f"{mix}{storage.GENERATED}", spc.write(storage.generated(mix)))
+            files.write(out / f"{mix}{storage.GENERATED}", spc.trace_text(storage.generated(mix)))
         if plot.available():
             draw(each, rows, out)
     if not plot.available():
@@ -297,8 +297,8 @@ def draw(study: studies.Study, rows: list[dict[str, Any]], out: Path) -> None:
         study_plots.draw(study, rows, out / f"{study.name}.svg")
         return
     for size in study.sizes_bytes:
-        one = dataclasses.replace(study, sizes_bytes=(size,))
+        single_size = dataclasses.replace(study, sizes_bytes=(size,))
         name = units.format_bytes(size).replace(" ", "")
         study_plots.draw(
-            one, [row for row in rows if row["size_bytes"] == size], out / f"{study.name}-{name}.svg"
+            single_size, [row for row in rows if row["size_bytes"] == size], out / f"{study.name}-{name}.svg"
         )

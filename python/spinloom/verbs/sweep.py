@@ -111,21 +111,21 @@ def sweep(
     report(ctx, cells, found, ran, place, out, drawing, form, time.monotonic() - began)
 
 
-def spec_of(what: tuple[str, ...]) -> Any:
+def spec_of(words: tuple[str, ...]) -> Any:
     from spinloom.predict.grid import axes
 
-    paths = [word for word in what if "=" not in word]
+    paths = [word for word in words if "=" not in word]
     if len(paths) > 1:
         raise Trouble(
             "invalid", f"{' and '.join(paths)}: one file at a time; axes are written NAME=VALUE,VALUE"
         )
     spec = axes.read(Path(paths[0])) if paths else axes.Spec()
-    return axes.given(spec, [word for word in what if word not in paths])
+    return axes.with_arguments(spec, [word for word in words if word not in paths])
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where cells run."""
+    """The place where cells run: processes here, a scheduler's workers, or jobs of Slurm."""
 
     scheduler: str | None
     slurm: bool
@@ -182,33 +182,35 @@ def run(cells: list[Any], place: Place, out: Path, fresh: bool, quiet: bool) -> 
     """Every cell's result, and how many were computed now."""
     from spinloom.predict.grid import log
 
-    with log.opened(out, fresh) as kept:
-        missing = list({cell.key: cell for cell in cells if cell.key not in kept.results}.values())
+    with log.opened(out, fresh) as log_file:
+        missing = list({cell.key: cell for cell in cells if cell.key not in log_file.results}.values())
         wanted = len({cell.key for cell in cells})
         if not quiet:
             output.say(f"{wanted:,} cells, {wanted - len(missing):,} of them kept from before in {out}")
-        found = dict(kept.results)
+        results_by_key = dict(log_file.results)
         done = 0
         try:
             with stoppable() as stop:
                 for cell, result in computed(missing, place, quiet):
-                    found[cell.key] = result
-                    done += keep(kept, cell, result)
+                    results_by_key[cell.key] = result
+                    done += keep(log_file, cell, result)
         except Trouble as trouble:
-            said = f"{trouble.message} ({wanted - len(missing) + done} of {wanted} cells are kept in {out})"
-            raise Trouble(trouble.code, said) from None
-        if stop.told:
-            so_far = sum(cell.key in kept.results for cell in {cell.key: cell for cell in cells}.values())
+            message = (
+                f"{trouble.message} ({wanted - len(missing) + done} of {wanted} cells are kept in {out})"
+            )
+            raise Trouble(trouble.code, message) from None
+        if stop.was_stopped:
+            so_far = sum(cell.key in log_file.results for cell in {cell.key: cell for cell in cells}.values())
             stop.leave(f"{so_far} of {wanted} cells are kept in {out}; the same command goes on from there")
-    return found, len(missing)
+    return results_by_key, len(missing)
 
 
-def keep(kept: Any, cell: Any, result: dict[str, Any]) -> bool:
+def keep(log_file: Any, cell: Any, result: dict[str, Any]) -> bool:
     from spinloom.predict.grid import one
 
-    if one.lasting(result):
-        kept.keep(cell.key, result)
-    return one.lasting(result)
+    if one.is_lasting(result):
+        log_file.keep(cell.key, result)
+    return one.is_lasting(result)
 
 
 def computed(missing: list[Any], place: Place, quiet: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -225,7 +227,7 @@ def computed(missing: list[Any], place: Place, quiet: bool) -> Iterator[tuple[An
 def report(
     ctx: click.Context,
     cells: list[Any],
-    found: dict[str, Any],
+    results_by_key: dict[str, Any],
     ran: int,
     place: Place,
     out: Path,
@@ -235,9 +237,11 @@ def report(
 ) -> None:
     from spinloom.predict.grid import manifest, picture, table
 
-    rows = table.rows(cells, found)
-    failed = table.failed(cells, found)
-    about = manifest.of(cells, found, ["spinloom", *sys.argv[1:]], ran, str(place), host_time_s)
+    rows = table.rows(cells, results_by_key)
+    failed = table.failed(cells, results_by_key)
+    about = manifest.manifest_of(
+        cells, results_by_key, ["spinloom", *sys.argv[1:]], ran, str(place), host_time_s
+    )
     table.write(out, rows, about, csv=form == "csv")
     if form == "json":
         document = {"rows": rows, "result_hash": about["result_hash"], "failed": len(failed)}
@@ -251,7 +255,7 @@ def report(
         picture.draw(cells, rows, x, y, by, path)
         output.say(f"written: {path}")
     for cell in failed[: sweep_tables.FAILED_SHOWN]:
-        output.say(f"{cell}: {found[cell.key]['status']}: {found[cell.key]['message']}")
+        output.say(f"{cell}: {results_by_key[cell.key]['status']}: {results_by_key[cell.key]['message']}")
     if failed:
         output.say(f"{len(failed)} of {len(cells)} cells failed; their rows say why, the others have results")
         ctx.exit(EXIT_NEGATIVE)

@@ -6,7 +6,7 @@ from typing import Any
 
 from spinloom.common import output, units
 
-FOUND = ("time_ps", "speedup", "last_rank_ends_ns")
+MEASURED_COLUMNS = ("time_ps", "speedup", "last_rank_ends_ns")
 ROWS_SHOWN = 40
 FAILED_SHOWN = 10
 
@@ -22,11 +22,11 @@ def numbers(rows: list[dict[str, Any]], names: list[str]) -> set[str]:
 
 
 def show(rows: list[dict[str, Any]], varied: list[str], about: dict[str, Any]) -> None:
-    found = [name for name in FOUND if any(row.get(name) is not None for row in rows)]
-    names = [*varied, "status", *found]
+    measured = [name for name in MEASURED_COLUMNS if any(row.get(name) is not None for row in rows)]
+    names = [*varied, "status", *measured]
     cells = [[as_text(name, row.get(name)) for name in names] for row in rows[:ROWS_SHOWN]]
-    made = output.table(names, cells, numeric=numbers(rows, names), title="Modelled times")
-    output.show(made, keys=len(varied))
+    table = output.table(names, cells, numeric=numbers(rows, names), title="Modelled times")
+    output.show(table, keys=len(varied))
     console = output.console()
     if len(rows) > ROWS_SHOWN:
         console.print(f"... and {len(rows) - ROWS_SHOWN:,} rows more in sweep.parquet")

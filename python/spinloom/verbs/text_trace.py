@@ -13,15 +13,17 @@ from spinloom.verbs import record
 def make(source: Path, directory: Path, force: bool) -> None:
     """Writes the trace and its manifest, and says what is missing in it."""
     is_archive = otf2_import.is_archive(source)
-    found = [source] if is_archive else text_traces.files_of(source)
+    sources = [source] if is_archive else text_traces.files_of(source)
     record.prepare(directory, force)
-    remarks = otf2_import.convert(source, directory) if is_archive else text_traces.convert(found, directory)
+    remarks = (
+        otf2_import.convert(source, directory) if is_archive else text_traces.convert(sources, directory)
+    )
     for sentence in remarks:
         output.say(sentence)
     traces = recorded.read(directory)
     manifest = {
         "format": record.FORMAT,
-        "imported": [str(path) for path in found],
+        "imported": [str(path) for path in sources],
         "remarks": remarks,
         "ranks": traces[0].ranks,
         "hosts": sorted({trace.host for trace in traces}),

@@ -27,7 +27,7 @@ def threads(ctx: click.Context, program: Path, arguments: tuple[str, ...], ranks
     mpiexec -n 2 spinloom-threads -n 4 PROGRAM (in spinloom --prefix, below bin). The exit code is that of
     the first rank that fails. docs/threads.md says what ranks on threads share.
     """
-    starter = jobs.part("bin", "spinloom-threads")
+    starter = jobs.installed_file("bin", "spinloom-threads")
     with jobs.built(program) as runnable:
         done = subprocess.run([starter, "-n", str(ranks), runnable.resolve(), *arguments])
     ctx.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)

@@ -41,11 +41,11 @@ def torture_verb(
     faults, both from its seed. Every byte, event and count is compared with an oracle. The same seed is the
     same run: a violation comes with the command that replays it, and exits with 1. See docs/torture.md.
     """
-    wanted = [scenarios.named(name) for name in names] or list(scenarios.all_scenarios().values())
+    wanted = [scenarios.scenario_named(name) for name in names] or list(scenarios.all_scenarios().values())
     if listed:
-        rows = [{"scenario": one.name, "about": one.title, **one.numbers} for one in wanted]
-        shown = [[one.name, one.title] for one in wanted]
-        output.emit(rows, form, lambda: output.table(["scenario", "about"], shown))
+        rows = [{"scenario": each.name, "about": each.title, **each.numbers} for each in wanted]
+        cells = [[each.name, each.title] for each in wanted]
+        output.emit(rows, form, lambda: output.table(["scenario", "about"], cells))
         return 0
     if trace:
         return trace_one(wanted, seeds)
@@ -53,24 +53,26 @@ def torture_verb(
     sums = []
     with stoppable() as stop, progress(len(wanted) * (last - first + 1), quiet, "running") as bar:
 
-        def told(runs: int) -> None:
+        def count_runs(runs: int) -> None:
             for _ in range(runs):
                 bar()
 
-        for one in wanted:
+        for scenario in wanted:
             began = time.monotonic()
-            sums.append(scenarios.Sum(one.name))
+            sums.append(scenarios.Totals(scenario.name))
             try:
-                scenarios.run(one, first, last, jobs, told, sums[-1])
+                scenarios.run(scenario, first, last, jobs, count_runs, sums[-1])
             finally:
                 sums[-1].seconds = time.monotonic() - began
-    sums = [one for one in sums if one.runs]
+    sums = [totals for totals in sums if totals.runs]
     if not sums:
         stop.leave("no run is done")
-    output.emit([row_of(one) for one in sums], form, lambda: table_of(sums))
+    output.emit([row_of(totals) for totals in sums], form, lambda: table_of(sums))
     bad = report(sums, names)
-    if stop.told:
-        stop.leave(f"{sum(one.runs for one in sums)} of {len(wanted) * (last - first + 1)} runs were done")
+    if stop.was_stopped:
+        stop.leave(
+            f"{sum(totals.runs for totals in sums)} of {len(wanted) * (last - first + 1)} runs were done"
+        )
     return EXIT_NEGATIVE if bad else 0
 
 
@@ -83,50 +85,51 @@ def trace_one(wanted: list[scenarios.Scenario], seeds: tuple[int, int]) -> int:
     return EXIT_NEGATIVE if done["violations"] else 0
 
 
-def row_of(one: scenarios.Sum) -> dict:
+def row_of(totals: scenarios.Totals) -> dict:
     return {
-        "scenario": one.scenario,
-        "runs": one.runs,
-        "messages": one.messages,
-        **{f"{fault}_faults": count for fault, count in one.faults.items()},
-        "violations": len(one.violations),
-        "host_time_s": round(one.seconds, 3),
+        "scenario": totals.scenario,
+        "runs": totals.runs,
+        "messages": totals.messages,
+        **{f"{fault}_faults": count for fault, count in totals.faults.items()},
+        "violations": len(totals.violations),
+        "host_time_s": round(totals.seconds, 3),
     }
 
 
-def table_of(sums: list[scenarios.Sum]):
+def table_of(sums: list[scenarios.Totals]):
     faults = list(sums[0].faults)
     columns = ["scenario", "runs", "messages", *faults, "violations", "host time"]
     return output.table(
         columns,
         [
             [
-                one.scenario,
-                str(one.runs),
-                str(one.messages),
-                *(str(one.faults[fault] or "") for fault in faults),
-                str(len(one.violations)),
-                f"{one.seconds:.1f} s",
+                totals.scenario,
+                str(totals.runs),
+                str(totals.messages),
+                *(str(totals.faults[fault] or "") for fault in faults),
+                str(len(totals.violations)),
+                f"{totals.seconds:.1f} s",
             ]
-            for one in sums
+            for totals in sums
         ],
         numeric=set(columns) - {"scenario"},
     )
 
 
-def report(sums: list[scenarios.Sum], names: tuple[str, ...]) -> bool:
+def report(sums: list[scenarios.Totals], names: tuple[str, ...]) -> bool:
     """Prints violations and the commands that replay them. True if there are any or a run is weak."""
     bad = False
-    files = {scenarios.named(name).name: name for name in names}
-    for one in sums:
-        for seed, sentence in one.violations[:SHOWN_MAX]:
-            output.say(f"{one.scenario}, seed {seed}: {sentence}")
-            name = files.get(one.scenario, one.scenario)
+    files = {scenarios.scenario_named(name).name: name for name in names}
+    for totals in sums:
+        for seed, sentence in totals.violations[:SHOWN_MAX]:
+            output.say(f"{totals.scenario}, seed {seed}: {sentence}")
+            name = files.get(totals.scenario, totals.scenario)
             output.say(f"  replay: spinloom torture {name} --seeds {seed}..{seed} --trace")
-        if one.weak and not one.violations:
+        if totals.weak and not totals.violations:
             output.say(
-                f"{one.scenario}: a run had {one.messages_least} messages and {one.faults_least} faults; "
+                f"{totals.scenario}: a run had {totals.messages_least} messages and "
+                f"{totals.faults_least} faults; "
                 f"at least {scenarios.MESSAGES_LEAST} and {scenarios.FAULTS_LEAST} make it count"
             )
-        bad = bad or bool(one.violations) or one.weak
+        bad = bad or bool(totals.violations) or totals.weak
     return bad

@@ -104,53 +104,55 @@ def trace(
     if view == "ranks":
         if not states:
             raise Trouble("invalid", f"--ranks: there is no {name}.0.state; older libraries do not write it")
-        output.emit([state_row(one) for one in states], form, lambda: table_of_states(states))
-        return EXIT_NEGATIVE if any(one.state == "dead" for one in states) else EXIT_OK
+        output.emit([state_row(state) for state in states], form, lambda: table_of_states(states))
+        return EXIT_NEGATIVE if any(state.state == "dead" for state in states) else EXIT_OK
     pairs: dict[tuple[int, int, str], list[Message]] = {}
-    for one in messages:
-        pairs.setdefault((one.source, one.target, one.operation), []).append(one)
-    rows = [row_of(key, found) for key, found in sorted(pairs.items())]
+    for message in messages:
+        pairs.setdefault((message.source, message.target, message.operation), []).append(message)
+    rows = [row_of(key, pair_messages) for key, pair_messages in sorted(pairs.items())]
     output.emit(rows, form, lambda: table_of(rows))
-    for one in states:
-        if one.state != "left":
-            output.say(sentence_of(one))
-    wrong = any(row["missing"] for row in rows) or any(one.state == "dead" for one in states)
+    for state in states:
+        if state.state != "left":
+            output.say(sentence_of(state))
+    wrong = any(row["missing"] for row in rows) or any(state.state == "dead" for state in states)
     return EXIT_NEGATIVE if wrong else EXIT_OK
 
 
-def sentence_of(one: State) -> str:
+def sentence_of(state: State) -> str:
     """Returns what a rank does, for how long."""
-    if one.state == "dead":
-        return f"rank {one.rank} is dead: its process has ended without PtlFini; its last state: {one.says}"
-    return f"rank {one.rank} {one.says}{lasting(one)}"
+    if state.state == "dead":
+        return (
+            f"rank {state.rank} is dead: its process has ended without PtlFini; its last state: {state.says}"
+        )
+    return f"rank {state.rank} {state.says}{duration_text(state)}"
 
 
-def lasting(one: State) -> str:
-    if one.since_ns is None or one.state not in ("starts", "runs"):
+def duration_text(state: State) -> str:
+    if state.since_ns is None or state.state not in ("starts", "runs"):
         return ""
-    return f", for {max(0, time.time_ns() - one.since_ns) / 1e9:.1f} s"
+    return f", for {max(0, time.time_ns() - state.since_ns) / 1e9:.1f} s"
 
 
-def state_row(one: State) -> dict[str, Any]:
-    return {"rank": one.rank, "state": one.state, "since_ns": one.since_ns, "says": one.says}
+def state_row(state: State) -> dict[str, Any]:
+    return {"rank": state.rank, "state": state.state, "since_ns": state.since_ns, "says": state.says}
 
 
 def table_of_states(states: list[State]):
-    shown = [[str(one.rank), one.state, f"{one.says}{lasting(one)}"] for one in states]
-    return output.table(["rank", "state", "about"], shown, numeric={"rank"})
+    cells = [[str(state.rank), state.state, f"{state.says}{duration_text(state)}"] for state in states]
+    return output.table(["rank", "state", "about"], cells, numeric={"rank"})
 
 
-def row_of(key: tuple[int, int, str], found: list[Message]) -> dict[str, Any]:
-    times = sorted(one.took_ns / 1e3 for one in found if one.took_ns is not None)
+def row_of(key: tuple[int, int, str], messages: list[Message]) -> dict[str, Any]:
+    times = sorted(message.took_ns / 1e3 for message in messages if message.took_ns is not None)
     return {
         "from": key[0],
         "to": key[1],
         "operation": key[2],
-        "messages": len(found),
-        "bytes": sum(one.bytes for one in found),
+        "messages": len(messages),
+        "bytes": sum(message.bytes for message in messages),
         "median_us": median(times) if times else None,
         "max_us": times[-1] if times else None,
-        "missing": sum(not one.complete for one in found),
+        "missing": sum(not message.complete for message in messages),
     }
 
 
@@ -158,7 +160,7 @@ def table_of(rows: list[dict[str, Any]]):
     def us(value: float | None) -> str:
         return "" if value is None else f"{value:.2f}"
 
-    shown = [
+    cells = [
         [
             str(row["from"]),
             str(row["to"]),
@@ -174,7 +176,7 @@ def table_of(rows: list[dict[str, Any]]):
     numeric = {"messages", "bytes", "median us", "max us", "missing"}
     return output.table(
         ["from", "to", "operation", "messages", "bytes", "median us", "max us", "missing"],
-        shown,
+        cells,
         numeric=numeric,
     )
 

@@ -99,32 +99,39 @@ def validate(
     check_free(out, force)
     laboratory = Lab(threads or os.cpu_count() or 1)
     began = time.monotonic()
-    found: dict[str, Result] = {}
-    with stoppable() as stop, kept_in(out, laboratory) as kept, progress(0, quiet) as bar:
+    results_by_claim: dict[str, Result] = {}
+    with stoppable() as stop, kept_in(out, laboratory) as kept_results, progress(0, quiet) as bar:
         for claim in wanted:
-            found[claim.id] = result = kept.get(claim.id) or assessed(claim, wanted, laboratory, bar)
-            kept.keep(claim.id, result)
+            results_by_claim[claim.id] = result = kept_results.get(claim.id) or assessed(
+                claim, wanted, laboratory, bar
+            )
+            kept_results.keep(claim.id, result)
             if not quiet:
                 when = (
-                    "of the run before" if claim.id in kept.earlier else f"{time.monotonic() - began:.0f} s"
+                    "of the run before"
+                    if claim.id in kept_results.earlier
+                    else f"{time.monotonic() - began:.0f} s"
                 )
                 row = result["row"]
                 output.say(
-                    f"{claim.id} ({len(found)} of {len(wanted)}, {when}): {row['verdict']}: {row['ours']}"
+                    f"{claim.id} ({len(results_by_claim)} of {len(wanted)}, {when}): "
+                    f"{row['verdict']}: {row['ours']}"
                 )
-    if stop.told:
-        found |= settled([claim for claim in wanted if claim.id not in found], laboratory)
-    rows = [result["row"] for result in found.values()]
-    output.emit(rows, form, lambda: shown(rows))
+    if stop.was_stopped:
+        results_by_claim |= settled(
+            [claim for claim in wanted if claim.id not in results_by_claim], laboratory
+        )
+    rows = [result["row"] for result in results_by_claim.values()]
+    output.emit(rows, form, lambda: claims_table(rows))
     if form == "table":
-        for name, result in found.items():
+        for name, result in results_by_claim.items():
             show_measures(name, result)
         for name, why in claims.absent().items() if only is None else ():
             output.echo(f"{name} is not tested: {why}")
         output.echo(f"{len(laboratory.readings)} cells; host time {time.monotonic() - began:.1f} s")
     if out is not None and rows:
-        write(out / "partial" if stop.told else out, rows)
-    if stop.told:
+        write(out / "partial" if stop.was_stopped else out, rows)
+    if stop.was_stopped:
         where = (
             f" and stand in {out / 'partial'}; the same command goes on" if out is not None and rows else ""
         )
@@ -142,47 +149,47 @@ def validate(
 def check_free(out: Path | None, force: bool) -> None:
     if out is None:
         return
-    there = [name for name in FILES if os.path.exists(out / name)]
-    if there and not force:
-        raise Trouble("invalid", f"{out} holds {', '.join(there)} already; --force overwrites")
+    existing = [name for name in FILES if os.path.exists(out / name)]
+    if existing and not force:
+        raise Trouble("invalid", f"{out} holds {', '.join(existing)} already; --force overwrites")
     results.check_writable(out)
 
 
 def validate_live(only: str | None, out: Path | None, force: bool, quiet: bool, form: str) -> None:
     """The claims that are measured here: nothing is compared with a table, because machines differ."""
-    known = live_claims.live_claims()
-    names = list(known) if only is None else [name.strip() for name in only.split(",")]
+    by_id = live_claims.live_claims()
+    names = list(by_id) if only is None else [name.strip() for name in only.split(",")]
     for name in names:
-        if name not in known:
-            raise Trouble("invalid", f"there is no live claim '{name}'{nearest(name, known)}")
-    wanted = [known[name] for name in names]
+        if name not in by_id:
+            raise Trouble("invalid", f"there is no live claim '{name}'{nearest(name, by_id)}")
+    wanted = [by_id[name] for name in names]
     check_free(out, force)
     mpis = jobs.mpis()
     launches = live_claims.messages.QUICK.launches
     needed = (live_claims.MESSAGES, live_claims.TWO_WAYS)
-    steps = sum(len(live_claims.rows_of(wanted, of)) for of in needed) * launches
+    steps = sum(len(live_claims.rows_of(wanted, kind)) for kind in needed) * launches
     with tempfile.TemporaryDirectory(prefix="spinloom-live-") as folder, progress(steps, quiet) as bar:
         measured = live_claims.measure(wanted, mpis, Path(folder), bar)
     rows = live_claims.judge(wanted, measured)
-    output.emit(rows, form, lambda: shown(rows))
+    output.emit(rows, form, lambda: claims_table(rows))
     if out is not None:
         write(out, rows)
 
 
 def select(only: str | None) -> list[Claim]:
-    known = claims.claims()
-    names = list(known) if only is None else [name.strip() for name in only.split(",")]
+    by_id = claims.claims()
+    names = list(by_id) if only is None else [name.strip() for name in only.split(",")]
     for name in names:
         if name in claims.absent():
             raise Trouble("unsupported", f"{name} is not tested: {claims.absent()[name]}")
-        if name not in known:
-            raise Trouble("invalid", f"there is no claim '{name}'{nearest(name, known)}")
-    return [known[name] for name in names]
+        if name not in by_id:
+            raise Trouble("invalid", f"there is no claim '{name}'{nearest(name, by_id)}")
+    return [by_id[name] for name in names]
 
 
-class Kept:
-    """What an earlier, interrupted run has found in a folder, by claim, and what this one adds; nothing
-    without a folder."""
+class KeptResults:
+    """The results by claim that an earlier, interrupted run has kept in a folder, and those that this run
+    adds; none without a folder."""
 
     def __init__(self, log: Log | None, inputs: str) -> None:
         self.log = log
@@ -203,13 +210,13 @@ class Kept:
 
 
 @contextlib.contextmanager
-def kept_in(out: Path | None, laboratory: Lab) -> Iterator[Kept]:
+def kept_in(out: Path | None, laboratory: Lab) -> Iterator[KeptResults]:
     if out is None:
-        yield Kept(None, "")
+        yield KeptResults(None, "")
         return
     inputs = results.digest({"spinloom": __version__, "files": data.fingerprint(laboratory.engine)})
     with grid_log.opened(out, name=KEPT, verb="validate") as log:
-        yield Kept(log, inputs)
+        yield KeptResults(log, inputs)
 
 
 def assessed(claim: Claim, wanted: list[Claim], laboratory: Lab, bar: Bar) -> Result:
@@ -226,20 +233,20 @@ def first_probes(claim: Claim) -> list[Probe]:
 
 def settled(wanted: list[Claim], laboratory: Lab) -> dict[str, Result]:
     """For an interrupted run: the claims whose cells are complete and that need no trials."""
-    found = {}
+    results_by_claim = {}
     for claim in wanted:
         trial = claims.Trial(claim.nic)
         if laboratory.has(claims.probes_of(trial, claim.holds) + claims.further_probes(claim)):
             verdict = claims.judge(claim.holds, claims.observe(trial, claim.holds, laboratory))
             if verdict.verdict != claims.FAILS:
-                found[claim.id] = result_of(claim, verdict, laboratory)
-    return found
+                results_by_claim[claim.id] = result_of(claim, verdict, laboratory)
+    return results_by_claim
 
 
 def result_of(claim: Claim, verdict: Verdict, laboratory: Lab) -> Result:
     """A claim's row, and the tables that are printed beside it."""
-    tabled, measured = claims.tabled(claim, laboratory), claims.measured(claim, laboratory)
-    stated = claims.stated(claim, laboratory)
+    tabled, measured = claims.table_rows(claim, laboratory), claims.measure_rows(claim, laboratory)
+    stated = claims.statement_rows(claim, laboratory)
     row = {
         "id": claim.id,
         "claim": claim.says,
@@ -251,14 +258,16 @@ def result_of(claim: Claim, verdict: Verdict, laboratory: Lab) -> Result:
         "otherwise": verdict.otherwise,
         "verdict": verdict.verdict,
         "remark": verdict.remark,
-        "measures": "; ".join([told(each) for each in measured] + [described(each) for each in tabled]),
-        "statements": "; ".join(told(each) for each in stated),
+        "measures": "; ".join(
+            [measure_text(each) for each in measured] + [described(each) for each in tabled]
+        ),
+        "statements": "; ".join(measure_text(each) for each in stated),
         "note": claim.note,
     }
     return {"row": row, "tabled": tabled, "measured": measured, "stated": stated}
 
 
-def told(row: dict[str, Any]) -> str:
+def measure_text(row: dict[str, Any]) -> str:
     """'writes under way, peak: rw-cp: 1 a packet 8, 2 a packet 10' or 'statement: measure: 1.2: holds'."""
     texts = [str(value) for name, value in row.items() if not name.endswith(claims.A_PACKET)]
     numbers = [f"{name} {value:.4g}" for name, value in row.items() if name.endswith(claims.A_PACKET)]
@@ -298,7 +307,7 @@ def show_measures(name: str, result: Result) -> None:
         output.echo(click.wrap_text(note, 110))
 
 
-def shown(rows: list[dict[str, Any]]) -> Any:
+def claims_table(rows: list[dict[str, Any]]) -> Any:
     columns = ["id", "claim", "paper", "ours", "verdict", "remark"]
     return output.table(columns, [[str(row[column]) for column in columns] for row in rows], numeric={"id"})
 
@@ -315,7 +324,7 @@ def write(out: Path, rows: list[dict[str, Any]]) -> None:
 def read_table(path: Path) -> dict[str, Any]:
     try:
         return documents.json(path, "the table ")
-    except documents.Missing:
+    except documents.MissingFile:
         raise Trouble(
             "environment", f"there is no table {path} to compare with; --update writes it"
         ) from None
@@ -345,8 +354,10 @@ def update_table(path: Path, rows: list[dict[str, Any]], laboratory: Lab) -> Non
         | {name: row[name] for name in ("measures", "statements") if row[name]}
         for row in rows
     }
-    kept = {name: fresh.get(name, old.get(name)) for name in claims.claims() if name in fresh or name in old}
-    document = {"images": results.image_hashes(laboratory.images), "claims": kept}
+    merged = {
+        name: fresh.get(name, old.get(name)) for name in claims.claims() if name in fresh or name in old
+    }
+    document = {"images": results.image_hashes(laboratory.images), "claims": merged}
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write(path, json.dumps(document, indent=1) + "\n")
 

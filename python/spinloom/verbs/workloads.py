@@ -18,20 +18,21 @@ from spinloom.verbs.options import form_options
 def workloads(application: str | None, form: str) -> None:
     """List the applications, or the datatypes of one APPLICATION."""
     if application is None:
-        found = catalogue.applications()
+        applications = catalogue.applications()
         rows = [
-            {"application": each.name, "datatypes": len(each.rows), "about": each.about} for each in found
+            {"application": each.name, "datatypes": len(each.rows), "about": each.about}
+            for each in applications
         ]
-        shown = [[row["application"], str(row["datatypes"]), row["about"]] for row in rows]
+        cells = [[row["application"], str(row["datatypes"]), row["about"]] for row in rows]
         output.emit(
             rows,
             form,
-            lambda: output.table(["application", "datatypes", "about"], shown, numeric={"datatypes"}),
+            lambda: output.table(["application", "datatypes", "about"], cells, numeric={"datatypes"}),
         )
         return
-    one = catalogue.application(application)
+    chosen = catalogue.application(application)
     output.emit(
-        [asdict(row) for row in one.rows],
+        [asdict(row) for row in chosen.rows],
         form,
         lambda: output.table(
             ["datatype", "size", "blocks/pkt", "type"],
@@ -42,10 +43,10 @@ def workloads(application: str | None, form: str) -> None:
                     f"{row.blocks_per_packet:g}",
                     shortened(row.type),
                 ]
-                for row in one.rows
+                for row in chosen.rows
             ],
             numeric={"size", "blocks/pkt"},
-            title=f"{one.name}: {one.about} ({one.source})",
+            title=f"{chosen.name}: {chosen.about} ({chosen.source})",
         ),
     )
 

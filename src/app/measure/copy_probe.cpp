@@ -20,9 +20,10 @@ constexpr int64_t guard_bytes = 64;
 int64_t whole_lines(int64_t bytes) { return (bytes + line_bytes - 1) / line_bytes * line_bytes; }
 
 // Bytes that begin at a cache line.
-class Lines {
+class AlignedBytes {
  public:
-  explicit Lines(int64_t bytes) : store_(static_cast<size_t>(bytes + line_bytes)), bytes_(static_cast<size_t>(bytes)) {}
+  explicit AlignedBytes(int64_t bytes)
+      : store_(static_cast<size_t>(bytes + line_bytes)), bytes_(static_cast<size_t>(bytes)) {}
 
   [[nodiscard]] std::span<std::byte> span() {
     void* first = store_.data();
@@ -43,11 +44,11 @@ struct Arena {
         memory(base + std::max<int64_t>(0, reach.last) + guard_bytes) {}
 
   int64_t base;
-  Lines memory;
+  AlignedBytes memory;
   [[nodiscard]] std::byte* address() { return memory.span().data() + base; }
 };
 
-std::vector<std::byte> copied(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
+std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
 
 void fill(std::span<std::byte> bytes, uint64_t seed) {
   Random random(seed, "app.copy_probe");
@@ -65,18 +66,18 @@ double call_ns(int64_t calls, const auto& call) {
 }
 
 // Makes one call and compares what it did with the type map.
-Status compare(const layout::Type& type, int64_t count, Movement movement, Arena& array, Arena& other,
+Status compare(const layout::Type& type, int64_t count, Movement movement, Arena& array, Arena& copy_target,
                std::span<const std::byte> packed, const auto& call) {
   std::vector<std::byte> expected(packed.size());
   const bool writes_packed = movement == Movement::pack;
   if (movement != Movement::unpack) SPL_TRY(layout::oracle::pack(type, count, array.address(), expected));
-  Arena& written = movement == Movement::copy ? other : array;
-  const std::vector<std::byte> before = copied(written.memory.span());
+  Arena& written = movement == Movement::copy ? copy_target : array;
+  const std::vector<std::byte> before = copy_of(written.memory.span());
   SPL_TRY(call());
   if (writes_packed) {
-    if (copied(packed) != expected) return fail(Code::mismatch, "the packed bytes differ from the oracle's");
+    if (copy_of(packed) != expected) return fail(Code::mismatch, "the packed bytes differ from the oracle's");
   } else {
-    const std::vector<std::byte> message = movement == Movement::copy ? expected : copied(packed);
+    const std::vector<std::byte> message = movement == Movement::copy ? expected : copy_of(packed);
     SPL_TRY(layout::oracle::compare(type, count, message, written.memory.span(), written.base, before));
   }
   return {};
@@ -85,7 +86,7 @@ Status compare(const layout::Type& type, int64_t count, Movement movement, Arena
 }  // namespace
 
 Result<std::vector<double>> probe_copy(const std::string& type_text, int64_t count, Movement movement, int samples,
-                                       bool checked) {
+                                       bool is_checked) {
   if (samples < 1) return fail(Code::invalid, "samples is ", samples, ", it must be at least 1");
   SPL_ASSIGN(const layout::Type type, layout::parse(type_text));
   SPL_ASSIGN(const layout::Committed layout, layout::Committed::commit(type));
@@ -93,26 +94,26 @@ Result<std::vector<double>> probe_copy(const std::string& type_text, int64_t cou
   SPL_ASSIGN(const layout::oracle::Reach reach, layout.reach(count));
   if (bytes == 0) return fail(Code::unsupported, "a message of zero bytes takes no time");
   Arena array(reach);
-  Arena other(movement == Movement::copy ? reach : layout::oracle::Reach{});
-  Lines packed_lines(bytes);
-  const std::span<std::byte> packed = packed_lines.span();
-  if (checked) {
+  Arena copy_target(movement == Movement::copy ? reach : layout::oracle::Reach{});
+  AlignedBytes packed_bytes(bytes);
+  const std::span<std::byte> packed = packed_bytes.span();
+  if (is_checked) {
     fill(array.memory.span(), 1);
-    fill(other.memory.span(), 2);
+    fill(copy_target.memory.span(), 2);
     fill(packed, 3);
   }
-  const layout::PackedRange all{0, bytes};
+  const layout::PackedRange whole_message{0, bytes};
   const auto call = [&]() -> Status {
     switch (movement) {
-      case Movement::pack: return layout.pack(count, array.address(), all, packed);
-      case Movement::unpack: return layout.unpack(count, array.address(), all, packed);
+      case Movement::pack: return layout.pack(count, array.address(), whole_message, packed);
+      case Movement::unpack: return layout.unpack(count, array.address(), whole_message, packed);
       case Movement::copy: break;
     }
-    return layout::copy({&layout, count, array.address()}, {&layout, count, other.address()});
+    return layout::copy({&layout, count, array.address()}, {&layout, count, copy_target.address()});
   };
 
-  if (checked) {
-    SPL_TRY(compare(type, count, movement, array, other, packed, call));
+  if (is_checked) {
+    SPL_TRY(compare(type, count, movement, array, copy_target, packed, call));
   } else {
     SPL_TRY(call());
   }

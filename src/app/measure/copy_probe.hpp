@@ -17,6 +17,6 @@ namespace spinloom::app {
 
 // Returns `samples` times of one call, in the order in which they were taken.
 [[nodiscard]] Result<std::vector<double>> probe_copy(const std::string& type_text, int64_t count, Movement movement,
-                                                     int samples, bool checked = true);
+                                                     int samples, bool is_checked = true);
 
 }  // namespace spinloom::app

@@ -15,14 +15,14 @@ Result<Inject> inject_named(std::string_view name) {
   return fail(Code::invalid, "unknown injection \"", name, "\"; there are none, flip, skip, stray");
 }
 
-std::vector<uint8_t> random_bytes(uint64_t seed, std::string_view stream, size_t n) {
+std::vector<uint8_t> random_bytes(uint64_t seed, std::string_view stream, size_t count) {
   Random random(seed, stream);
-  std::vector<uint8_t> bytes((n + 7) / 8 * 8);
+  std::vector<uint8_t> bytes((count + 7) / 8 * 8);
   for (size_t i = 0; i < bytes.size(); i += 8) {
     const uint64_t word = random.next();
     std::memcpy(bytes.data() + i, &word, sizeof word);
   }
-  bytes.resize(n);
+  bytes.resize(count);
   return bytes;
 }
 
@@ -90,9 +90,10 @@ Status Destination::inject(Inject what, const strategies::Message& message, uint
                   bytes_.begin() + static_cast<std::ptrdiff_t>(at));
       break;
     case Inject::stray: {
-      size_t place = random.below(bytes_.size());
-      while (covered[place]) place = (place + 1) % bytes_.size();  // the loop ends, because the guards are not covered
-      bytes_[place] = static_cast<uint8_t>(bytes_[place] + 1);
+      size_t stray_index = random.below(bytes_.size());
+      while (covered[stray_index])
+        stray_index = (stray_index + 1) % bytes_.size();  // the loop ends, because the guards are not covered
+      bytes_[stray_index] = static_cast<uint8_t>(bytes_[stray_index] + 1);
       break;
     }
   }

@@ -45,12 +45,12 @@ class Destination {
   static constexpr int64_t guard_bytes = 64;
 
  private:
-  std::vector<uint8_t> bytes_;
-  std::vector<uint8_t> before_;
+  std::vector<uint8_t> bytes_;   // the guards and what lies between them
+  std::vector<uint8_t> before_;  // bytes_ as created
   int64_t base_ = 0;  // index of the buffer address; outside the vector for types far from their base
 };
 
-// n random bytes, a function of (seed, stream).
-[[nodiscard]] std::vector<uint8_t> random_bytes(uint64_t seed, std::string_view stream, size_t n);
+// Returns `count` random bytes, a function of (seed, stream).
+[[nodiscard]] std::vector<uint8_t> random_bytes(uint64_t seed, std::string_view stream, size_t count);
 
 }  // namespace spinloom::app

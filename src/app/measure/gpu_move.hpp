@@ -92,19 +92,19 @@ class GpuMove {
     std::mutex mutex_;
     std::vector<gpu::Staging> idle_;
   };
-  struct Way {
+  struct Method {  // what moves the bytes: one of these
     std::optional<gpu::Plan> plan;
     std::optional<gpu::Program> on_host;  // under SPINLOOM_GPU=shim
     std::shared_ptr<Areas> staged;
   };
-  friend class KeptMoves;
-  static Result<Way> way_of(const std::optional<gpu::Device>& device, std::span<const gpu::Message> messages);
+  friend class MoveCache;
+  static Result<Method> make_method(const std::optional<gpu::Device>& device, std::span<const gpu::Message> messages);
 
-  Way way_;
+  Method method_;
   std::vector<gpu::Ends> ends_;
   gpu::Stream stream_ = nullptr;
   bool to_host_ = false;
-  bool waits_ = false;
+  bool waits_for_bytes_ = false;  // run() waits: one end is memory of the host
 };
 
 }  // namespace spinloom::app

@@ -9,14 +9,14 @@ namespace spinloom::app {
 namespace {
 
 constexpr int64_t parts_max = 1 << 16;
-// If there are at most 3 blocks of one length for 2 runs, the application has a list.
-constexpr int64_t runs_share = 3;
-constexpr int64_t list_share = 2;
+// If there are at most 3 blocks of one length for 2 runs, the application has a list of blocks.
+constexpr int64_t list_blocks_max = 3;
+constexpr int64_t list_runs = 2;
 
 // Returns the size of the largest element that divides all of these numbers.
 int64_t element_of(std::initializer_list<int64_t> bytes, int64_t block) {
   int64_t common = 0;
-  for (const int64_t b : bytes) common = std::gcd(common, b);
+  for (const int64_t number : bytes) common = std::gcd(common, number);
   if (block == 16 && common % 16 == 0) return 16;
   return std::gcd<int64_t>(common, 8);
 }
@@ -113,7 +113,7 @@ class Planner {
     }
     part.offset = offset;
     part.blocks = static_cast<int64_t>(node.size) / block;
-    if (part.blocks * list_share <= count * runs_share) {
+    if (part.blocks * list_runs <= count * list_blocks_max) {
       part.block = block / part.element;
       int64_t i = 0;
       int64_t within = 0;
@@ -163,12 +163,12 @@ HandPart in_elements(HandPart part, int64_t element) {
   return part;
 }
 
-bool plain(const HandPart& part) { return part.places == nullptr; }
+bool is_strided(const HandPart& part) { return part.places == nullptr; }
 
 // Splits each block of `big` into blocks of `small`, and the one row of `small` into as many rows. False if they do not
 // fit.
 bool split(HandPart& big, HandPart& small) {
-  if (!plain(big) || !plain(small) || big.block % small.block != 0) return false;
+  if (!is_strided(big) || !is_strided(small) || big.block % small.block != 0) return false;
   const int64_t times = big.block / small.block;
   if (big.rows != 1) return false;
   if (small.rows == 1 && small.blocks == big.blocks * times) {
@@ -212,31 +212,33 @@ bool equal_tables(const HandPart& a, const HandPart& b) {
 
 Result<HandPlan> plan_of(const layout::Blob& blob) {
   if (blob.size() == 0) return fail(Code::unsupported, "a type without bytes needs no loop");
-  return blob.narrow() ? Planner<layout::Narrow>(blob).run() : Planner<layout::Wide>(blob).run();
+  return blob.is_narrow() ? Planner<layout::Narrow>(blob).run() : Planner<layout::Wide>(blob).run();
 }
 
 Result<std::pair<HandPlan, HandPlan>> match(const HandPlan& a, const HandPlan& b) {
   const Error none = fail(Code::unsupported, "no single nest of loops copies from one to the other");
   if (a.parts.size() != b.parts.size()) return none;
-  std::pair<HandPlan, HandPlan> both{a, b};
+  std::pair<HandPlan, HandPlan> plans{a, b};
   for (size_t i = 0; i < a.parts.size(); ++i) {
-    HandPart& x = both.first.parts[i];
-    HandPart& y = both.second.parts[i];
-    if (x.element != y.element) {
-      if (!plain(x) || !plain(y)) return none;
-      const int64_t element = std::min(x.element, y.element);
-      x = in_elements(x, element);
-      y = in_elements(y, element);
+    HandPart& left = plans.first.parts[i];
+    HandPart& right = plans.second.parts[i];
+    if (left.element != right.element) {
+      if (!is_strided(left) || !is_strided(right)) return none;
+      const int64_t element = std::min(left.element, right.element);
+      left = in_elements(left, element);
+      right = in_elements(right, element);
     }
-    if (!equal_tables(x, y)) {
-      split_runs(x, both.first);
-      split_runs(y, both.second);
+    if (!equal_tables(left, right)) {
+      split_runs(left, plans.first);
+      split_runs(right, plans.second);
     }
-    if (x.block > y.block && !split(x, y)) return none;
-    if (y.block > x.block && !split(y, x)) return none;
-    if (x.rows != y.rows || x.blocks != y.blocks || x.block != y.block || !equal_tables(x, y)) return none;
+    if (left.block > right.block && !split(left, right)) return none;
+    if (right.block > left.block && !split(right, left)) return none;
+    if (left.rows != right.rows || left.blocks != right.blocks || left.block != right.block ||
+        !equal_tables(left, right))
+      return none;
   }
-  return both;
+  return plans;
 }
 
 }  // namespace spinloom::app

@@ -71,35 +71,36 @@ Result<HostMeasure> measure_unpack(const std::string& type_text, int64_t count, 
   measure.bytes = message.bytes;
   const portals::HostWork::Blocks blocks = strategies::count_blocks(message.blob);
   measure.blocks = static_cast<int64_t>(blocks.in_vectors + blocks.listed);
-  const auto cold = [&] {
+  const auto flush_all = [&] {
     flush(packed.data(), packed.size());
     flush(destination.bytes().data(), destination.bytes().size());
   };
-  measure.cold_ns = median_ns(repetitions, cold, [&] { strategies::unpack(message, packed.data(), first); });
+  measure.cold_ns = median_ns(repetitions, flush_all, [&] { strategies::unpack(message, packed.data(), first); });
   SPL_TRY(destination.check(message, packed));
   return measure;
 }
 
 namespace {
 
-enum class By : uint8_t { mpitypes, kernels, walk };
+enum class UnpackMethod : uint8_t { mpitypes, kernels, walk };
 
-// The median time of an unpack; `cold` flushes every line of both sides before each repetition.
-Result<double> unpack_ns(const layout::Type& type, int repetitions, bool cold, By by = By::mpitypes) {
+// The median time of an unpack; `is_cold` flushes every line of both sides before each repetition.
+Result<double> unpack_ns(const layout::Type& type, int repetitions, bool is_cold,
+                         UnpackMethod method = UnpackMethod::mpitypes) {
   SPL_ASSIGN(const strategies::Message message, strategies::make_message(type, 1));
   const std::vector<uint8_t> packed(static_cast<size_t>(message.bytes), 1);
   std::vector<uint8_t> array(static_cast<size_t>(message.reach.last));
-  const int inner = cold ? 1 : 64;
+  const int calls = is_cold ? 1 : 64;
   const auto prepare = [&] {
-    if (!cold) return;
+    if (!is_cold) return;
     flush(packed.data(), packed.size());
     flush(array.data(), array.size());
   };
   const double ns = median_ns(repetitions, prepare, [&] {
-    for (int i = 0; i < inner; ++i) {
-      if (by == By::mpitypes) {
+    for (int i = 0; i < calls; ++i) {
+      if (method == UnpackMethod::mpitypes) {
         strategies::unpack(message, packed.data(), array.data());
-      } else if (by == By::kernels) {
+      } else if (method == UnpackMethod::kernels) {
         const Status done = layout::unpack(message.blob, 1, reinterpret_cast<std::byte*>(array.data()), 0,
                                            message.bytes, std::as_bytes(std::span(packed)));
         SPL_ASSERT(done, done.error().message);
@@ -113,7 +114,7 @@ Result<double> unpack_ns(const layout::Type& type, int repetitions, bool cold, B
       asm volatile("" ::"r"(array.data()) : "memory");
     }
   });
-  return ns / inner;
+  return ns / calls;
 }
 
 // `blocks` places, `step` bytes apart, in shuffled order.
@@ -140,15 +141,15 @@ Result<HostRates> measure_rates(int repetitions) {
              layout::hindexed_block(warm_bytes, shuffled_places(warm_blocks, 2 * warm_bytes), byte));
   SPL_ASSIGN(const double list_ns, unpack_ns(list, repetitions, false));
   rates.list_block_ns = list_ns / warm_blocks;
-  SPL_ASSIGN(const double best_vector_ns, unpack_ns(vector, repetitions, false, By::kernels));
+  SPL_ASSIGN(const double best_vector_ns, unpack_ns(vector, repetitions, false, UnpackMethod::kernels));
   rates.best_vector_block_ns = best_vector_ns / warm_blocks;
-  SPL_ASSIGN(const double best_list_ns, unpack_ns(list, repetitions, false, By::kernels));
+  SPL_ASSIGN(const double best_list_ns, unpack_ns(list, repetitions, false, UnpackMethod::kernels));
   rates.best_list_block_ns = best_list_ns / warm_blocks;
-  SPL_ASSIGN(const double walk_ns, unpack_ns(list, repetitions, false, By::walk));
+  SPL_ASSIGN(const double walk_ns, unpack_ns(list, repetitions, false, UnpackMethod::walk));
   rates.segment_block_ns = walk_ns / warm_blocks;
 
-  SPL_ASSIGN(const layout::Type one, layout::contiguous(8, byte));
-  SPL_ASSIGN(rates.start_ns, unpack_ns(one, repetitions, true));
+  SPL_ASSIGN(const layout::Type single_block, layout::contiguous(8, byte));
+  SPL_ASSIGN(rates.start_ns, unpack_ns(single_block, repetitions, true));
 
   // The copy is an unpack of pieces, which writes by plain stores, because one large memcpy would bypass the cache.
   constexpr int64_t pieces = 2048;

@@ -85,7 +85,7 @@ Result<BenchWay> bench_way_named(const std::string& name) {
   return fail(Code::invalid, "there is no way '", name, "': ours, hand-elements, hand-blocks, hand-structs or memcpy");
 }
 
-void LayoutBench::Free::operator()(std::byte* bytes) const { std::free(bytes - guard_bytes); }
+void LayoutBench::GuardedFree::operator()(std::byte* bytes) const { std::free(bytes - guard_bytes); }
 
 Result<LayoutBench::Side> LayoutBench::side_of(const std::string& type_text) {
   SPL_ASSIGN(layout::Type type, layout::parse(type_text));
@@ -98,38 +98,39 @@ Result<LayoutBench::Side> LayoutBench::side_of(const std::string& type_text) {
 
 Result<LayoutBench> LayoutBench::create(const std::string& type, const std::string& to, const std::string& hand_library,
                                         const std::string& struct_loop) {
-  SPL_ASSIGN(Side from, side_of(type));
+  SPL_ASSIGN(Side source, side_of(type));
   SPL_ASSIGN(Side target, side_of(to));
-  if (from.type.size() != target.type.size()) {
-    return fail(Code::invalid, "a copy from ", from.type.size(), " bytes to ", target.type.size(), " bytes");
+  if (source.type.size() != target.type.size()) {
+    return fail(Code::invalid, "a copy from ", source.type.size(), " bytes to ", target.type.size(), " bytes");
   }
-  LayoutBench bench(std::move(from), std::move(target));
+  LayoutBench bench(std::move(source), std::move(target));
   SPL_TRY(bench.open_hand(hand_library, struct_loop));
-  if (auto both = match(bench.from_.plan, bench.to_.plan); both) bench.matched_ = std::move(*both);
+  if (auto plans = match(bench.from_.plan, bench.to_.plan); plans) bench.matched_plans_ = std::move(*plans);
   bench.block_bytes_min_ = layout::oracle::summarise(bench.from_.type, 1).bytes_min;
   bench.source_.reset(allocate(bench.from_.type.true_extent()));
   bench.target_.reset(allocate(bench.to_.type.true_extent()));
   bench.packed_.reset(allocate(bench.bytes()));
-  bench.spare_.reset(allocate(bench.bytes()));
+  bench.memcpy_target_.reset(allocate(bench.bytes()));
   bench.fill_sources();
   fill({bench.target_.get(), static_cast<size_t>(bench.to_.type.true_extent())}, target_seed);
-  fill({bench.spare_.get(), static_cast<size_t>(bench.bytes())}, packed_seed);
+  fill({bench.memcpy_target_.get(), static_cast<size_t>(bench.bytes())}, packed_seed);
   return bench;
 }
 
 Status LayoutBench::open_hand(const std::string& library, const std::string& struct_loop) {
-  void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open as long as the loops are used
-  if (opened == nullptr) return fail(Code::environment, "the hand loops cannot be loaded: ", dlerror());
+  void* const loaded = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays open as long as the loops are used
+  if (loaded == nullptr) return fail(Code::environment, "the hand loops cannot be loaded: ", dlerror());
   const auto find = [&](auto& function, const std::string& name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(opened, name.c_str()));
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(loaded, name.c_str()));
     return function != nullptr;
   };
-  bool complete = find(elements_.pack, "hand_pack") && find(elements_.unpack, "hand_unpack") &&
-                  find(elements_.copy, "hand_copy") && find(blocks_.pack, "hand_pack_blocks") &&
-                  find(blocks_.unpack, "hand_unpack_blocks") && find(blocks_.copy, "hand_copy_blocks");
+  bool complete = find(element_loops_.pack, "hand_pack") && find(element_loops_.unpack, "hand_unpack") &&
+                  find(element_loops_.copy, "hand_copy") && find(block_loops_.pack, "hand_pack_blocks") &&
+                  find(block_loops_.unpack, "hand_unpack_blocks") && find(block_loops_.copy, "hand_copy_blocks");
   if (!struct_loop.empty()) {
-    complete = complete && find(structs_.pack, "hand_pack_" + struct_loop) &&
-               find(structs_.unpack, "hand_unpack_" + struct_loop) && find(structs_.copy, "hand_copy_" + struct_loop);
+    complete = complete && find(struct_loops_.pack, "hand_pack_" + struct_loop) &&
+               find(struct_loops_.unpack, "hand_unpack_" + struct_loop) &&
+               find(struct_loops_.copy, "hand_copy_" + struct_loop);
   }
   if (!complete) return fail(Code::environment, library, " lacks a loop: ", dlerror());
   return {};
@@ -137,11 +138,11 @@ Status LayoutBench::open_hand(const std::string& library, const std::string& str
 
 bool LayoutBench::has(BenchOperation operation, BenchWay way) const {
   if (way == BenchWay::ours || way == BenchWay::memory) return true;
-  if (way == BenchWay::hand_structs) return structs_.pack != nullptr;
-  return operation == BenchOperation::copy ? !matched_.first.parts.empty() : !from_.plan.parts.empty();
+  if (way == BenchWay::hand_structs) return struct_loops_.pack != nullptr;
+  return operation == BenchOperation::copy ? !matched_plans_.first.parts.empty() : !from_.plan.parts.empty();
 }
 
-const LayoutBench::Side& LayoutBench::written(BenchOperation operation) const {
+const LayoutBench::Side& LayoutBench::written_side(BenchOperation operation) const {
   return operation == BenchOperation::copy ? to_ : from_;
 }
 
@@ -159,15 +160,17 @@ Status LayoutBench::run(BenchOperation operation, BenchWay way, std::byte* sourc
       case BenchOperation::copy: return layout::copy({&from_.layout, 1, source}, {&to_.layout, 1, target});
     }
   }
-  const Hand& hand = way == BenchWay::hand_elements ? elements_ : way == BenchWay::hand_blocks ? blocks_ : structs_;
+  const HandLoops& hand = way == BenchWay::hand_elements ? element_loops_
+                          : way == BenchWay::hand_blocks ? block_loops_
+                                                         : struct_loops_;
   const std::vector<HandPart>& parts = from_.plan.parts;
   const auto count = static_cast<int64_t>(parts.size());
   switch (operation) {
     case BenchOperation::pack: hand.pack(parts.data(), count, packed, source); break;
     case BenchOperation::unpack: hand.unpack(parts.data(), count, packed, source); break;
     case BenchOperation::copy:
-      hand.copy(matched_.second.parts.data(), target, matched_.first.parts.data(), source,
-                static_cast<int64_t>(matched_.first.parts.size()));  // the loops over structs need no parts
+      hand.copy(matched_plans_.second.parts.data(), target, matched_plans_.first.parts.data(), source,
+                static_cast<int64_t>(matched_plans_.first.parts.size()));  // the loops over structs need no parts
       break;
   }
   return {};
@@ -176,26 +179,26 @@ Status LayoutBench::run(BenchOperation operation, BenchWay way, std::byte* sourc
 Status LayoutBench::check(BenchOperation operation, BenchWay way) {
   if (way == BenchWay::memory) return {};
   SPL_TRY(expect(operation));
-  const bool packs = operation == BenchOperation::pack;
-  const Side& side = written(operation);
+  const bool is_pack = operation == BenchOperation::pack;
+  const Side& side = written_side(operation);
   const int64_t extent = side.type.true_extent();
   std::byte* const target = operation == BenchOperation::copy ? target_.get() : source_.get();
-  if (packs) {
+  if (is_pack) {
     fill({packed_.get(), static_cast<size_t>(bytes())}, packed_seed);
   } else {
     fill({target - guard_bytes, static_cast<size_t>(extent + 2 * guard_bytes)}, guarded_seed);
   }
   SPL_TRY(run(operation, way, source_.get() - from_.type.true_lb(), packed_.get(), target_.get() - to_.type.true_lb()));
-  const bool same = packs ? std::memcmp(packed_.get(), expected_.data(), expected_.size()) == 0
-                          : std::memcmp(target - guard_bytes, expected_.data(), expected_.size()) == 0;
+  const bool is_equal = is_pack ? std::memcmp(packed_.get(), expected_.data(), expected_.size()) == 0
+                                : std::memcmp(target - guard_bytes, expected_.data(), expected_.size()) == 0;
   if (operation == BenchOperation::unpack) fill_sources();
-  if (!same) return fail(Code::mismatch, "the bytes differ from those of the oracle");
+  if (!is_equal) return fail(Code::mismatch, "the bytes differ from those of the oracle");
   return {};
 }
 
 // Prepares the expected result by the oracle: packed bytes, or a whole destination with its guards.
 Status LayoutBench::expect(BenchOperation operation) {
-  if (expected_of_ == operation) return {};
+  if (expected_operation_ == operation) return {};
   fill_sources();
   std::vector<std::byte> packed(static_cast<size_t>(bytes()));
   fill(packed, packed_seed);
@@ -205,12 +208,12 @@ Status LayoutBench::expect(BenchOperation operation) {
   if (operation == BenchOperation::pack) {
     expected_ = std::move(packed);
   } else {
-    const Side& side = written(operation);
+    const Side& side = written_side(operation);
     expected_ = std::vector<std::byte>(static_cast<size_t>(side.type.true_extent() + 2 * guard_bytes));
     fill(expected_, guarded_seed);
     SPL_TRY(layout::oracle::unpack(side.type, 1, packed, expected_.data() + guard_bytes - side.type.true_lb()));
   }
-  expected_of_ = operation;
+  expected_operation_ = operation;
   return {};
 }
 
@@ -223,21 +226,21 @@ Result<std::vector<double>> LayoutBench::time(BenchOperation operation, BenchWay
   if (!has(operation, way)) return fail(Code::unsupported, "this row has no such loop");
   std::byte* const source = source_.get() - from_.type.true_lb();
   std::byte* const target = target_.get() - to_.type.true_lb();
-  const auto once = [&]() -> Status {
+  const auto run_once = [&]() -> Status {
     if (way == BenchWay::memory) {
-      std::memcpy(spare_.get(), packed_.get(), static_cast<size_t>(bytes()));
+      std::memcpy(memcpy_target_.get(), packed_.get(), static_cast<size_t>(bytes()));
     } else {
       SPL_TRY(run(operation, way, source, packed_.get(), target));
     }
-    asm volatile("" ::"r"(packed_.get()), "r"(spare_.get()) : "memory");
+    asm volatile("" ::"r"(packed_.get()), "r"(memcpy_target_.get()) : "memory");
     return {};
   };
   std::vector<double> times;
   // One call before the timing, because earlier work on this core left its own lines in the caches.
-  if (bytes() <= warmed_bytes_max) SPL_TRY(once());
+  if (bytes() <= warmed_bytes_max) SPL_TRY(run_once());
   for (int i = 0; i < repetitions; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    for (int64_t call = 0; call < calls; ++call) SPL_TRY(once());
+    for (int64_t call = 0; call < calls; ++call) SPL_TRY(run_once());
     const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin;
     times.push_back(spent.count() / static_cast<double>(calls));
   }
@@ -246,9 +249,9 @@ Result<std::vector<double>> LayoutBench::time(BenchOperation operation, BenchWay
 
 Result<uint64_t> LayoutBench::hash(BenchOperation operation) {
   SPL_TRY(expect(operation));
-  const std::span<const std::byte> whole(expected_);
-  if (operation == BenchOperation::pack) return hash_of(whole);
-  return hash_of(whole.subspan(guard_bytes, whole.size() - 2 * guard_bytes));
+  const std::span<const std::byte> expected(expected_);
+  if (operation == BenchOperation::pack) return hash_of(expected);
+  return hash_of(expected.subspan(guard_bytes, expected.size() - 2 * guard_bytes));
 }
 
 Status LayoutBench::write_program(const std::string& path) const {

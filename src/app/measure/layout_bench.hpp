@@ -51,17 +51,17 @@ class LayoutBench {
   [[nodiscard]] std::string kernel(BenchOperation operation) const;
 
  private:
-  struct Free {
+  struct GuardedFree {
     void operator()(std::byte* bytes) const;
   };
-  using Memory = std::unique_ptr<std::byte, Free>;
+  using Memory = std::unique_ptr<std::byte, GuardedFree>;
   struct Side {
     layout::Type type;
     layout::Committed layout;
     HandPlan plan;  // without parts where plan_of() makes no loops
     int64_t lines = 0;
   };
-  struct Hand {
+  struct HandLoops {
     void (*pack)(const HandPart*, int64_t, std::byte*, const std::byte*) = nullptr;
     void (*unpack)(const HandPart*, int64_t, const std::byte*, std::byte*) = nullptr;
     void (*copy)(const HandPart*, std::byte*, const HandPart*, const std::byte*, int64_t) = nullptr;
@@ -72,18 +72,18 @@ class LayoutBench {
   Status open_hand(const std::string& library, const std::string& struct_loop);
   // Makes one call, but not of BenchWay::memory. source, packed and target are the addresses that MPI would be given.
   Status run(BenchOperation operation, BenchWay way, std::byte* source, std::byte* packed, std::byte* target) const;
-  [[nodiscard]] const Side& written(BenchOperation operation) const;
+  [[nodiscard]] const Side& written_side(BenchOperation operation) const;
   Status expect(BenchOperation operation);
   void fill_sources();
 
   Side from_;
   Side to_;
-  std::pair<HandPlan, HandPlan> matched_;
-  Hand elements_;
-  Hand blocks_;
-  Hand structs_;
-  Memory source_, target_, packed_, spare_;
-  std::optional<BenchOperation> expected_of_;
+  std::pair<HandPlan, HandPlan> matched_plans_;
+  HandLoops element_loops_;
+  HandLoops block_loops_;
+  HandLoops struct_loops_;
+  Memory source_, target_, packed_, memcpy_target_;
+  std::optional<BenchOperation> expected_operation_;
   std::vector<std::byte> expected_;
   int64_t block_bytes_min_ = 0;
 };

@@ -24,14 +24,15 @@ struct CacheLevel {
 };
 
 struct LineWalk {
-  struct Source {
+  struct LineCounts {
     uint64_t next = 0;
     uint64_t strided = 0;
     uint64_t scattered = 0;
   };
   uint64_t accesses = 0;
   std::vector<uint64_t> pages;  // pages missed in each level of the page cache (TLB), the last level last
-  std::vector<Source> levels;  // [0]: lines that the first level lacks and the second has; the last: lines from memory
+  std::vector<LineCounts>
+      levels;  // [0]: lines that the first level lacks and the second has; the last: lines from memory
 };
 
 // packed: blocks in packed order. memory: blocks as they lie in memory, with the packed side from front to back; this

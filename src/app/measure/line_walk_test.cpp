@@ -20,12 +20,12 @@ LineWalk walk(const char* text, Movement movement) {
   return *found;
 }
 
-uint64_t all(const LineWalk::Source& source) { return source.next + source.strided + source.scattered; }
+uint64_t all(const LineWalk::LineCounts& source) { return source.next + source.strided + source.scattered; }
 
 TEST(LineWalk, WhatFitsComesFromTheFirstCache) {
   const LineWalk found = walk("hvector(16, 64, 128B, byte)", Movement::pack);
   EXPECT_EQ(found.accesses, 32U);  // 16 lines of the array, 16 packed
-  for (const LineWalk::Source& level : found.levels) EXPECT_EQ(all(level), 0U);
+  for (const LineWalk::LineCounts& level : found.levels) EXPECT_EQ(all(level), 0U);
   EXPECT_EQ(found.pages[0], 0U);
 }
 

@@ -66,11 +66,11 @@ class Memory {
 template <class Ready>
 Status await(std::chrono::seconds patience, const Ready& ready) {
   constexpr int tries_between_looks = 4'096;
-  std::optional<Clock::time_point> begun;
+  std::optional<Clock::time_point> start;
   for (int tries = 1; !ready(); ++tries) {
     if (tries % tries_between_looks != 0) continue;
-    if (!begun) begun = Clock::now();
-    if (Clock::now() - *begun > patience) return fail(Code::environment, "the other process does not answer");
+    if (!start) start = Clock::now();
+    if (Clock::now() - *start > patience) return fail(Code::environment, "the other process does not answer");
     sched_yield();
   }
   return {};
@@ -79,16 +79,16 @@ Status await(std::chrono::seconds patience, const Ready& ready) {
 }  // namespace
 
 // One record at a time, from each rank to the other.
-struct PeerProbe::Box {
+struct PeerProbe::MailSlot {
   alignas(128) std::atomic<uint64_t> sent;
   uint8_t record[mpi::Record::least];
-  alignas(128) std::atomic<uint64_t> met;  // how often its rank has come to meet()
+  alignas(128) std::atomic<uint64_t> meetings;  // how often its rank has come to meet()
 };
 
 struct PeerProbe::Impl {
-  static_assert(2 * sizeof(Box) <= mailbox_bytes);
+  static_assert(2 * sizeof(MailSlot) <= mailbox_bytes);
   mpi::CopyPipeline pipeline;
-  Box* boxes = nullptr;
+  MailSlot* slots = nullptr;
   uint32_t rank = 0;
   uint64_t received = 0;
   std::chrono::seconds patience = patience_for(0);
@@ -96,19 +96,19 @@ struct PeerProbe::Impl {
   [[nodiscard]] uint32_t peer() const { return 1 - rank; }
 
   Status meet() {
-    const uint64_t times = ++boxes[rank].met;
-    return await(patience, [&] { return boxes[peer()].met.load() >= times; });
+    const uint64_t times = ++slots[rank].meetings;
+    return await(patience, [&] { return slots[peer()].meetings.load() >= times; });
   }
 
   Status send(const mpi::Message& message, mpi::Way way) {
     const bool offers = way != mpi::Way::staged;
-    const auto by = way == mpi::Way::cma     ? mpi::CopyPipeline::By::cma
-                    : way == mpi::Way::joint ? mpi::CopyPipeline::By::both
-                                             : mpi::CopyPipeline::By::receiver;
-    auto pending = offers ? pipeline.offer(message, by) : pipeline.prepare(message.bytes());
+    const auto mode = way == mpi::Way::cma     ? mpi::CopyPipeline::CopyMode::cma
+                      : way == mpi::Way::joint ? mpi::CopyPipeline::CopyMode::both
+                                               : mpi::CopyPipeline::CopyMode::receiver;
+    auto pending = offers ? pipeline.offer(message, mode) : pipeline.prepare(message.bytes());
     if (!pending) return fail(Code::exhausted, "no room for a message of ", message.bytes(), " B");
-    std::memcpy(boxes[rank].record, pending->record(), sizeof boxes[rank].record);
-    boxes[rank].sent.fetch_add(1, std::memory_order_release);
+    std::memcpy(slots[rank].record, pending->record(), sizeof slots[rank].record);
+    slots[rank].sent.fetch_add(1, std::memory_order_release);
     if (!offers) pipeline.load(*pending, message);
     if (!offers) return {};
     pending->receiver = peer();
@@ -122,8 +122,8 @@ struct PeerProbe::Impl {
 
   Status receive(const mpi::Message& into) {
     ++received;
-    SPL_TRY(await(patience, [&] { return boxes[peer()].sent.load(std::memory_order_acquire) >= received; }));
-    const auto record = pipeline.read(boxes[peer()].record, mpi::Record::least);
+    SPL_TRY(await(patience, [&] { return slots[peer()].sent.load(std::memory_order_acquire) >= received; }));
+    const auto record = pipeline.read(slots[peer()].record, mpi::Record::least);
     if (!record) return fail(Code::mismatch, "what came is no record");
     return pipeline.land(*record, into);
   }
@@ -133,19 +133,19 @@ PeerProbe::PeerProbe(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 PeerProbe::~PeerProbe() {
   impl_->pipeline.end();
-  munmap(impl_->boxes, mailbox_bytes);
+  munmap(impl_->slots, mailbox_bytes);
 }
 
 Result<std::unique_ptr<PeerProbe>> PeerProbe::open(const std::string& name, const std::string& mailbox, uint32_t rank) {
   if (rank > 1) return fail(Code::invalid, "rank is ", rank, ", it must be 0 or 1");
   auto impl = std::make_unique<Impl>();
   impl->rank = rank;
-  const int file = ::open(mailbox.c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return fail(Code::environment, mailbox, ": ", std::strerror(errno));
-  void* const made = mmap(nullptr, mailbox_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  ::close(file);
-  if (made == MAP_FAILED) return fail(Code::environment, "mmap of ", mailbox, ": ", std::strerror(errno));
-  impl->boxes = static_cast<Box*>(made);
+  const int descriptor = ::open(mailbox.c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) return fail(Code::environment, mailbox, ": ", std::strerror(errno));
+  void* const mapped = mmap(nullptr, mailbox_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  ::close(descriptor);
+  if (mapped == MAP_FAILED) return fail(Code::environment, "mmap of ", mailbox, ": ", std::strerror(errno));
+  impl->slots = static_cast<MailSlot*>(mapped);
   mpi::Settings settings;
   settings.staging_bytes = int64_t{1} << 47;  // as much as there is memory
   SPL_TRY(impl->pipeline.begin(name, rank, 2, 2, settings));
@@ -158,7 +158,7 @@ Result<std::unique_ptr<PeerProbe>> PeerProbe::open(const std::string& name, cons
 
 Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int64_t count, mpi::Way way, bool in_heap,
                                                int samples) {
-  Impl& own = *impl_;
+  Impl& impl = *impl_;
   SPL_ASSIGN(const layout::Type type, layout::parse(type_text));
   SPL_ASSIGN(const layout::Committed committed, layout::Committed::commit(type));
   SPL_ASSIGN(const layout::oracle::Reach reach, committed.reach(count));
@@ -166,55 +166,56 @@ Result<std::vector<double>> PeerProbe::measure(const std::string& type_text, int
   const int64_t bytes = type.size() * count;
   if (bytes <= 0) return fail(Code::unsupported, "a message of zero bytes takes no time");
   if (way == mpi::Way::pass) return fail(Code::invalid, "there is no MPI here");
-  if (!own.pipeline.can_reach(own.peer()))
+  if (!impl.pipeline.can_reach(impl.peer()))
     return fail(Code::environment, "the two processes cannot map each other's heap");
-  if (way == mpi::Way::cma && !own.pipeline.can_read(own.peer())) {
+  if (way == mpi::Way::cma && !impl.pipeline.can_read(impl.peer())) {
     return fail(Code::environment, "the two processes cannot read each other's memory by system calls");
   }
   const int64_t base = std::max<int64_t>(0, -reach.first) + guard_bytes;
   const int64_t span = base + std::max<int64_t>(0, reach.last) + guard_bytes;
-  const Memory out(span, in_heap);
-  const Memory in(span, in_heap);
-  if (!out.ok() || !in.ok()) return fail(Code::exhausted, "no memory for a message that spans ", span, " B");
-  const mpi::Message source(*form, count, out.span().data() + base);
-  const mpi::Message target(*form, count, in.span().data() + base);
+  const Memory send_memory(span, in_heap);
+  const Memory receive_memory(span, in_heap);
+  if (!send_memory.ok() || !receive_memory.ok())
+    return fail(Code::exhausted, "no memory for a message that spans ", span, " B");
+  const mpi::Message source(*form, count, send_memory.span().data() + base);
+  const mpi::Message target(*form, count, receive_memory.span().data() + base);
   if ((way == mpi::Way::mapped || way == mpi::Way::joint) && !mpi::CopyPipeline::is_mapped(source)) {
     return fail(Code::environment, "the message does not lie in memory that peers map");
   }
 
-  const auto round = [&]() -> Status {
-    if (own.rank == 0) {
-      SPL_TRY(own.send(source, way));
-      return own.receive(target);
+  const auto exchange_once = [&]() -> Status {
+    if (impl.rank == 0) {
+      SPL_TRY(impl.send(source, way));
+      return impl.receive(target);
     }
-    SPL_TRY(own.receive(target));
-    return own.send(source, way);
+    SPL_TRY(impl.receive(target));
+    return impl.send(source, way);
   };
   // The bytes that the peer sends are made here, too, to compare with them.
-  own.patience = patience_for(span + bytes);
-  own.received = own.boxes[own.peer()].sent.load();  // an earlier message may have been given up
+  impl.patience = patience_for(span + bytes);
+  impl.received = impl.slots[impl.peer()].sent.load();  // an earlier message may have been given up
   std::vector<std::byte> packed(static_cast<size_t>(bytes));
-  out.fill(2 + own.peer());
-  SPL_TRY(layout::oracle::pack(type, count, out.span().data() + base, packed));
-  out.fill(2 + own.rank);
-  in.fill(1);
-  std::vector<std::byte> before(in.span().begin(), in.span().end());
-  SPL_TRY(own.meet());
-  SPL_TRY(round());
-  SPL_TRY(layout::oracle::compare_over(type, count, packed, in.span(), base, before));
+  send_memory.fill(2 + impl.peer());
+  SPL_TRY(layout::oracle::pack(type, count, send_memory.span().data() + base, packed));
+  send_memory.fill(2 + impl.rank);
+  receive_memory.fill(1);
+  std::vector<std::byte> before(receive_memory.span().begin(), receive_memory.span().end());
+  SPL_TRY(impl.meet());
+  SPL_TRY(exchange_once());
+  SPL_TRY(layout::oracle::compare_over(type, count, packed, receive_memory.span(), base, before));
   packed = {};
   before = {};
 
   std::vector<double> times;
   for (int i = 0; i < samples; ++i) {
-    out.fill(2 + own.rank);  // programs write what they send; else its lines would be in the receiver's caches
-    SPL_TRY(own.meet());
+    send_memory.fill(2 + impl.rank);  // programs write what they send; else its lines would be in the receiver's caches
+    SPL_TRY(impl.meet());
     const auto begin = Clock::now();
-    SPL_TRY(round());
+    SPL_TRY(exchange_once());
     const std::chrono::duration<double, std::nano> spent = Clock::now() - begin;
     times.push_back(spent.count() / 2);
   }
-  SPL_TRY(own.meet());  // neither frees its memory while the other may still read it
+  SPL_TRY(impl.meet());  // neither frees its memory while the other may still read it
   return times;
 }
 

@@ -41,7 +41,7 @@ class PeerProbe {
                                                     bool in_heap, int samples);
 
  private:
-  struct Box;
+  struct MailSlot;
   struct Impl;
   explicit PeerProbe(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -7,41 +7,30 @@
 namespace spinloom::app {
 namespace {
 
-// Runs `run` without the interpreter lock.
-template <class Run>
-auto released(Run&& run) {
-  const nb::gil_scoped_release release;
-  return run();
-}
-
-void demand(const Status& status) {
-  if (!status) throw Raised{status.error()};
-}
-
 class PythonBench {
  public:
   PythonBench(const std::string& type, const std::string& to, const std::string& hand_library,
               const std::string& struct_loop)
-      : bench_(unwrap(released([&] { return LayoutBench::create(type, to, hand_library, struct_loop); }))) {}
+      : bench_(unwrap(without_lock([&] { return LayoutBench::create(type, to, hand_library, struct_loop); }))) {}
 
   bool has(const std::string& operation, const std::string& way) const {
     return bench_.has(unwrap(bench_operation_named(operation)), unwrap(bench_way_named(way)));
   }
   void check(const std::string& operation, const std::string& way) {
-    const BenchOperation o = unwrap(bench_operation_named(operation));
-    const BenchWay w = unwrap(bench_way_named(way));
-    demand(released([&] { return bench_.check(o, w); }));
+    const BenchOperation bench_operation = unwrap(bench_operation_named(operation));
+    const BenchWay bench_way = unwrap(bench_way_named(way));
+    unwrap(without_lock([&] { return bench_.check(bench_operation, bench_way); }));
   }
   std::vector<double> time(const std::string& operation, const std::string& way, int repetitions, int64_t calls) {
-    const BenchOperation o = unwrap(bench_operation_named(operation));
-    const BenchWay w = unwrap(bench_way_named(way));
-    return unwrap(released([&] { return bench_.time(o, w, repetitions, calls); }));
+    const BenchOperation bench_operation = unwrap(bench_operation_named(operation));
+    const BenchWay bench_way = unwrap(bench_way_named(way));
+    return unwrap(without_lock([&] { return bench_.time(bench_operation, bench_way, repetitions, calls); }));
   }
   uint64_t hash(const std::string& operation) {
-    const BenchOperation o = unwrap(bench_operation_named(operation));
-    return unwrap(released([&] { return bench_.hash(o); }));
+    const BenchOperation bench_operation = unwrap(bench_operation_named(operation));
+    return unwrap(without_lock([&] { return bench_.hash(bench_operation); }));
   }
-  void write_program(const std::string& path) const { demand(bench_.write_program(path)); }
+  void write_program(const std::string& path) const { unwrap(bench_.write_program(path)); }
   int64_t lines(const std::string& operation) const { return bench_.lines(unwrap(bench_operation_named(operation))); }
   std::string kernel(const std::string& operation) const {
     return bench_.kernel(unwrap(bench_operation_named(operation)));

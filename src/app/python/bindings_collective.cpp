@@ -35,7 +35,7 @@ collective::Model model_of(const nb::dict& fields) {
           .A = per_byte("A")};
 }
 
-collective::Question question_of(uint32_t ranks, uint64_t bytes, uint64_t element_bytes, uint64_t segment_bytes = 0) {
+collective::CallShape shape_of(uint32_t ranks, uint64_t bytes, uint64_t element_bytes, uint64_t segment_bytes = 0) {
   if (element_bytes == 0) unwrap(Status(fail(Code::invalid, "elements of 0 B: give 1 B or more")));
   return {ranks, bytes, element_bytes, segment_bytes == 0 ? UINT64_MAX : segment_bytes};
 }
@@ -45,11 +45,11 @@ nb::str as_text(std::string_view text) { return nb::str(text.data(), text.size()
 // Adds the paper's Table 1 entries for the algorithm, or None.
 void add_table1(const collective::Algorithm& algorithm, uint32_t ranks, uint64_t bytes, nb::dict& row) {
   const auto rows = collective::table1();
-  const auto found = std::ranges::find_if(rows, [&](const collective::Table1Row& one) {
-    return one.operation == algorithm.operation && one.algorithm == algorithm.name;
+  const auto found = std::ranges::find_if(rows, [&](const collective::Table1Row& entry) {
+    return entry.operation == algorithm.operation && entry.algorithm == algorithm.name;
   });
   const auto add = [&](const char* name, collective::Formula collective::Table1Row::* formula) {
-    row[name] = found == rows.end() ? nb::object(nb::none()) : nb::int_(((*found).*formula).of(ranks, bytes));
+    row[name] = found == rows.end() ? nb::object(nb::none()) : nb::int_(((*found).*formula).value(ranks, bytes));
   };
   add("table1_entries", &collective::Table1Row::entries);
   add("table1_triggered", &collective::Table1Row::triggered);
@@ -60,15 +60,15 @@ void add_table1(const collective::Algorithm& algorithm, uint32_t ranks, uint64_t
 nb::list candidates(std::string_view operation, uint32_t ranks, uint64_t bytes, uint64_t element_bytes,
                     const nb::dict& fields) {
   nb::list out;
-  const collective::Question ask = question_of(ranks, bytes, element_bytes);
-  for (const auto& one :
-       collective::candidates(unwrap(collective::operation_named(operation)), ask, model_of(fields))) {
+  const collective::CallShape shape = shape_of(ranks, bytes, element_bytes);
+  for (const auto& candidate :
+       collective::candidates(unwrap(collective::operation_named(operation)), shape, model_of(fields))) {
     nb::dict row;
-    row["algorithm"] = as_text(one.algorithm->name);
-    row["segment_bytes"] = one.segment_bytes;
-    row["time_ps"] = one.time_ps;
-    row["is_near"] = one.is_near;
-    add_table1(*one.algorithm, ranks, bytes, row);
+    row["algorithm"] = as_text(candidate.algorithm->name);
+    row["segment_bytes"] = candidate.segment_bytes;
+    row["time_ps"] = candidate.time_ps;
+    row["is_near"] = candidate.is_near;
+    add_table1(*candidate.algorithm, ranks, bytes, row);
     out.append(row);
   }
   return out;
@@ -76,9 +76,9 @@ nb::list candidates(std::string_view operation, uint32_t ranks, uint64_t bytes, 
 
 nb::str choose(std::string_view operation, uint32_t ranks, uint64_t bytes, uint64_t element_bytes,
                const nb::dict& fields) {
-  const collective::Question ask = question_of(ranks, bytes, element_bytes);
+  const collective::CallShape shape = shape_of(ranks, bytes, element_bytes);
   return as_text(
-      collective::choose(unwrap(collective::operation_named(operation)), ask, model_of(fields)).algorithm->name);
+      collective::choose(unwrap(collective::operation_named(operation)), shape, model_of(fields)).algorithm->name);
 }
 
 // The operations of all ranks, kept for later questions about them.
@@ -88,32 +88,33 @@ struct Offloaded {
 
 Offloaded make(std::string_view operation, std::string_view algorithm, uint32_t ranks, uint64_t bytes,
                uint64_t element_bytes, uint64_t segment_bytes, uint32_t root) {
-  const auto* const found = unwrap(collective::find(unwrap(collective::operation_named(operation)), algorithm));
-  const collective::Question ask = question_of(ranks, bytes, element_bytes, segment_bytes);
-  return {unwrap(without_lock([&] { return collective::graphs_of(*found, ask, root); }))};
+  const auto* const chosen = unwrap(collective::find(unwrap(collective::operation_named(operation)), algorithm));
+  const collective::CallShape shape = shape_of(ranks, bytes, element_bytes, segment_bytes);
+  return {unwrap(without_lock([&] { return collective::graphs_of(*chosen, shape, root); }))};
 }
 
 // Returns the largest needs of any rank.
-nb::dict resources(const Offloaded& made, uint64_t atomic_bytes) {
-  collective::Needs most;
-  for (const collective::Graph& graph : made.ranks) most.take_most(collective::needs_of(graph, atomic_bytes));
+nb::dict resources(const Offloaded& offloaded, uint64_t atomic_bytes) {
+  collective::Needs largest_needs;
+  for (const collective::Graph& graph : offloaded.ranks)
+    largest_needs.take_maxima(collective::needs_of(graph, atomic_bytes));
   nb::dict out;
-  out["entries"] = most.entries;
-  out["triggered"] = most.triggered;
-  out["counters"] = most.counters;
-  out["memory_bytes"] = most.own_bytes;
+  out["entries"] = largest_needs.entries;
+  out["triggered"] = largest_needs.triggered;
+  out["counters"] = largest_needs.counters;
+  out["memory_bytes"] = largest_needs.own_bytes;
   return out;
 }
 
-nb::dict compared(uint64_t counted, const collective::Formula& paper, const collective::Formula& own, uint32_t ranks,
-                  uint64_t bytes) {
-  const collective::Formula& ours = own.of == nullptr ? paper : own;
+nb::dict count_beside_paper(uint64_t counted, const collective::Formula& paper, const collective::Formula& own,
+                            uint32_t ranks, uint64_t bytes) {
+  const collective::Formula& ours = own.value == nullptr ? paper : own;
   nb::dict out;
   out["counted"] = counted;
   out["paper"] = as_text(paper.text);
-  out["paper_count"] = paper.of(ranks, bytes);
+  out["paper_count"] = paper.value(ranks, bytes);
   out["ours"] = as_text(ours.text);
-  out["ours_count"] = ours.of(ranks, bytes);
+  out["ours_count"] = ours.value(ranks, bytes);
   return out;
 }
 
@@ -124,17 +125,17 @@ nb::list table1(uint32_t ranks, uint64_t bytes) {
   for (size_t number = 0; number < rows.size(); ++number) {
     const collective::Table1Row& row = rows[number];
     const collective::Table1Ours& ours = collective::table1_ours()[number];
-    const auto found = unwrap(without_lock([&] { return collective::table1_count(row, ranks, bytes); }));
-    nb::dict made;
-    made["operation"] = as_text(name_of(row.operation));
-    made["algorithm"] = as_text(row.name);
-    made["from_ranks"] = ours.from;
-    made["why"] = as_text(ours.why);
-    made["entries"] = compared(found.entries, row.entries, ours.entries, ranks, bytes);
-    made["triggered"] = compared(found.triggered, row.triggered, ours.triggered, ranks, bytes);
-    made["counters"] = compared(found.counters, row.counters, ours.counters, ranks, bytes);
-    made["memory_bytes"] = compared(found.memory_bytes, row.memory, ours.memory, ranks, bytes);
-    out.append(made);
+    const auto counted = unwrap(without_lock([&] { return collective::table1_count(row, ranks, bytes); }));
+    nb::dict entry;
+    entry["operation"] = as_text(name_of(row.operation));
+    entry["algorithm"] = as_text(row.name);
+    entry["from_ranks"] = ours.from_ranks;
+    entry["why"] = as_text(ours.reason);
+    entry["entries"] = count_beside_paper(counted.entries, row.entries, ours.entries, ranks, bytes);
+    entry["triggered"] = count_beside_paper(counted.triggered, row.triggered, ours.triggered, ranks, bytes);
+    entry["counters"] = count_beside_paper(counted.counters, row.counters, ours.counters, ranks, bytes);
+    entry["memory_bytes"] = count_beside_paper(counted.memory_bytes, row.memory, ours.memory, ranks, bytes);
+    out.append(entry);
   }
   return out;
 }
@@ -144,19 +145,19 @@ constexpr uint64_t scheduled_most = uint64_t{1} << 27;
 
 schedule::Schedule make_schedule(std::string_view operation, std::string_view name, uint32_t ranks, uint64_t bytes,
                                  uint64_t element_bytes, uint64_t segment_bytes, uint32_t root) {
-  const auto* const found = unwrap(collective::find(unwrap(collective::operation_named(operation)), name));
-  const collective::Question ask = question_of(ranks, bytes, element_bytes, segment_bytes);
+  const auto* const chosen = unwrap(collective::find(unwrap(collective::operation_named(operation)), name));
+  const collective::CallShape shape = shape_of(ranks, bytes, element_bytes, segment_bytes);
   const auto make_all = [&]() -> Result<schedule::Schedule> {
     uint64_t operations = 0;
     for (uint32_t rank = 0; rank < ranks; ++rank) {
-      SPL_ASSIGN(const auto rounds, collective::rounds_of(*found, ask, root, rank));
-      for (const auto& one : rounds) operations += one.legs.size() + one.copies.size() + one.combines.size();
+      SPL_ASSIGN(const auto rounds, collective::rounds_of(*chosen, shape, root, rank));
+      for (const auto& round : rounds) operations += round.legs.size() + round.copies.size() + round.combines.size();
       if (operations <= scheduled_most) continue;
       return fail(Code::overflow, operation, " by ", name, " of ", ranks, " ranks: more than ", scheduled_most,
                   " operations of all ranks; take fewer ranks");
     }
     return goal::offloaded(ranks, [&](uint32_t rank) -> Result<collective::Graph> {
-      SPL_ASSIGN(const auto rounds, collective::rounds_of(*found, ask, root, rank));
+      SPL_ASSIGN(const auto rounds, collective::rounds_of(*chosen, shape, root, rank));
       return collective::unread_graph_of(rounds);
     });
   };
@@ -165,11 +166,12 @@ schedule::Schedule make_schedule(std::string_view operation, std::string_view na
 
 using Message = std::tuple<uint32_t, uint32_t, uint64_t, uint64_t, uint64_t>;
 
-std::vector<Message> messages(const Offloaded& made, const nb::dict& fields) {
-  std::vector<collective::Sent> sent;
-  std::ignore = unwrap(collective::play(made.ranks, model_of(fields), &sent));
+std::vector<Message> messages(const Offloaded& offloaded, const nb::dict& fields) {
+  std::vector<collective::PlayedMessage> sent;
+  std::ignore = unwrap(collective::play(offloaded.ranks, model_of(fields), &sent));
   std::vector<Message> out;
-  for (const auto& one : sent) out.emplace_back(one.from, one.to, one.bytes, one.left_ps, one.landed_ps);
+  for (const auto& message : sent)
+    out.emplace_back(message.source, message.target, message.bytes, message.left_ps, message.landed_ps);
   return out;
 }
 
@@ -181,9 +183,9 @@ void bind_collective(nb::module_& module) {
       [] {
         std::vector<std::string> names;
         for (uint32_t number = 0; number < collective::operation_count; ++number) {
-          const auto one = static_cast<collective::Operation>(number);
-          if (collective::form_of(one, collective::algorithms_of(one).front().name) != nullptr) {
-            names.emplace_back(name_of(one));
+          const auto operation = static_cast<collective::Operation>(number);
+          if (collective::form_of(operation, collective::algorithms_of(operation).front().name) != nullptr) {
+            names.emplace_back(name_of(operation));
           }
         }
         return names;
@@ -207,9 +209,9 @@ void bind_collective(nb::module_& module) {
   nb::class_<Offloaded>(module, "Offloaded", "What all ranks do for a collective operation.")
       .def(
           "operations",
-          [](const Offloaded& made) {
+          [](const Offloaded& offloaded) {
             uint64_t operations = 0;
-            for (const collective::Graph& graph : made.ranks) operations += graph.operations.size();
+            for (const collective::Graph& graph : offloaded.ranks) operations += graph.operations.size();
             return operations;
           },
           "How many, of all ranks.")
@@ -221,12 +223,12 @@ void bind_collective(nb::module_& module) {
            "By the model: (from, to, bytes, left_ps, landed_ps) of each message, as they land.")
       .def(
           "time_ps",
-          [](const Offloaded& made, const nb::dict& fields) {
-            return unwrap(collective::play(made.ranks, model_of(fields)));
+          [](const Offloaded& offloaded, const nb::dict& fields) {
+            return unwrap(collective::play(offloaded.ranks, model_of(fields)));
           },
           nb::arg("model"), "The time by the model, played message by message.")
       .def(
-          "schedule", [](const Offloaded& made) { return unwrap(goal::offloaded(made.ranks)); },
+          "schedule", [](const Offloaded& offloaded) { return unwrap(goal::offloaded(offloaded.ranks)); },
           "As a Schedule of triggered operations.");
   module.def("collective_offloaded", &make, nb::arg("operation"), nb::arg("algorithm"), nb::arg("ranks"),
              nb::arg("bytes"), nb::arg("element_bytes") = 1, nb::arg("segment_bytes") = 0, nb::arg("root") = 0,

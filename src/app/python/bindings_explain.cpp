@@ -29,7 +29,7 @@ nb::list histogram_of(const layout::BlockStatistics& blocks) {
   return out;
 }
 
-nb::dict leaf_of(const layout::Leaves& leaves) {
+nb::dict leaf_of(const layout::LeafGroup& leaves) {
   static constexpr const char* shapes[] = {"single", "vector", "dense", "across", "list", "runs", "structs"};
   nb::dict out;
   out["shape"] = shapes[static_cast<size_t>(leaves.shape)];
@@ -38,8 +38,8 @@ nb::dict leaf_of(const layout::Leaves& leaves) {
   out["turns"] = leaves.turns;
   out["blocks"] = leaves.blocks;
   out["bytes"] = leaves.bytes;
-  out["changes"] = leaves.changes;
-  out["crowded"] = leaves.crowded;
+  out["changes"] = leaves.length_changes;
+  out["crowded"] = leaves.crowded_blocks;
   return out;
 }
 
@@ -50,14 +50,14 @@ nb::dict explain(const std::string& text_form, int64_t count) {
   std::string normal_form;
   {
     const layout::PassLog log;
-    const layout::Placed placed = layout::normalise(type);
+    const layout::PlacedNest placed = layout::normalise(type);
     normal_form = layout::describe(placed);
-    for (const auto& [step, times] : log.fired()) passes[std::string(step).c_str()] = times;
+    for (const auto& [step, times] : log.counts()) passes[std::string(step).c_str()] = times;
   }
   // The leaves are those of the message: elements that follow each other may have another shape than one of them.
   const layout::Type message = count > 1 ? unwrap(layout::contiguous(count, type)) : type;
   if (count > 0) {
-    for (const layout::Leaves& each : layout::leaves_of(layout::normalise(message))) leaves.append(leaf_of(each));
+    for (const layout::LeafGroup& each : layout::leaves_of(layout::normalise(message))) leaves.append(leaf_of(each));
   }
   const layout::Blob blob = unwrap(layout::Blob::build(type, {.keep_lists = true}));  // as a committed layout has it
   const layout::BlockStatistics blocks = unwrap(without_lock([&] { return layout::block_statistics(blob, count); }));
@@ -72,14 +72,14 @@ nb::dict explain(const std::string& text_form, int64_t count) {
   out["blocks"] = blocks.blocks;
   out["block_bytes_min"] = blocks.bytes_min;
   out["block_bytes_max"] = blocks.bytes_max;
-  out["blocks_forward"] = blocks.forward;
+  out["blocks_forward"] = blocks.forward_blocks;
   out["histogram"] = histogram_of(blocks);
   out["normal_form"] = normal_form;
   out["passes"] = passes;
   out["leaves"] = leaves;
   out["kernel"] = layout::kernel_name(blob);
   out["blob_bytes"] = static_cast<int64_t>(blob.bytes().size());
-  out["blob_width"] = blob.narrow() ? 32 : 64;
+  out["blob_width"] = blob.is_narrow() ? 32 : 64;
   out["blob_depth"] = blob.depth();
   return out;
 }
@@ -94,24 +94,24 @@ nb::dict line_walk(const std::string& text_form, int64_t count, const std::strin
                    const std::vector<std::pair<int64_t, int64_t>>& levels,
                    const std::vector<std::pair<int64_t, int64_t>>& page_levels, bool by_memory) {
   const layout::Blob blob = unwrap(layout::Blob::build(unwrap(layout::parse(text_form))));
-  const Movement which = unwrap(movement_named(movement));
+  const Movement kind = unwrap(movement_named(movement));
   const WalkOrder order = by_memory ? WalkOrder::memory : WalkOrder::packed;
   const LineWalk walk = unwrap(
-      without_lock([&] { return walk_lines(blob, count, which, caches_of(levels), caches_of(page_levels), order); }));
-  nb::list found;
-  for (const LineWalk::Source& source : walk.levels)
-    found.append(nb::make_tuple(source.next, source.strided, source.scattered));
+      without_lock([&] { return walk_lines(blob, count, kind, caches_of(levels), caches_of(page_levels), order); }));
+  nb::list line_counts;
+  for (const LineWalk::LineCounts& source : walk.levels)
+    line_counts.append(nb::make_tuple(source.next, source.strided, source.scattered));
   nb::dict out;
   out["accesses"] = walk.accesses;
-  out["levels"] = found;
+  out["levels"] = line_counts;
   out["pages"] = walk.pages;
   return out;
 }
 
 std::vector<double> probe(const std::string& text_form, int64_t count, const std::string& movement, int samples,
                           bool checked) {
-  const Movement which = unwrap(movement_named(movement));
-  return unwrap(without_lock([&] { return probe_copy(text_form, count, which, samples, checked); }));
+  const Movement kind = unwrap(movement_named(movement));
+  return unwrap(without_lock([&] { return probe_copy(text_form, count, kind, samples, checked); }));
 }
 
 }  // namespace

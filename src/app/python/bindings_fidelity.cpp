@@ -25,15 +25,15 @@ namespace spinloom::app {
 namespace {
 
 goal::Sample sample_of(const std::vector<uint32_t>& chosen, uint32_t ranks) {
-  std::vector<bool> has(ranks);
+  std::vector<bool> is_chosen(ranks);
   for (const uint32_t rank : chosen) {
     if (rank >= ranks) unwrap(Status(fail(Code::invalid, "rank ", rank, " is none: ranks are 0 to ", ranks - 1)));
-    has[rank] = true;
+    is_chosen[rank] = true;
   }
-  return goal::Sample(std::move(has));
+  return goal::Sample(std::move(is_chosen));
 }
 
-nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, const nb::dict& profile, uint64_t o_ps,
+nb::dict run_on(const schedule::Schedule& schedule, const std::string& fidelity, const nb::dict& profile, uint64_t o_ps,
                 const Ratio& O, uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
                 const std::optional<Noise>& noise, const std::optional<Ratio>& layout, const nb::object& progress,
                 const std::optional<std::vector<uint32_t>>& ranks, uint64_t L_ps, uint64_t g_ps, const Ratio& G,
@@ -46,52 +46,53 @@ nb::dict run_on(const schedule::Schedule& made, const std::string& fidelity, con
   if (network.has_value()) model.network = network_of(*network);
   if (noise.has_value()) model.noise = noise_of(*noise);
   if (layout.has_value()) model.layout = rate("layout", *layout);
-  const goal::Fidelity chosen = fidelity == "nic" ? goal::Fidelity::nic : goal::Fidelity::full;
-  goal::Record kept;
+  const goal::Fidelity level = fidelity == "nic" ? goal::Fidelity::nic : goal::Fidelity::full;
+  goal::Record run_record;
   nb::dict out = dict_of(watched(progress, [&](const goal::Watch& watch) {
-    if (!ranks.has_value()) return goal::run_on(chosen, nics, made, model, record ? &kept : nullptr, watch);
-    return goal::run_sample(chosen, nics, made, model, sample_of(*ranks, made.ranks()), watch);
+    if (!ranks.has_value()) return goal::run_on(level, nics, schedule, model, record ? &run_record : nullptr, watch);
+    return goal::run_sample(level, nics, schedule, model, sample_of(*ranks, schedule.ranks()), watch);
   }));
-  if (record && !ranks.has_value()) out["spans"] = spans_of(made, kept);
+  if (record && !ranks.has_value()) out["spans"] = spans_of(schedule, run_record);
   return out;
 }
 
 // Returns, for each Shape whose own end has a layout with bytes and that a transfer uses: that layout, and how many
 // transfers use it.
-nb::list layout_uses(const schedule::Schedule& made) {
-  std::vector<uint64_t> transfers(made.shapes().size());
-  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
-    const schedule::Program& program = made.program(rank);
-    for (const schedule::Operation& operation : program.operations) transfers[operation.shape] += program.times;
+nb::list layout_uses(const schedule::Schedule& schedule) {
+  std::vector<uint64_t> transfers(schedule.shapes().size());
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    const schedule::Program& program = schedule.program(rank);
+    for (const schedule::Operation& operation : program.operations) transfers[operation.shape] += program.passes;
   }
   nb::list out;
   for (uint32_t number = 0; number < transfers.size(); ++number) {
-    const uint32_t layout = made.ends(number).local;
-    if (layout == schedule::contiguous || transfers[number] == 0 || made.layouts()[layout].bytes == 0) continue;
-    const schedule::Layout& one = made.layouts()[layout];
-    const schedule::Kind kind = made.shapes()[number].kind;
-    const bool comes = kind == schedule::Kind::receive || kind == schedule::Kind::get;
-    const layout::Blob blob = unwrap(layout::Blob::validate(std::as_bytes(std::span(one.blob))));
+    const uint32_t layout = schedule.transfer_layouts(number).local;
+    if (layout == schedule::contiguous || transfers[number] == 0 || schedule.layouts()[layout].bytes == 0) continue;
+    const schedule::Layout& used_layout = schedule.layouts()[layout];
+    const schedule::Kind kind = schedule.shapes()[number].kind;
+    const bool is_received = kind == schedule::Kind::receive || kind == schedule::Kind::get;
+    const layout::Blob blob = unwrap(layout::Blob::validate(std::as_bytes(std::span(used_layout.blob))));
     nb::dict use;
     use["shape"] = number;
     use["layout"] = layout;
     use["type"] = layout::print(unwrap(layout::type_of(blob)));
-    use["count"] = one.count;
-    use["side"] = comes ? "receive" : "send";
-    use["bytes"] = one.bytes;
+    use["count"] = used_layout.count;
+    use["side"] = is_received ? "receive" : "send";
+    use["bytes"] = used_layout.bytes;
     use["messages"] = transfers[number];
     out.append(use);
   }
   return out;
 }
 
-nb::tuple with_nic_programs(const schedule::Schedule& made, const nb::dict& prices, uint64_t unit_ps) {
-  std::vector<goal::ProgramPrice> by_shape(made.shapes().size());
+nb::tuple with_nic_programs(const schedule::Schedule& schedule, const nb::dict& prices, uint64_t unit_ps) {
+  std::vector<goal::ProgramPrice> by_shape(schedule.shapes().size());
   for (const auto& [shape, price] : prices) {
-    const auto [cpu_ps, nic_ps, busy_ps] = nb::cast<std::tuple<uint64_t, uint64_t, uint64_t>>(price);
-    by_shape.at(nb::cast<uint32_t>(shape)) = {cpu_ps, nic_ps, busy_ps};
+    const auto [cpu_ps, nic_ps, nic_busy_ps] = nb::cast<std::tuple<uint64_t, uint64_t, uint64_t>>(price);
+    by_shape.at(nb::cast<uint32_t>(shape)) = {cpu_ps, nic_ps, nic_busy_ps};
   }
-  goal::WithNicPrograms with = unwrap(without_lock([&] { return goal::with_nic_programs(made, by_shape, unit_ps); }));
+  goal::WithNicPrograms with =
+      unwrap(without_lock([&] { return goal::with_nic_programs(schedule, by_shape, unit_ps); }));
   return nb::make_tuple(std::move(with.schedule), with.nic_ps);
 }
 

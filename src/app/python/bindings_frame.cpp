@@ -21,11 +21,11 @@ nb::dict ping(const nb::dict& settings) {
   config.image = get_as<std::string>(settings, "image");
   config.payload_bytes = get_as<uint32_t>(settings, "bytes");
   config.pings = get_as<uint32_t>(settings, "pings");
-  config.far_stack = time_in(settings, "far_stack");
-  config.host_answer = time_in(settings, "host_answer");
-  config.poll = time_in(settings, "poll");
-  config.word = time_in(settings, "word");
-  config.call = time_in(settings, "call");
+  config.far_stack_time = time_in(settings, "far_stack");
+  config.host_answer_time = time_in(settings, "host_answer");
+  config.poll_time = time_in(settings, "poll");
+  config.word_time = time_in(settings, "word");
+  config.call_time = time_in(settings, "call");
   const PingResult result = unwrap(without_lock([&] { return run_ping(config); }));
   nb::dict out;
   out["round_trips_ps"] = result.round_trips_ps;
@@ -43,13 +43,13 @@ nb::dict slmp(const nb::dict& settings) {
   config.image = get_as<std::string>(settings, "image");
   config.window = get_as<uint32_t>(settings, "window");
   config.packet_bytes = get_as<uint32_t>(settings, "packet_bytes");
-  config.send = time_in(settings, "send");
-  config.far_stack = time_in(settings, "far_stack");
-  config.sleep = time_in(settings, "sleep");
-  config.ready = time_in(settings, "ready");
-  config.compute = time_in(settings, "compute");
-  config.poll = time_in(settings, "poll");
-  config.call = time_in(settings, "call");
+  config.send_time = time_in(settings, "send");
+  config.far_stack_time = time_in(settings, "far_stack");
+  config.sleep_time = time_in(settings, "sleep");
+  config.ready_time = time_in(settings, "ready");
+  config.compute_time = time_in(settings, "compute");
+  config.poll_time = time_in(settings, "poll");
+  config.call_time = time_in(settings, "call");
   const SlmpResult result = unwrap(without_lock([&] { return run_slmp(config); }));
   nb::dict out;
   out["time_ps"] = result.compared ? nb::cast(result.time_ps) : nb::none();
@@ -75,20 +75,20 @@ nb::dict slmp(const nb::dict& settings) {
 // Describes a context for a live NIC: there, host memory begins with pages and a ring of notices, and the messages'
 // memory comes behind them.
 nb::dict context_for_types(const std::string& type, int64_t count, uint32_t messages) {
-  constexpr uint64_t rooms = (SPL_HOST_BYTES + uint64_t{4095}) & ~uint64_t{4095};
-  const auto made = unwrap(without_lock([&]() -> Result<std::pair<DdtContext, layout::oracle::Reach>> {
+  constexpr uint64_t rooms_offset = (SPL_HOST_BYTES + uint64_t{4095}) & ~uint64_t{4095};
+  const auto prepared = unwrap(without_lock([&]() -> Result<std::pair<DdtContext, layout::oracle::Reach>> {
     SPL_ASSIGN(const layout::Type parsed, layout::parse(type));
     SPL_ASSIGN(const strategies::Message message, strategies::make_message(parsed, count));
-    SPL_ASSIGN(DdtContext context, ddt_context(message, messages, rooms, true));
+    SPL_ASSIGN(DdtContext context, ddt_context(message, messages, rooms_offset, true));
     return std::pair{std::move(context), message.reach};
   }));
-  const DdtContext& context = made.first;
+  const DdtContext& context = prepared.first;
   nb::dict out;
   out["constants"] = nb::bytes(context.constants.data(), context.constants.size());
   out["state_bytes"] = context.state_bytes;
-  out["first"] = context.rooms + DdtContext::guard;
+  out["first"] = context.rooms_offset + DdtContext::guard;
   out["stride"] = context.host_bytes;
-  out["span"] = made.second.last - made.second.first;
+  out["span"] = prepared.second.last - prepared.second.first;
   return out;
 }
 

@@ -32,8 +32,8 @@ using schedule::Schedule;
 
 using Tags = std::optional<std::pair<uint32_t, uint32_t>>;
 
-goal::TagsApart tags_of(const Tags& given) {
-  return given.has_value() ? goal::TagsApart{given->first, given->second} : goal::TagsApart();
+goal::TagsApart tags_of(const Tags& tags) {
+  return tags.has_value() ? goal::TagsApart{tags->first, tags->second} : goal::TagsApart();
 }
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
@@ -50,9 +50,9 @@ Schedule open(const std::string& path) {
 // Calls `write`, and gives what it writes to `take` part by part. After an exception of `take`, or Ctrl-C, later parts
 // are dropped, and the exception is thrown at the end.
 template <class Write>
-auto given(const nb::object& take, const Write& write) {
+auto pass_parts(const nb::object& take, const Write& write) {
   std::optional<nb::python_error> stopped;
-  const schedule::TakeBytes each = [&](std::string_view bytes) {
+  const schedule::ByteSink take_part = [&](std::string_view bytes) {
     const nb::gil_scoped_acquire lock;
     if (stopped.has_value()) return;
     try {
@@ -62,43 +62,43 @@ auto given(const nb::object& take, const Write& write) {
       stopped.emplace(std::move(error));
     }
   };
-  const Status status = without_lock([&] { return write(each); });
+  const Status status = without_lock([&] { return write(take_part); });
   if (stopped.has_value()) throw std::move(*stopped);
   unwrap(status);
 }
 
-nb::dict count(const Schedule& made) {
-  const schedule::Count found =
-      watched(nb::none(), [&](const goal::Watch& watch) { return Result(schedule::count(made, watch)); });
+nb::dict count(const Schedule& schedule) {
+  const schedule::Count counts =
+      watched(nb::none(), [&](const goal::Watch& watch) { return Result(schedule::count(schedule, watch)); });
   nb::dict out;
-  out["ranks"] = made.ranks();
-  out["operations"] = made.operations();
-  out["sends"] = found.sends;
-  out["receives"] = found.receives;
-  out["computations"] = found.computations;
-  out["puts"] = found.puts;
-  out["gets"] = found.gets;
-  out["atomics"] = found.atomics;
-  out["arrivals"] = found.arrivals;
-  out["edges"] = found.edges;
-  out["sent_bytes"] = found.sent_bytes;
-  out["one_sided_bytes"] = found.one_sided_bytes;
-  out["layouts"] = made.layouts().size();
-  out["layout_ends"] = found.layout_ends;
-  out["cpus"] = found.cpus;
-  out["nics"] = found.nics;
-  out["cpu_largest"] = found.cpu_largest;
-  out["nic_largest"] = found.nic_largest;
-  out["programs"] = made.programs().size();
-  out["memory_bytes"] = made.bytes();
+  out["ranks"] = schedule.ranks();
+  out["operations"] = schedule.operations();
+  out["sends"] = counts.sends;
+  out["receives"] = counts.receives;
+  out["computations"] = counts.computations;
+  out["puts"] = counts.puts;
+  out["gets"] = counts.gets;
+  out["atomics"] = counts.atomics;
+  out["arrivals"] = counts.arrivals;
+  out["edges"] = counts.edges;
+  out["sent_bytes"] = counts.sent_bytes;
+  out["one_sided_bytes"] = counts.one_sided_bytes;
+  out["layouts"] = schedule.layouts().size();
+  out["layout_ends"] = counts.layout_ends;
+  out["cpus"] = counts.cpus;
+  out["nics"] = counts.nics;
+  out["cpu_largest"] = counts.cpu_largest;
+  out["nic_largest"] = counts.nic_largest;
+  out["programs"] = schedule.programs().size();
+  out["memory_bytes"] = schedule.memory_bytes();
   return out;
 }
 
 nb::dict network_size(const nb::dict& fields, uint32_t ranks) {
-  const auto made = unwrap(network::Network::make(network_of(fields), {}, ranks));
+  const auto network = unwrap(network::Network::make(network_of(fields), {}, ranks));
   nb::dict out;
-  out["switches"] = made.switches();
-  out["links"] = made.links();
+  out["switches"] = network.switches();
+  out["links"] = network.links();
   return out;
 }
 
@@ -114,17 +114,17 @@ nb::list path_of(const std::vector<goal::Step>& steps) {
 }
 
 // Returns, by rank and operation: true for a receive that was posted after its message or request had come.
-std::vector<std::vector<bool>> late_of(const Schedule& made, const goal::Record& kept) {
-  std::vector<std::vector<bool>> found(made.ranks());
-  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
-    found[rank].resize(made.program(rank).size());
-    for (uint32_t number = 0; number < found[rank].size(); ++number)
-      found[rank][number] = kept.of(rank, number).is_late;
+std::vector<std::vector<bool>> late_of(const Schedule& schedule, const goal::Record& record) {
+  std::vector<std::vector<bool>> late(schedule.ranks());
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    late[rank].resize(schedule.program(rank).size());
+    for (uint32_t number = 0; number < late[rank].size(); ++number)
+      late[rank][number] = record.of(rank, number).is_late;
   }
-  return found;
+  return late;
 }
 
-nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
+nb::dict run(const Schedule& schedule, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, const Ratio& G, const Ratio& O,
              uint64_t S_bytes, uint64_t unit_ps, const std::optional<nb::dict>& network,
              const std::optional<Noise>& noise, bool record, const nb::object& progress,
              const std::optional<Ratio>& layout, bool late, bool keep, const Tags& apart) {
@@ -132,27 +132,28 @@ nb::dict run(const Schedule& made, uint64_t L_ps, uint64_t o_ps, uint64_t g_ps, 
   if (network.has_value()) model.network = network_of(*network);
   if (layout.has_value()) model.layout = rate("layout", *layout);
   if (noise.has_value()) model.noise = noise_of(*noise);
-  model.apart = tags_of(apart);
+  model.tags_apart = tags_of(apart);
   auto shared = std::make_shared<goal::Record>();
-  goal::Record& kept = *shared;
+  goal::Record& run_record = *shared;
   const goal::Outcome outcome = watched(progress, [&](const goal::Watch& watch) {
-    return goal::run(made, model, record || late || keep ? &kept : nullptr, watch);
+    return goal::run(schedule, model, record || late || keep ? &run_record : nullptr, watch);
   });
   nb::dict out = dict_of(outcome);
-  if (late) out["late"] = late_of(made, kept);
-  if (keep) out["kept"] = Kept{shared};
+  if (late) out["late"] = late_of(schedule, run_record);
+  if (keep) out["kept"] = KeptRecord{shared};
   if (record) {
-    out["path"] = path_of(goal::critical_path(made, model, kept));
-    out["spans"] = spans_of(made, kept);
+    out["path"] = path_of(goal::critical_path(schedule, model, run_record));
+    out["spans"] = spans_of(schedule, run_record);
   }
   return out;
 }
 
-nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g, uint64_t G, uint64_t O, uint64_t S,
+nb::dict run_loggopsim(const Schedule& schedule, uint64_t L, uint64_t o, uint64_t g, uint64_t G, uint64_t O, uint64_t S,
                        const nb::object& progress, const Tags& apart) {
-  const goal::LogGopSimParameters parameters{.L = L, .o = o, .g = g, .G = G, .O = O, .S = S, .apart = tags_of(apart)};
+  const goal::LogGopSimParameters parameters{
+      .L = L, .o = o, .g = g, .G = G, .O = O, .S = S, .tags_apart = tags_of(apart)};
   const goal::LogGopSimOutcome outcome =
-      watched(progress, [&](const goal::Watch& watch) { return goal::run_loggopsim(made, parameters, watch); });
+      watched(progress, [&](const goal::Watch& watch) { return goal::run_loggopsim(schedule, parameters, watch); });
   nb::dict out;
   out["host_times"] = outcome.host_times;
   out["makespan"] = outcome.makespan;
@@ -162,42 +163,42 @@ nb::dict run_loggopsim(const Schedule& made, uint64_t L, uint64_t o, uint64_t g,
 
 // Checks that the bytes of layouts are layouts of the sizes that they claim, then all else. schedule::check() alone
 // takes layouts as mere bytes.
-Status check_with_layouts(const Schedule& made, const goal::Watch& watch) {
-  for (size_t number = 0; number < made.layouts().size(); ++number) {
-    const schedule::Layout& one = made.layouts()[number];
-    const auto blob = layout::Blob::validate(std::as_bytes(std::span(one.blob)));
+Status check_with_layouts(const Schedule& schedule, const goal::Watch& watch) {
+  for (size_t number = 0; number < schedule.layouts().size(); ++number) {
+    const schedule::Layout& layout = schedule.layouts()[number];
+    const auto blob = layout::Blob::validate(std::as_bytes(std::span(layout.blob)));
     if (!blob) return fail(blob.error().code, "layout ", number, ": ", blob.error().message);
     int64_t bytes = 0;
-    if (one.count >= 0 && !__builtin_mul_overflow(blob->size(), one.count, &bytes) &&
-        static_cast<uint64_t>(bytes) == one.bytes) {
+    if (layout.count >= 0 && !__builtin_mul_overflow(blob->size(), layout.count, &bytes) &&
+        static_cast<uint64_t>(bytes) == layout.bytes) {
       continue;
     }
-    return fail(Code::invalid, "layout ", number, ": ", one.count, " elements of ", blob->size(), " B are said to be ",
-                one.bytes, " B");
+    return fail(Code::invalid, "layout ", number, ": ", layout.count, " elements of ", blob->size(),
+                " B are said to be ", layout.bytes, " B");
   }
-  return schedule::check(made, watch);
+  return schedule::check(schedule, watch);
 }
 
 // Returns all operations, every repetition of a program written out: for drawings of small schedules.
-nb::list graph(const Schedule& given) {
-  const Schedule made = given.unrolled();
+nb::list graph(const Schedule& schedule) {
+  const Schedule unrolled = schedule.unrolled();
   nb::list ranks;
-  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
-    const schedule::Program& program = made.program(rank);
+  for (uint32_t rank = 0; rank < unrolled.ranks(); ++rank) {
+    const schedule::Program& program = unrolled.program(rank);
     nb::list operations;
     for (uint32_t number = 0; number < program.size(); ++number) {
       const schedule::Operation& operation = program.operations[number];
-      const schedule::Shape& shape = made.shape(operation);
+      const schedule::Shape& shape = unrolled.shape(operation);
       nb::list edges;
       for (const schedule::Edge edge : program.edges_of(number)) {
         edges.append(nb::make_tuple(edge.to(), edge.awaits() == schedule::Awaits::end ? "end" : "start",
                                     edge.join() == schedule::Join::first));
       }
       nb::object peer = nb::none();
-      if (schedule::has_peer(shape.kind) && made.peer(rank, operation) != schedule::any) {
-        peer = nb::int_(made.peer(rank, operation));
+      if (schedule::has_peer(shape.kind) && unrolled.peer(rank, operation) != schedule::any) {
+        peer = nb::int_(unrolled.peer(rank, operation));
       }
-      operations.append(nb::make_tuple(made.describe(rank, operation), schedule::name_of(shape.kind), peer,
+      operations.append(nb::make_tuple(unrolled.describe(rank, operation), schedule::name_of(shape.kind), peer,
                                        int64_t{shape.tag}, edges));
     }
     ranks.append(operations);
@@ -205,28 +206,29 @@ nb::list graph(const Schedule& given) {
   return ranks;
 }
 
-std::vector<std::string> words(const Schedule& made) {
+std::vector<std::string> words(const Schedule& schedule) {
   std::vector<bool> kinds(schedule::kinds);
   bool waits_for_end = false;
   bool waits_for_start = false;
-  for (const schedule::Program& program : made.programs()) {
-    for (const schedule::Operation& one : program.operations) kinds[static_cast<size_t>(made.shape(one).kind)] = true;
+  for (const schedule::Program& program : schedule.programs()) {
+    for (const schedule::Operation& operation : program.operations)
+      kinds[static_cast<size_t>(schedule.shape(operation).kind)] = true;
     for (const schedule::Edge edge : program.edges) {
       if (edge.join() == schedule::Join::all) continue;
       (edge.awaits() == schedule::Awaits::end ? waits_for_end : waits_for_start) = true;
     }
   }
-  std::vector<std::string> found;
-  if (waits_for_end) found.emplace_back("anyof");
-  if (waits_for_start) found.emplace_back("ianyof");
+  std::vector<std::string> words;
+  if (waits_for_end) words.emplace_back("anyof");
+  if (waits_for_start) words.emplace_back("ianyof");
   for (auto kind = static_cast<uint32_t>(schedule::Kind::put); kind < schedule::kinds; ++kind) {
-    if (kinds[kind]) found.emplace_back(schedule::name_of(static_cast<schedule::Kind>(kind)));
+    if (kinds[kind]) words.emplace_back(schedule::name_of(static_cast<schedule::Kind>(kind)));
   }
-  if (!made.layouts().empty()) found.emplace_back("layout");
-  return found;
+  if (!schedule.layouts().empty()) words.emplace_back("layout");
+  return words;
 }
 
-nb::bytes written(const Result<std::string>& result) {
+nb::bytes bytes_of_text(const Result<std::string>& result) {
   const std::string content = unwrap(Result<std::string>(result));
   return nb::bytes(content.data(), content.size());
 }
@@ -235,13 +237,13 @@ nb::bytes written(const Result<std::string>& result) {
 
 void bind_goal(nb::module_& module) {
   bind_fidelity(module);
-  const nb::class_<Kept> kept(module, "Kept", "When each operation of a run began and ended.");
+  const nb::class_<KeptRecord> kept(module, "Kept", "When each operation of a run began and ended.");
   nb::class_<Schedule>(module, "Schedule", "Who does what after what, for each rank.")
       .def("count", &count, "What it holds, as a dictionary.")
       .def(
           "check",
-          [](const Schedule& made) {
-            watched(nb::none(), [&](const goal::Watch& watch) { return check_with_layouts(made, watch); });
+          [](const Schedule& schedule) {
+            watched(nb::none(), [&](const goal::Watch& watch) { return check_with_layouts(schedule, watch); });
           },
           "Raises SpinloomError with a sentence for the first trouble.")
       .def("run", &run, nb::arg("L_ps"), nb::arg("o_ps"), nb::arg("g_ps"), nb::arg("G"), nb::arg("O") = Ratio(0, 1),
@@ -260,34 +262,35 @@ void bind_goal(nb::module_& module) {
            nb::arg("S"), nb::arg("progress") = nb::none(), nb::arg("apart") = nb::none(),
            "Each rank's time by the rules of LogGOPSim of 2023, in the unit of the parameters; apart as of run().")
       .def(
-          "text", [](const Schedule& made) { return written(schedule::print_goal(made)); }, "As GOAL text.")
+          "text", [](const Schedule& schedule) { return bytes_of_text(schedule::print_goal(schedule)); },
+          "As GOAL text.")
       .def(
-          "binary", [](const Schedule& made) { return written(schedule::write_goal_binary(made)); },
+          "binary", [](const Schedule& schedule) { return bytes_of_text(schedule::write_goal_binary(schedule)); },
           "In the binary form of LogGOPSim of 2023.")
       .def(
-          "own", [](const Schedule& made) { return written(schedule::write_schedule(made)); },
+          "own", [](const Schedule& schedule) { return bytes_of_text(schedule::write_schedule(schedule)); },
           "In our own form, which loses nothing.")
       .def(
           "write_own",
-          [](const Schedule& made, const nb::object& take) {
-            given(take, [&](const schedule::TakeBytes& each) {
-              schedule::write_schedule(made, each);
+          [](const Schedule& schedule, const nb::object& take) {
+            pass_parts(take, [&](const schedule::ByteSink& take_part) {
+              schedule::write_schedule(schedule, take_part);
               return Status();
             });
           },
           nb::arg("take"), "The same, part by part: take(bytes).")
       .def(
           "repeated",
-          [](const Schedule& made, uint32_t times) {
-            return unwrap(without_lock([&] { return goal::repeat(made, times); }));
+          [](const Schedule& schedule, uint32_t times) {
+            return unwrap(without_lock([&] { return goal::repeat(schedule, times); }));
           },
           nb::arg("times"), "The same so many times: a rank begins again when all of its operations have ended.")
       .def(
           "write_apart",
-          [](const Schedule& made, uint32_t times, uint64_t least, uint64_t most, uint64_t seed,
+          [](const Schedule& schedule, uint32_t times, uint64_t least, uint64_t most, uint64_t seed,
              const nb::object& take) {
-            given(take, [&](const schedule::TakeBytes& each) {
-              return goal::repeat_apart(made, times, {least, most, seed}, each);
+            pass_parts(take, [&](const schedule::ByteSink& take_part) {
+              return goal::repeat_with_pauses(schedule, times, {least, most, seed}, take_part);
             });
           },
           nb::arg("times"), nb::arg("least"), nb::arg("most"), nb::arg("seed"), nb::arg("take"),
@@ -298,9 +301,9 @@ void bind_goal(nb::module_& module) {
            "are (operation that waits, 'end' or 'start', whether it waits for the first of several).")
       .def(
           "misread",
-          [](const Schedule& made) {
-            const schedule::Misread found = without_lock([&] { return schedule::misread(made); });
-            return nb::make_tuple(found.edges, found.receivers);
+          [](const Schedule& schedule) {
+            const schedule::Misread misread = without_lock([&] { return schedule::misread(schedule); });
+            return nb::make_tuple(misread.edges, misread.receivers);
           },
           "What LogGOPSim takes otherwise: (dependencies between CPUs, ranks that receive on another CPU than was "
           "sent on).")

@@ -64,9 +64,9 @@ network::Config network_of(const nb::dict& fields) {
   return config;
 }
 
-goal::Noise noise_of(const Noise& given) {
-  const auto [period_ps, length_ps, seed, together] = given;
-  return {period_ps, length_ps, seed, together};
+goal::Noise noise_of(const Noise& noise) {
+  const auto [period_ps, length_ps, seed, is_synchronised] = noise;
+  return {period_ps, length_ps, seed, is_synchronised};
 }
 
 nb::dict dict_of(const goal::Outcome& outcome) {
@@ -79,18 +79,18 @@ nb::dict dict_of(const goal::Outcome& outcome) {
   return out;
 }
 
-nb::list spans_of(const schedule::Schedule& made, const goal::Record& record) {
+nb::list spans_of(const schedule::Schedule& schedule, const goal::Record& record) {
   nb::list out;
-  for (uint32_t rank = 0; rank < made.ranks(); ++rank) {
-    const schedule::Program& program = made.program(rank);
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    const schedule::Program& program = schedule.program(rank);
     for (uint32_t number = 0; number < program.size(); ++number) {
       const schedule::Operation& operation = program.operation(number);
-      const schedule::Shape& shape = made.shape(operation);
-      const goal::Trace& trace = record.of(rank, number);
+      const schedule::Shape& shape = schedule.shape(operation);
+      const goal::OperationTimes& trace = record.of(rank, number);
       const bool receives = shape.kind == schedule::Kind::receive;
       if (shape.kind == schedule::Kind::arrived) continue;  // no CPU's
       out.append(
-          nb::make_tuple(rank, shape.cpu, made.describe(rank, operation), trace.begin_ps, trace.worked_ps,
+          nb::make_tuple(rank, shape.cpu, schedule.describe(rank, operation), trace.begin_ps, trace.cpu_end_ps,
                          shape.kind == schedule::Kind::compute ? -1 : int64_t{receives ? trace.partner_rank : rank},
                          receives ? trace.partner : number));
     }

@@ -23,16 +23,17 @@ namespace spinloom::app {
 using Ratio = std::pair<int64_t, int64_t>;
 using Noise = std::tuple<uint64_t, uint64_t, uint64_t, bool>;
 
-struct Kept {
+// The record of a run, which Python keeps for later questions.
+struct KeptRecord {
   std::shared_ptr<const goal::Record> record;
 };
 
 [[nodiscard]] Rate rate(const char* name, const Ratio& ratio);
 [[nodiscard]] network::Config network_of(const nanobind::dict& fields);
-[[nodiscard]] goal::Noise noise_of(const Noise& given);
+[[nodiscard]] goal::Noise noise_of(const Noise& noise);
 [[nodiscard]] nanobind::dict dict_of(const goal::Outcome& outcome);
 // Returns what CPUs did, a tuple for each operation but arrivals: rank, CPU, what, begin, end, and the rank and
 // operation that sent the message. A computation has rank -1; other operations that receive nothing have their own.
-[[nodiscard]] nanobind::list spans_of(const schedule::Schedule& made, const goal::Record& record);
+[[nodiscard]] nanobind::list spans_of(const schedule::Schedule& schedule, const goal::Record& record);
 
 }  // namespace spinloom::app

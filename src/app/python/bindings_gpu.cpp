@@ -26,9 +26,9 @@ namespace {
 // Returns the facts that a DLPack capsule gives about a tensor. `owner` keeps its memory.
 nb::dict tensor(nb::object capsule) {
   nb::ndarray<> writable;
-  nb::ndarray<nb::ro> found;
-  const bool writes = nb::try_cast(capsule, writable);
-  if (!writes && !nb::try_cast(capsule, found)) {
+  nb::ndarray<nb::ro> readable;
+  const bool is_writable = nb::try_cast(capsule, writable);
+  if (!is_writable && !nb::try_cast(capsule, readable)) {
     throw Raised{fail(Code::invalid, "the tensor does not give its memory by DLPack")};
   }
   const auto describe = [&](const auto& array, nb::object owner) {
@@ -45,18 +45,18 @@ nb::dict tensor(nb::object capsule) {
     out["strides"] = strides;
     out["item_bytes"] = item_bytes;
     out["code"] = static_cast<int>(array.dtype().code);
-    out["writable"] = writes;
+    out["writable"] = is_writable;
     out["owner"] = std::move(owner);
     return out;
   };
-  if (writes) return describe(writable, nb::cast(writable, nb::rv_policy::reference));
-  return describe(found, nb::cast(found, nb::rv_policy::reference));
+  if (is_writable) return describe(writable, nb::cast(writable, nb::rv_policy::reference));
+  return describe(readable, nb::cast(readable, nb::rv_policy::reference));
 }
 
 using layout::Committed;
 
 // Returns the bytes of a whole message; throws if only a part is asked for, because kernels move whole messages.
-int64_t whole(const Committed& layout, int64_t count, int64_t first, std::optional<int64_t> last) {
+int64_t whole_message_bytes(const Committed& layout, int64_t count, int64_t first, std::optional<int64_t> last) {
   const int64_t bytes = unwrap(layout.packed_bytes(count));
   if (first != 0 || last.value_or(bytes) != bytes) {
     throw Raised{fail(Code::unsupported, "packed bytes ", first, " to ", last.value_or(bytes), " of ", bytes,
@@ -73,14 +73,14 @@ void require_device(const GpuEnd& from, const GpuEnd& to) {
 void move(const GpuEnd& from, const GpuEnd& to, uint64_t stream) {
   unwrap(without_lock([&]() -> Status {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's handle
-    SPL_ASSIGN(const GpuMove found, GpuMove::find(from, to, reinterpret_cast<gpu::Stream>(stream)));
-    return found.run();
+    SPL_ASSIGN(const GpuMove gpu_move, GpuMove::find(from, to, reinterpret_cast<gpu::Stream>(stream)));
+    return gpu_move.run();
   }));
 }
 
 void pack(const Committed& layout, nb::handle source, nb::handle packed, int64_t count, int64_t first,
           std::optional<int64_t> last, int64_t offset, bool as_memory, uint64_t stream) {
-  const int64_t bytes = whole(layout, count, first, last);
+  const int64_t bytes = whole_message_bytes(layout, count, first, last);
   const GpuEnd from = layout_end(source, false, "the source", layout, count, offset, as_memory);
   const GpuEnd to = packed_end(packed, true, bytes);
   require_device(from, to);
@@ -90,7 +90,7 @@ void pack(const Committed& layout, nb::handle source, nb::handle packed, int64_t
 
 void unpack(const Committed& layout, nb::handle packed, nb::handle destination, int64_t count, int64_t first,
             std::optional<int64_t> last, int64_t offset, bool as_memory, uint64_t stream) {
-  const int64_t bytes = whole(layout, count, first, last);
+  const int64_t bytes = whole_message_bytes(layout, count, first, last);
   const GpuEnd from = packed_end(packed, false, bytes);
   const GpuEnd to = layout_end(destination, true, "the destination", layout, count, offset, as_memory);
   require_device(from, to);
@@ -107,11 +107,12 @@ void copy(const Committed& from_layout, nb::object source, int64_t count, int64_
 }
 
 // True if a copy writes a byte that it reads, or writes a byte twice.
-bool meet(const Committed& from_layout, nb::handle source, int64_t count, int64_t offset, const Committed& to_layout,
-          nb::handle destination, int64_t to_count, int64_t to_offset, bool as_memory) {
+bool copies_overlap(const Committed& from_layout, nb::handle source, int64_t count, int64_t offset,
+                    const Committed& to_layout, nb::handle destination, int64_t to_count, int64_t to_offset,
+                    bool as_memory) {
   const GpuEnd read = layout_end(source, false, "the source", from_layout, count, offset, as_memory);
   const GpuEnd written = layout_end(destination, true, "the destination", to_layout, to_count, to_offset, as_memory);
-  return bytes_meet(from_layout, count, read, to_layout, to_count, written);
+  return bytes_overlap(from_layout, count, read, to_layout, to_count, written);
 }
 
 // Packs with one copy by the driver for each contiguous block, for comparison. Returns the number of copies.
@@ -134,14 +135,14 @@ nb::dict program(const std::string& text_form, int64_t count, bool unpacks) {
   const Committed layout = unwrap(Committed::commit(unwrap(layout::parse(text_form))));
   gpu::Message message{gpu::Side::of(layout.blob(), count), gpu::Side::packed()};
   if (unpacks) std::swap(message.from, message.to);
-  const gpu::Program made = unwrap(without_lock([&] { return gpu::Program::make({&message, 1}); }));
+  const gpu::Program gpu_program = unwrap(without_lock([&] { return gpu::Program::make({&message, 1}); }));
   nb::dict out;
-  out["kernel"] = made.kernel_name();
-  out["launches"] = made.launches();
-  out["bytes"] = made.bytes();
-  out["bytes_touched"] = made.bytes_touched();
-  out["memory_bytes"] = made.memory();
-  out["bound"] = made.bound();
+  out["kernel"] = gpu_program.kernel_name();
+  out["launches"] = gpu_program.launches();
+  out["bytes"] = gpu_program.bytes();
+  out["bytes_touched"] = gpu_program.bytes_touched();
+  out["memory_bytes"] = gpu_program.device_bytes();
+  out["bound"] = gpu_program.bottleneck();
   return out;
 }
 
@@ -149,17 +150,17 @@ nb::list devices() {
   nb::list out;
   for (int ordinal = 0; ordinal < gpu::Device::count(); ++ordinal) {
     const gpu::Device device = unwrap(gpu::Device::at(ordinal));
-    nb::dict one;
-    one["name"] = device.name();
-    one["compute"] = device.compute();
-    one["processors"] = device.processors();
-    one["driver"] = device.driver();
-    if (const auto kernels = without_lock([&] { return device.kernels(); })) {
-      one["kernels"] = *kernels;
+    nb::dict facts;
+    facts["name"] = device.name();
+    facts["compute"] = device.compute_capability();
+    facts["processors"] = device.multiprocessors();
+    facts["driver"] = device.driver_version();
+    if (const auto kernels = without_lock([&] { return device.kernel_origin(); })) {
+      facts["kernels"] = *kernels;
     } else {
-      one["kernels"] = "none: " + kernels.error().message;
+      facts["kernels"] = "none: " + kernels.error().message;
     }
-    out.append(one);
+    out.append(facts);
   }
   return out;
 }
@@ -237,14 +238,14 @@ void bind_gpu(nb::module_& module) {
   module.def("gpu_copy", &copy, nb::arg("layout"), nb::arg("source").none(), nb::arg("count"), nb::arg("offset"),
              nb::arg("to"), nb::arg("destination").none(), nb::arg("to_count"), nb::arg("to_offset"),
              nb::arg("as_memory"), nb::arg("stream"));
-  module.def("gpu_meet", &meet, nb::arg("layout"), nb::arg("source"), nb::arg("count"), nb::arg("offset"),
+  module.def("gpu_meet", &copies_overlap, nb::arg("layout"), nb::arg("source"), nb::arg("count"), nb::arg("offset"),
              nb::arg("to"), nb::arg("destination"), nb::arg("to_count"), nb::arg("to_offset"), nb::arg("as_memory"));
   module.def("gpu_naive_pack", &naive_pack, nb::arg("layout"), nb::arg("source").none(), nb::arg("packed").none(),
              nb::arg("count"), nb::arg("offset"), nb::arg("stream"), nb::arg("blocks_max"));
   module.def("gpu_program", &program, nb::arg("text"), nb::arg("count") = 1, nb::arg("unpacks") = false,
              "The kernel of a message on a GPU, its launches and the bytes that it touches; needs no GPU.");
   module.def("gpu_devices", &devices, "The GPUs of this machine.");
-  module.def("gpu_why_not", &gpu::why_not, "Why there is no GPU; empty if there is one.");
+  module.def("gpu_why_not", &gpu::unavailable_reason, "Why there is no GPU; empty if there is one.");
   module.def("gpu_launches", &gpu::launch_count, "Kernels that this process has launched.");
 }
 

@@ -10,9 +10,9 @@ namespace spinloom::app {
 namespace {
 
 std::vector<uint8_t> bytes_from(const nb::dict& config, const char* key) {
-  const nb::object given = get(config, key);
-  if (!nb::isinstance<nb::bytes>(given)) throw Raised{fail(Code::invalid, "config: \"", key, "\" is not bytes")};
-  const auto bytes = nb::cast<nb::bytes>(given);
+  const nb::object value = get(config, key);
+  if (!nb::isinstance<nb::bytes>(value)) throw Raised{fail(Code::invalid, "config: \"", key, "\" is not bytes")};
+  const auto bytes = nb::cast<nb::bytes>(value);
   const auto* first = reinterpret_cast<const uint8_t*>(bytes.c_str());
   return {first, first + bytes.size()};
 }
@@ -60,41 +60,41 @@ const char* name_of(nic::HandlerEnd end) {
 
 nb::list events_of(const HandlerResult& result) {
   nb::list events;
-  for (const HostEvent& told : result.events) {
+  for (const HostEvent& host_event : result.events) {
     nb::dict event;
-    event["time_ps"] = told.time_ps;
-    event["rank"] = told.rank;
-    event["kind"] = name_of(told.event.kind);
-    event["fail"] = nic::name_of(told.event.fail);
-    event["ok"] = told.event.fail == nic::Fail::ok;
-    event["bytes"] = told.event.manipulated_bytes;
-    event["dropped_bytes"] = told.event.dropped_bytes;
-    event["match_bits"] = told.event.match_bits;
-    event["hdr_data"] = told.event.hdr_data;
+    event["time_ps"] = host_event.time_ps;
+    event["rank"] = host_event.rank;
+    event["kind"] = name_of(host_event.event.kind);
+    event["fail"] = nic::name_of(host_event.event.fail);
+    event["ok"] = host_event.event.fail == nic::Fail::ok;
+    event["bytes"] = host_event.event.manipulated_bytes;
+    event["dropped_bytes"] = host_event.event.dropped_bytes;
+    event["match_bits"] = host_event.event.match_bits;
+    event["hdr_data"] = host_event.event.hdr_data;
     events.append(event);
   }
   return events;
 }
 
-nb::dict statistics_of(const simulated::HandlerStatistics& ran) {
+nb::dict statistics_of(const simulated::HandlerStatistics& statistics) {
   nb::dict out;
-  out["handlers"] = ran.handlers;
-  out["cycles"] = ran.cycles;
-  out["cycles_min"] = ran.cycles_min;
-  out["cycles_max"] = ran.cycles_max;
-  out["instructions"] = ran.instructions;
-  out["calls"] = ran.calls;
-  out["loads"] = ran.loads;
-  out["stores"] = ran.stores;
-  out["atomics"] = ran.atomics;
-  out["mispredicts"] = ran.mispredicts;
+  out["handlers"] = statistics.handlers;
+  out["cycles"] = statistics.cycles;
+  out["cycles_min"] = statistics.cycles_min;
+  out["cycles_max"] = statistics.cycles_max;
+  out["instructions"] = statistics.instructions;
+  out["calls"] = statistics.calls;
+  out["loads"] = statistics.loads;
+  out["stores"] = statistics.stores;
+  out["atomics"] = statistics.atomics;
+  out["mispredicts"] = statistics.mispredicts;
   nb::dict stalls;
-  stalls["front end"] = ran.stalls.front_end;
-  stalls["operand"] = ran.stalls.operand;
-  stalls["unit"] = ran.stalls.unit;
-  stalls["window"] = ran.stalls.window;
-  stalls["device"] = ran.stalls.device;
-  stalls["latency"] = ran.stalls.latency;
+  stalls["front end"] = statistics.stalls.front_end;
+  stalls["operand"] = statistics.stalls.operand;
+  stalls["unit"] = statistics.stalls.unit;
+  stalls["window"] = statistics.stalls.window;
+  stalls["device"] = statistics.stalls.device;
+  stalls["latency"] = statistics.stalls.latency;
   out["stalls"] = stalls;
   return out;
 }
@@ -102,8 +102,8 @@ nb::dict statistics_of(const simulated::HandlerStatistics& ran) {
 nb::list lines_of(const std::vector<simulated::HandlerLog::Line>& lines, Time start) {
   nb::list out;
   for (const simulated::HandlerLog::Line& line : lines) {
-    const nb::bytes said(line.text.data(), line.text.size());  // bytes, because a handler's text may be anything
-    out.append(nb::make_tuple((line.when - start).ps, line.hpu, name_of(line.kind), said, line.value));
+    const nb::bytes line_text(line.text.data(), line.text.size());  // bytes, because a handler's text may be anything
+    out.append(nb::make_tuple((line.time - start).ps, line.hpu, name_of(line.kind), line_text, line.value));
   }
   return out;
 }
@@ -131,8 +131,8 @@ void add_profile(const HandlerResult& result, nb::dict& out) {
   nb::dict instructions;
   nb::dict traffic;
   for (const hpu::InstructionProfile& image : result.instructions) {
-    for (size_t slot = 0; slot < image.spent().size(); ++slot) {
-      const auto& spent = image.spent()[slot];
+    for (size_t slot = 0; slot < image.costs().size(); ++slot) {
+      const auto& spent = image.costs()[slot];
       if (spent.executed == 0 && spent.cycles == 0) continue;
       instructions[nb::int_(image.base() + 2 * slot)] = nb::make_tuple(spent.executed, spent.cycles);
     }

@@ -46,7 +46,7 @@ nb::object pack(const Committed& layout, nb::handle source, nb::object packed, i
                 std::optional<int64_t> last, int64_t offset, bool as_memory) {
   const layout::PackedRange range = range_of(layout, count, first, last);
   const PythonBuffer from(source, Access::read, "the source");
-  const std::byte* const base = from.at(layout, count, offset, as_memory);
+  const std::byte* const base = from.address_of(layout, count, offset, as_memory);
   if (packed.is_none()) packed = nb::steal(PyByteArray_FromStringAndSize(nullptr, range.last - range.first));
   if (!packed.is_valid()) throw nb::python_error();
   const PythonBuffer to(packed, Access::write, "the packed buffer");
@@ -61,7 +61,7 @@ void unpack(const Committed& layout, nb::handle packed, nb::handle destination, 
   const layout::PackedRange range = range_of(layout, count, first, last);
   const PythonBuffer from(packed, Access::read, "the packed buffer");
   const PythonBuffer to(destination, Access::write, "the destination");
-  std::byte* const base = to.at(layout, count, offset, as_memory);
+  std::byte* const base = to.address_of(layout, count, offset, as_memory);
   const std::span<std::byte> bytes = from.packed(range.last - range.first);
   check_apart(bytes, base, layout, count);
   unwrap(without_lock([&] { return layout.unpack(count, base, range, bytes); }));
@@ -71,8 +71,8 @@ void copy(const Committed& from_layout, nb::handle source, int64_t count, int64_
           nb::handle destination, int64_t to_count, int64_t to_offset, bool as_memory) {
   const PythonBuffer from(source, Access::read, "the source");
   const PythonBuffer to(destination, Access::write, "the destination");
-  const std::byte* const from_base = from.at(from_layout, count, offset, as_memory);
-  std::byte* const to_base = to.at(to_layout, to_count, to_offset, as_memory);
+  const std::byte* const from_base = from.address_of(from_layout, count, offset, as_memory);
+  std::byte* const to_base = to.address_of(to_layout, to_count, to_offset, as_memory);
   unwrap(without_lock([&] { return layout::copy({&from_layout, count, from_base}, {&to_layout, to_count, to_base}); }));
 }
 
@@ -82,23 +82,23 @@ nb::list blocks(const Committed& layout, int64_t count, int64_t limit) {
   constexpr size_t batch = size_t{1} << 14;
   nb::list out;
   if (limit <= 0) return out;
-  std::vector<layout::Piece> found;
-  bool interrupted = false;
+  std::vector<layout::Piece> block_batch;
+  bool is_interrupted = false;
   const auto hand_over = [&] {
     const nb::gil_scoped_acquire lock;
-    for (const layout::Piece& block : found) out.append(nb::make_tuple(block.offset, block.bytes));
-    found.clear();
-    interrupted = PyErr_CheckSignals() != 0;
-    return !interrupted;
+    for (const layout::Piece& block : block_batch) out.append(nb::make_tuple(block.offset, block.bytes));
+    block_batch.clear();
+    is_interrupted = PyErr_CheckSignals() != 0;
+    return !is_interrupted;
   };
   unwrap(without_lock([&] {
     const auto visit = [&](const layout::Piece& block) {
-      found.push_back(block);
-      return --limit > 0 && (found.size() < batch || hand_over());
+      block_batch.push_back(block);
+      return --limit > 0 && (block_batch.size() < batch || hand_over());
     };
     return layout::for_each_block(layout.blob(), count, visit, hand_over);
   }));
-  if (interrupted || !hand_over()) throw nb::python_error();
+  if (is_interrupted || !hand_over()) throw nb::python_error();
   return out;
 }
 
@@ -106,21 +106,21 @@ nb::list blocks(const Committed& layout, int64_t count, int64_t limit) {
 // `block_length` elements, or as many as its entry of `block_lengths` says.
 Committed listed(const Committed& child, int64_t entries, nb::handle displacements, int64_t block_length,
                  nb::handle block_lengths, bool in_bytes) {
-  const auto list_of = [entries](nb::handle object, const char* role) {
+  const auto read_list = [entries](nb::handle object, const char* role) {
     const PythonBuffer buffer(object, Access::read, role);
     std::vector<int64_t> list(static_cast<size_t>(entries));
     const std::span<std::byte> bytes = buffer.packed(entries * static_cast<int64_t>(sizeof(int64_t)));
     if (entries > 0) std::memcpy(list.data(), bytes.data(), bytes.size());
     return list;
   };
-  std::vector<int64_t> places = list_of(displacements, "the list of indices");
+  std::vector<int64_t> places = read_list(displacements, "the list of indices");
   std::vector<int64_t> lengths;
-  if (!block_lengths.is_none()) lengths = list_of(block_lengths, "the list of blocks");
+  if (!block_lengths.is_none()) lengths = read_list(block_lengths, "the list of blocks");
   return unwrap(without_lock([&]() -> Result<Committed> {
-    const bool equal = block_lengths.is_none();
+    const bool has_equal_blocks = block_lengths.is_none();
     const auto type = [&]() -> Result<layout::Type> {
-      if (equal && in_bytes) return layout::hindexed_block(block_length, std::move(places), child.type());
-      if (equal) return layout::indexed_block(block_length, std::move(places), child.type());
+      if (has_equal_blocks && in_bytes) return layout::hindexed_block(block_length, std::move(places), child.type());
+      if (has_equal_blocks) return layout::indexed_block(block_length, std::move(places), child.type());
       if (in_bytes) return layout::hindexed(std::move(places), std::move(lengths), child.type());
       return layout::indexed(std::move(places), std::move(lengths), child.type());
     }();
@@ -133,13 +133,13 @@ Committed listed(const Committed& child, int64_t entries, nb::handle displacemen
 std::string only_primitive(const layout::Type& type) {
   const layout::TypeNode& node = type.node();
   if (node.combiner == layout::Combiner::primitive) return node.name;
-  std::string found;
+  std::string primitive;
   for (const layout::Type& child : node.children) {
     const std::string name = only_primitive(child);
-    if (name.empty() || (!found.empty() && name != found)) return {};
-    found = name;
+    if (name.empty() || (!primitive.empty() && name != primitive)) return {};
+    primitive = name;
   }
-  return found;
+  return primitive;
 }
 
 }  // namespace

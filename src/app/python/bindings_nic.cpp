@@ -24,13 +24,13 @@ using frames::ContextId;
 using PythonRule = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;  // word, mask, start, end
 using PythonRules = std::tuple<bool, std::vector<PythonRule>, PythonRule>;  // any, rules, of the last frame
 
-frames::Rule rule_of(const PythonRule& given) { return std::make_from_tuple<frames::Rule>(given); }
-PythonRule given_as(const frames::Rule& rule) { return {rule.index, rule.mask, rule.start, rule.end}; }
+frames::Rule rule_of(const PythonRule& rule) { return std::make_from_tuple<frames::Rule>(rule); }
+PythonRule python_rule_of(const frames::Rule& rule) { return {rule.index, rule.mask, rule.start, rule.end}; }
 
 PythonRules rules_named(const std::string& name) {
   const frames::RuleSet set = unwrap(ethernet::rule_set_named(name));
-  PythonRules out{set.mode == frames::RuleMode::any, {}, given_as(set.last_frame)};
-  for (const frames::Rule& rule : set.rules) std::get<1>(out).push_back(given_as(rule));
+  PythonRules out{set.mode == frames::RuleMode::any, {}, python_rule_of(set.last_frame)};
+  for (const frames::Rule& rule : set.rules) std::get<1>(out).push_back(python_rule_of(rule));
   return out;
 }
 
@@ -40,12 +40,12 @@ std::vector<uint8_t> vector_of(const nb::bytes& bytes) {
 }
 
 nb::dict counters_of(port::FramePort& port) {
-  const port::Counters counted = port.counters();
+  const port::Counters counters = port.counters();
   nb::dict out;
-  out["received"] = counted.received;
-  out["sent"] = counted.sent;
-  out["dropped"] = counted.dropped;
-  out["truncated"] = counted.truncated;
+  out["received"] = counters.received;
+  out["sent"] = counters.sent;
+  out["dropped"] = counters.dropped;
+  out["truncated"] = counters.truncated;
   return out;
 }
 
@@ -97,16 +97,16 @@ class PythonCard {
     lines_left_ = limit;
     card_->set_debug([this](const frames::DebugLine& line) {
       if (lines_left_ == 0) {
-        ++lines_lost_;
+        ++lines_dropped_;
         return;
       }
       --lines_left_;
-      const ethernet::PrintedLine said(line);
-      std::fprintf(stderr, "%u.%u: %s\n", said.cluster, said.core, printable(said.text).c_str());
+      const ethernet::PrintedLine printed(line);
+      std::fprintf(stderr, "%u.%u: %s\n", printed.cluster, printed.core, printable(printed.text).c_str());
     });
   }
-  [[nodiscard]] std::string handler_now() const { return card_->handler_now(); }
-  [[nodiscard]] uint64_t lines_lost() const { return lines_lost_; }
+  [[nodiscard]] std::string handler_now() const { return card_->running_handler(); }
+  [[nodiscard]] uint64_t lines_lost() const { return lines_dropped_; }
 
   // Runs until the wire's file has ended, the time is up, or the handler of a signal raises, whose exception this
   // throws.
@@ -115,7 +115,7 @@ class PythonCard {
     const auto until = seconds ? Clock::now() + std::chrono::nanoseconds(static_cast<int64_t>(*seconds * 1e9))
                                : Clock::time_point::max();
     std::optional<nb::python_error> stopped;
-    const Status ran = without_lock([&] {
+    const Status status = without_lock([&] {
       return card_->run([&] {
         if (Clock::now() >= until) return false;
         const nb::gil_scoped_acquire lock;
@@ -124,7 +124,7 @@ class PythonCard {
       });
     });
     if (stopped) throw nb::python_error(*stopped);
-    unwrap(ran);
+    unwrap(status);
   }
 
   [[nodiscard]] nb::dict report() const {
@@ -133,15 +133,15 @@ class PythonCard {
       counts[name_of(static_cast<frames::Count>(which))] = card_->nic().counts()[which];
     }
     counts["lost on the way to the host"] = card_->to_host_lost();
-    counts["too long or too short for the wire"] = card_->unfit();
+    counts["too long or too short for the wire"] = card_->unsendable_frames();
     nb::list contexts;
     for (uint32_t id = 0; id < card_->nic().limits().matcher.rule_sets; ++id) {
-      const spin::TelemetryCounts* const counted = card_->nic().telemetry(ContextId{id});
-      if (counted == nullptr) continue;
+      const spin::TelemetryCounts* const counters = card_->nic().telemetry(ContextId{id});
+      if (counters == nullptr) continue;
       nb::dict context;
       context["context"] = id;
       for (uint8_t which = 0; which < spin::telemetry_counts; ++which) {
-        context[name_of(static_cast<spin::Telemetry>(which))] = (*counted)[which];
+        context[name_of(static_cast<spin::Telemetry>(which))] = (*counters)[which];
       }
       contexts.append(context);
     }
@@ -181,7 +181,7 @@ class PythonCard {
   std::unique_ptr<Card> card_;
   std::unique_ptr<ethernet::Service> service_;
   uint64_t lines_left_ = 0;
-  uint64_t lines_lost_ = 0;
+  uint64_t lines_dropped_ = 0;
 };
 
 // Sends warnings of the engine to standard error from now on.

@@ -15,14 +15,14 @@
 namespace spinloom::app {
 namespace {
 
-mpi::Way study_way_named(const std::string& name) {
+mpi::Way mpi_way_named(const std::string& name) {
   for (const mpi::Way way : {mpi::Way::pass, mpi::Way::staged, mpi::Way::mapped, mpi::Way::joint, mpi::Way::cma}) {
     if (name == mpi::name_of(way)) return way;
   }
   throw Raised{fail(Code::invalid, "there is no way called '", name, "'")};
 }
 
-mpi::Prices prices_in(const std::string& list) {
+mpi::Prices prices_of_text(const std::string& list) {
   const auto prices = mpi::read_prices(list);
   if (!prices) throw Raised{fail(Code::invalid, "'", list, "' is no list of prices")};
   return *prices;
@@ -47,14 +47,14 @@ Work work_of(const std::string& text, int64_t count) {
 }
 
 nb::dict way_costs(const std::string& prices, const Work& work) {
-  const mpi::Costs by =
-      mpi::costs(prices_in(prices), {std::get<0>(work), std::get<1>(work), std::get<2>(work), std::get<3>(work)},
-                 mpi::Settings{}.chunk_bytes);
+  const mpi::Costs costs = mpi::costs_of(prices_of_text(prices),
+                                         {std::get<0>(work), std::get<1>(work), std::get<2>(work), std::get<3>(work)},
+                                         mpi::Settings{}.chunk_bytes);
   nb::dict out;
-  out["staged"] = by.staged_ns;
-  out["mapped"] = by.mapped_ns;
-  out["joint"] = by.joint_ns;
-  out["cma"] = by.cma_ns;
+  out["staged"] = costs.staged_ns;
+  out["mapped"] = costs.mapped_ns;
+  out["joint"] = costs.joint_ns;
+  out["cma"] = costs.cma_ns;
   return out;
 }
 
@@ -63,13 +63,13 @@ nb::tuple choose_way(const std::string& prices, const std::string& type_text, in
   const layout::Type type = unwrap(layout::parse(type_text));
   const mpi::FormPointer form = mpi::make_form(type);
   mpi::Settings settings;
-  settings.prices = prices_in(prices);
+  settings.prices = prices_of_text(prices);
   settings.staging_bytes = mpi::read_settings(environ).staging_bytes;
   const int64_t bytes = form->size * count;
   const mpi::Choice choice = mpi::choose(settings, *form, count, bytes, {mapped, waits, cma});
-  const int64_t times = choice.way == mpi::Way::staged ? 1 : mpi::Staging::reserves;
-  if (choice.way != mpi::Way::pass &&
-      mpi::Staging::whole(static_cast<uint64_t>(bytes)) > static_cast<uint64_t>(times * settings.staging_bytes)) {
+  const int64_t times = choice.way == mpi::Way::staged ? 1 : mpi::Staging::reserve_factor;
+  if (choice.way != mpi::Way::pass && mpi::Staging::charged_bytes(static_cast<uint64_t>(bytes)) >
+                                          static_cast<uint64_t>(times * settings.staging_bytes)) {
     return nb::make_tuple(mpi::name_of(mpi::Way::pass),
                           text("a rank has ", times * settings.staging_bytes >> 20,
                                " MiB for messages under way; SPINLOOM_MPI_STAGING_BYTES gives it more"));
@@ -88,10 +88,10 @@ class PythonProbe {
   std::vector<double> measure(const std::string& text, int64_t count, const std::string& way, bool in_heap,
                               int samples) {
     if (!probe_) throw Raised{error_};
-    const mpi::Way by = study_way_named(way);
+    const mpi::Way mpi_way = mpi_way_named(way);
     Result<std::vector<double>> times = [&] {
       const nb::gil_scoped_release release;
-      return probe_->measure(text, count, by, in_heap, samples);
+      return probe_->measure(text, count, mpi_way, in_heap, samples);
     }();
     return unwrap(std::move(times));
   }

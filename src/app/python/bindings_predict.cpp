@@ -30,33 +30,34 @@ struct Recording {
   std::string host;
   std::string mpi;
   std::string program;
-  bool ended = true;  // of all ranks
+  bool has_ended = true;  // all ranks have
   bool is_cpu_time = false;
   std::vector<std::string> warnings;  // of ranks whose traces are shorter than they should be
   std::string growth;  // how the recording grew to more ranks; empty if it did not
 };
 
-Result<predict::Polls> polls_named(std::string_view name) {
-  if (name == "wait") return predict::Polls::wait;
-  if (name == "work") return predict::Polls::work;
-  if (name == "rule") return predict::Polls::rule;
+Result<predict::PollMeaning> polls_named(std::string_view name) {
+  if (name == "wait") return predict::PollMeaning::wait;
+  if (name == "work") return predict::PollMeaning::work;
+  if (name == "rule") return predict::PollMeaning::rule;
   return fail(Code::invalid, "polls are \"", name, "\"; there are wait, work, rule");
 }
 
 Result<Recording> recording_of(const std::vector<trace::RankTrace>& traces, const std::vector<std::string>& choices,
-                               predict::Polls polls = predict::Polls::rule) {
-  SPL_ASSIGN(const predict::Algorithms algorithms, predict::choose(choices));
-  Recording made;
-  SPL_ASSIGN(made.script, predict::script_of(traces, algorithms, polls));
-  made.host = traces.front().host;
-  made.mpi = traces.front().mpi;
-  made.program = traces.front().program;
-  made.is_cpu_time = traces.front().is_cpu_time;
-  for (const trace::RankTrace& one : traces) {
-    made.ended = made.ended && one.ended;
-    if (!one.warning.empty()) made.warnings.push_back(text("rank ", one.rank, ": ", one.warning));
+                               predict::PollMeaning polls = predict::PollMeaning::rule) {
+  SPL_ASSIGN(const predict::Algorithms algorithms, predict::parse_choices(choices));
+  Recording recording;
+  SPL_ASSIGN(recording.script, predict::script_of(traces, algorithms, polls));
+  recording.host = traces.front().host;
+  recording.mpi = traces.front().mpi;
+  recording.program = traces.front().program;
+  recording.is_cpu_time = traces.front().is_cpu_time;
+  for (const trace::RankTrace& rank_trace : traces) {
+    recording.has_ended = recording.has_ended && rank_trace.has_ended;
+    if (!rank_trace.warning.empty())
+      recording.warnings.push_back(text("rank ", rank_trace.rank, ": ", rank_trace.warning));
   }
-  return made;
+  return recording;
 }
 
 // Reads a recording, and grows it to `ranks` ranks unless `ranks` is 0.
@@ -64,22 +65,22 @@ Recording read(nb::handle folder, const std::vector<std::string>& choices, uint3
                bool strong) {
   const std::string directory = path_of(folder);
   return unwrap(without_lock([&]() -> Result<Recording> {
-    SPL_ASSIGN(const predict::Polls between, polls_named(polls));
+    SPL_ASSIGN(const predict::PollMeaning poll_rule, polls_named(polls));
     SPL_ASSIGN(std::vector<trace::RankTrace> traces, trace::read(directory));
-    std::string how;
+    std::string growth;
     if (ranks != 0) {
       SPL_ASSIGN(predict::Grown grown,
                  predict::grow(traces, ranks, strong ? predict::Scaling::strong : predict::Scaling::weak));
       traces = std::move(grown.traces);
-      how = std::move(grown.how);
+      growth = std::move(grown.description);
     }
-    SPL_ASSIGN(Recording made, recording_of(traces, choices, between));
-    made.growth = std::move(how);
-    return made;
+    SPL_ASSIGN(Recording recording, recording_of(traces, choices, poll_rule));
+    recording.growth = std::move(growth);
+    return recording;
   }));
 }
 
-predict::SkeletonStep step_of(const nb::dict& given) {
+predict::SkeletonStep step_of(const nb::dict& fields) {
   static constexpr std::pair<std::string_view, predict::SkeletonStep::Kind> kinds[] = {
       {"compute", predict::SkeletonStep::Kind::compute},
       {"halo", predict::SkeletonStep::Kind::halo},
@@ -87,24 +88,25 @@ predict::SkeletonStep step_of(const nb::dict& given) {
       {"allreduce", predict::SkeletonStep::Kind::allreduce},
   };
   predict::SkeletonStep step;
-  const auto name = nb::cast<std::string>(given["kind"]);
-  const auto* const kind = std::ranges::find(kinds, name, [](const auto& one) { return one.first; });
+  const auto name = nb::cast<std::string>(fields["kind"]);
+  const auto* const kind = std::ranges::find(kinds, name, [](const auto& kind_name) { return kind_name.first; });
   if (kind == std::end(kinds)) unwrap(Status(fail(Code::invalid, "there is no step '", name, "'")));
   step.kind = kind->second;
-  if (given.contains("compute_ns")) step.compute_ns = nb::cast<uint64_t>(given["compute_ns"]);
-  if (given.contains("bytes")) step.bytes = nb::cast<uint64_t>(given["bytes"]);
-  if (given.contains("grid")) step.grid = nb::cast<std::vector<uint32_t>>(given["grid"]);
-  if (given.contains("types")) {
-    for (const nb::handle both : nb::cast<nb::list>(given["types"])) {
-      step.types.push_back({nb::cast<std::string>(both[0]), nb::cast<std::string>(both[1])});
+  if (fields.contains("compute_ns")) step.compute_ns = nb::cast<uint64_t>(fields["compute_ns"]);
+  if (fields.contains("bytes")) step.bytes = nb::cast<uint64_t>(fields["bytes"]);
+  if (fields.contains("grid")) step.grid = nb::cast<std::vector<uint32_t>>(fields["grid"]);
+  if (fields.contains("types")) {
+    for (const nb::handle pair : nb::cast<nb::list>(fields["types"])) {
+      step.types.push_back({nb::cast<std::string>(pair[0]), nb::cast<std::string>(pair[1])});
     }
   }
   return step;
 }
 
-Recording skeleton(uint32_t ranks, const nb::list& given, uint32_t repeats, const std::vector<std::string>& choices) {
+Recording skeleton(uint32_t ranks, const nb::list& step_list, uint32_t repeats,
+                   const std::vector<std::string>& choices) {
   std::vector<predict::SkeletonStep> steps;
-  for (const nb::handle one : given) steps.push_back(step_of(nb::cast<nb::dict>(one)));
+  for (const nb::handle fields : step_list) steps.push_back(step_of(nb::cast<nb::dict>(fields)));
   return unwrap(without_lock([&]() -> Result<Recording> {
     SPL_ASSIGN(const std::vector<trace::RankTrace> traces, predict::make_skeleton(ranks, steps, repeats));
     return recording_of(traces, choices);
@@ -118,89 +120,90 @@ Side side_of(const nb::handle& name) { return nb::cast<std::string>(name) == "se
 // Returns the number of non-blocking and persistent collective operations of all ranks.
 uint64_t offloadable(const Script& script) {
   uint64_t count = 0;
-  for (const predict::RankScript& one : script.ranks) {
+  for (const predict::RankScript& rank : script.ranks) {
     count += static_cast<uint64_t>(std::ranges::count_if(
-        one.actions, [](const predict::Action& action) { return action.is_collective && !action.is_blocking; }));
+        rank.actions, [](const predict::Action& action) { return action.is_collective && !action.is_blocking; }));
   }
   return count;
 }
 
-nb::dict facts(const Recording& made) {
+nb::dict facts(const Recording& recording) {
   nb::dict out;
-  out["ranks"] = made.script.ranks.size();
-  out["host"] = text_of(made.host);
-  out["mpi"] = text_of(made.mpi);
-  out["program"] = text_of(made.program);
-  out["ended"] = made.ended;
-  out["is_cpu_time"] = made.is_cpu_time;
-  out["how"] = made.growth;
+  out["ranks"] = recording.script.ranks.size();
+  out["host"] = text_of(recording.host);
+  out["mpi"] = text_of(recording.mpi);
+  out["program"] = text_of(recording.program);
+  out["ended"] = recording.has_ended;
+  out["is_cpu_time"] = recording.is_cpu_time;
+  out["how"] = recording.growth;
   nb::list warnings;
-  for (const std::string& one : made.warnings) warnings.append(text_of(one));
+  for (const std::string& warning : recording.warnings) warnings.append(text_of(warning));
   out["warnings"] = warnings;
-  out["algorithms"] = made.script.algorithms;
+  out["algorithms"] = recording.script.algorithms;
   nb::dict left_out;
-  for (const auto& [what, note] : made.script.left_out) {
+  for (const auto& [what, note] : recording.script.left_out) {
     left_out[python_string(what)] = nb::make_tuple(note.count, note.time_ns);
   }
   out["left_out"] = left_out;
   nb::list ranks;
-  for (const predict::RankScript& one : made.script.ranks) {
+  for (const predict::RankScript& rank_script : recording.script.ranks) {
     nb::dict rank;
-    rank["total_ns"] = one.recorded.total_ns;
-    rank["compute_ns"] = one.recorded.compute_ns;
-    rank["fixed_ns"] = one.recorded.fixed_ns;
-    rank["communication_ns"] = one.recorded.communication_ns;
-    rank["between_ns"] = one.recorded.between_ns;
-    rank["polled_ns"] = one.recorded.polled_ns;
-    rank["is_cut"] = one.cut_event != UINT32_MAX;
+    rank["total_ns"] = rank_script.recorded.total_ns;
+    rank["compute_ns"] = rank_script.recorded.compute_ns;
+    rank["fixed_ns"] = rank_script.recorded.fixed_ns;
+    rank["communication_ns"] = rank_script.recorded.communication_ns;
+    rank["between_ns"] = rank_script.recorded.between_polls_ns;
+    rank["polled_ns"] = rank_script.recorded.polled_ns;
+    rank["is_cut"] = rank_script.cut_event != UINT32_MAX;
     ranks.append(rank);
   }
-  out["offloadable"] = offloadable(made.script);
+  out["offloadable"] = offloadable(recording.script);
   out["recorded"] = ranks;
   return out;
 }
 
-nb::list layouts(const Recording& made) {
+nb::list layouts(const Recording& recording) {
   std::vector<std::string> texts;
-  for (const layout::Blob& blob : made.script.layouts) texts.push_back(layout::print(unwrap(layout::type_of(blob))));
+  for (const layout::Blob& blob : recording.script.layouts)
+    texts.push_back(layout::print(unwrap(layout::type_of(blob))));
   nb::list out;
-  for (const predict::LayoutUse& use : predict::layout_uses(made.script)) {
-    nb::dict one;
-    one["layout"] = use.layout;
-    one["type"] = texts[use.layout];
-    one["count"] = use.count;
-    one["side"] = name_of(use.side);
-    one["bytes"] = use.bytes;
-    one["messages"] = use.messages;
-    one["copies"] = use.copies;
-    out.append(one);
+  for (const predict::LayoutUse& use : predict::layout_uses(recording.script)) {
+    nb::dict row;
+    row["layout"] = use.layout;
+    row["type"] = texts[use.layout];
+    row["count"] = use.count;
+    row["side"] = name_of(use.side);
+    row["bytes"] = use.bytes;
+    row["messages"] = use.messages;
+    row["copies"] = use.copies;
+    out.append(row);
   }
   return out;
 }
 
 // Returns a dict for each kind of message or own copy: the bytes of one; `sent` and `received` as (number of a layout,
 // count), or None where the bytes are one block; how many messages and copies there are.
-nb::list pairs(const Recording& made) {
-  const auto end = [](const predict::Lie& lie) -> nb::object {
-    if (lie.layout == trace::none) return nb::none();
-    return nb::make_tuple(lie.layout, lie.count);
+nb::list pairs(const Recording& recording) {
+  const auto end = [](const predict::DataLayout& data_layout) -> nb::object {
+    if (data_layout.type == trace::none) return nb::none();
+    return nb::make_tuple(data_layout.type, data_layout.count);
   };
   nb::list out;
-  for (const predict::PairUse& use : predict::pair_uses(made.script)) {
-    nb::dict one;
-    one["bytes"] = use.bytes;
-    one["sent"] = end(use.sent);
-    one["received"] = end(use.received);
-    one["messages"] = use.messages;
-    one["copies"] = use.copies;
-    out.append(one);
+  for (const predict::PairUse& use : predict::pair_uses(recording.script)) {
+    nb::dict row;
+    row["bytes"] = use.bytes;
+    row["sent"] = end(use.sent);
+    row["received"] = end(use.received);
+    row["messages"] = use.messages;
+    row["copies"] = use.copies;
+    out.append(row);
   }
   return out;
 }
 
-predict::Lie lie_of(const nb::handle& given) {
-  if (given.is_none()) return {};
-  return {nb::cast<int64_t>(given[1]), nb::cast<uint32_t>(given[0])};
+predict::DataLayout data_layout_of(const nb::handle& layout_and_count) {
+  if (layout_and_count.is_none()) return {};
+  return {nb::cast<int64_t>(layout_and_count[1]), nb::cast<uint32_t>(layout_and_count[0])};
 }
 
 Rate rate_of(const nb::dict& costs, const char* name) {
@@ -213,53 +216,55 @@ Rate rate_of(const nb::dict& costs, const char* name) {
 // [(layout, count, side, cpu)], "pairs": [(bytes, sent, received, send cpu, receive cpu, own block or None)],
 // "unknown_layout", "copy", "combine": (numerator, denominator) of ps for a byte, ...}. All but the first three keys
 // may be missing. Times are in ps.
-Costs costs_of(const nb::dict& given) {
+Costs costs_of(const nb::dict& fields) {
   Costs out;
-  for (const nb::handle point : nb::cast<nb::list>(given["messages"])) {
-    out.messages.push_back({nb::cast<uint64_t>(point[0]), nb::cast<uint64_t>(point[1]), nb::cast<uint64_t>(point[2]),
-                            nb::cast<uint64_t>(point[3])});
+  for (const nb::handle point : nb::cast<nb::list>(fields["messages"])) {
+    out.message_costs.push_back({nb::cast<uint64_t>(point[0]), nb::cast<uint64_t>(point[1]),
+                                 nb::cast<uint64_t>(point[2]), nb::cast<uint64_t>(point[3])});
   }
-  const auto key = [](const nb::handle& one) {
-    return Costs::LayoutKey{nb::cast<uint32_t>(one[0]), nb::cast<int64_t>(one[1]), side_of(one[2])};
+  const auto key = [](const nb::handle& entry) {
+    return Costs::LayoutKey{nb::cast<uint32_t>(entry[0]), nb::cast<int64_t>(entry[1]), side_of(entry[2])};
   };
-  for (const nb::handle one : nb::cast<nb::list>(given["layouts"])) {
-    out.layouts[key(one)] = {nb::cast<uint64_t>(one[3]), nb::cast<uint64_t>(one[4]), nb::cast<uint64_t>(one[5])};
+  for (const nb::handle entry : nb::cast<nb::list>(fields["layouts"])) {
+    out.layout_costs[key(entry)] = {nb::cast<uint64_t>(entry[3]), nb::cast<uint64_t>(entry[4]),
+                                    nb::cast<uint64_t>(entry[5])};
   }
-  for (const nb::handle one : nb::cast<nb::list>(given["host_layouts"])) {
-    out.host_layouts[key(one)] = nb::cast<uint64_t>(one[3]);
+  for (const nb::handle entry : nb::cast<nb::list>(fields["host_layouts"])) {
+    out.host_layout_ps[key(entry)] = nb::cast<uint64_t>(entry[3]);
   }
-  if (given.contains("pairs")) {
-    for (const nb::handle one : nb::cast<nb::list>(given["pairs"])) {
-      predict::PairPrice& price = out.pairs[{nb::cast<uint64_t>(one[0]), lie_of(one[1]), lie_of(one[2])}];
-      price = {nb::cast<uint64_t>(one[3]), nb::cast<uint64_t>(one[4]), {}};
-      if (!one[5].is_none()) price.own_ps = nb::cast<uint64_t>(one[5]);
+  if (fields.contains("pairs")) {
+    for (const nb::handle entry : nb::cast<nb::list>(fields["pairs"])) {
+      predict::PairCost& price =
+          out.pair_costs[{nb::cast<uint64_t>(entry[0]), data_layout_of(entry[1]), data_layout_of(entry[2])}];
+      price = {nb::cast<uint64_t>(entry[3]), nb::cast<uint64_t>(entry[4]), {}};
+      if (!entry[5].is_none()) price.own_block_ps = nb::cast<uint64_t>(entry[5]);
     }
   }
-  if (given.contains("late")) {
-    out.late = {nb::cast<uint64_t>(given["late"][0]), nb::cast<uint64_t>(given["late"][1])};
+  if (fields.contains("late")) {
+    out.late_receives = {nb::cast<uint64_t>(fields["late"][0]), nb::cast<uint64_t>(fields["late"][1])};
   }
-  out.unknown_layout = rate_of(given, "unknown_layout");
-  out.copy = rate_of(given, "copy");
-  out.combine = rate_of(given, "combine");
-  if (given.contains("handshake_bytes")) out.handshake_bytes = nb::cast<uint64_t>(given["handshake_bytes"]);
-  if (given.contains("fetches") && nb::cast<bool>(given["fetches"])) out.handshake = predict::Handshake::fetch;
-  if (given.contains("nic_answers") && nb::cast<bool>(given["nic_answers"])) out.handshake = predict::Handshake::nic;
-  if (given.contains("offloaded")) {
-    const auto how = nb::cast<nb::dict>(given["offloaded"]);
-    out.offloaded = {.create_ps = nb::cast<uint64_t>(how["create_ps"]),
-                     .is_cached = nb::cast<bool>(how["cached"]),
-                     .match_ps = nb::cast<uint64_t>(how["match_ps"]),
-                     .own = rate_of(how, "own"),
-                     .combine_ps = nb::cast<uint64_t>(how["combine_ps"]),
-                     .combine = rate_of(how, "combine"),
-                     .test_ps = nb::cast<uint64_t>(how["test_ps"])};
+  out.unknown_layout_rate = rate_of(fields, "unknown_layout");
+  out.copy_rate = rate_of(fields, "copy");
+  out.combine_rate = rate_of(fields, "combine");
+  if (fields.contains("handshake_bytes")) out.handshake_bytes = nb::cast<uint64_t>(fields["handshake_bytes"]);
+  if (fields.contains("fetches") && nb::cast<bool>(fields["fetches"])) out.handshake = predict::Handshake::fetch;
+  if (fields.contains("nic_answers") && nb::cast<bool>(fields["nic_answers"])) out.handshake = predict::Handshake::nic;
+  if (fields.contains("offloaded")) {
+    const auto offload = nb::cast<nb::dict>(fields["offloaded"]);
+    out.offload = {.create_ps = nb::cast<uint64_t>(offload["create_ps"]),
+                   .is_cached = nb::cast<bool>(offload["cached"]),
+                   .match_ps = nb::cast<uint64_t>(offload["match_ps"]),
+                   .own_block_rate = rate_of(offload, "own"),
+                   .combine_latency_ps = nb::cast<uint64_t>(offload["combine_ps"]),
+                   .combine_rate = rate_of(offload, "combine"),
+                   .test_ps = nb::cast<uint64_t>(offload["test_ps"])};
   }
-  if (given.contains("scale")) {
-    out.scale_numerator = nb::cast<uint64_t>(given["scale"][0]);
-    out.scale_denominator = nb::cast<uint64_t>(given["scale"][1]);
+  if (fields.contains("scale")) {
+    out.scale_numerator = nb::cast<uint64_t>(fields["scale"][0]);
+    out.scale_denominator = nb::cast<uint64_t>(fields["scale"][1]);
   }
-  if (given.contains("unit_ps")) out.unit_ps = nb::cast<uint64_t>(given["unit_ps"]);
-  if (given.contains("one_cpu")) out.one_cpu = nb::cast<bool>(given["one_cpu"]);
+  if (fields.contains("unit_ps")) out.compute_unit_ps = nb::cast<uint64_t>(fields["unit_ps"]);
+  if (fields.contains("one_cpu")) out.uses_one_cpu = nb::cast<bool>(fields["one_cpu"]);
   return out;
 }
 
@@ -283,34 +288,36 @@ struct Receives {
 struct BoundWaits {
   predict::Waits calls;
 
-  [[nodiscard]] std::vector<uint64_t> times(const schedule::Schedule& made, const Kept& kept) const {
-    return predict::waited_ps(made, calls, *kept.record);
+  [[nodiscard]] std::vector<uint64_t> times(const schedule::Schedule& schedule, const KeptRecord& kept) const {
+    return predict::waited_ps(schedule, calls, *kept.record);
   }
 };
 
-nb::tuple schedule_with_receives(const Recording& made, const nb::dict& given, const predict::LateReceives& late) {
-  const Costs costs = costs_of(given);
-  predict::Priced priced = unwrap(without_lock([&] { return predict::schedule_of(made.script, costs, late); }));
+nb::tuple schedule_with_receives(const Recording& recording, const nb::dict& cost_fields,
+                                 const predict::LateReceives& late) {
+  const Costs costs = costs_of(cost_fields);
+  predict::PricedSchedule priced =
+      unwrap(without_lock([&] { return predict::schedule_of(recording.script, costs, late); }));
   nb::list bills;
   for (const predict::Bill& bill : priced.bills) {
-    nb::dict one;
-    one["compute_ps"] = bill.compute_ps;
-    one["messages_ps"] = bill.messages_ps;
-    one["layouts_ps"] = bill.layouts_ps;
-    one["combine_ps"] = bill.combine_ps;
-    one["nic_ps"] = bill.nic_ps;
-    one["sent_messages"] = bill.sent_messages;
-    one["sent_bytes"] = bill.sent_bytes;
-    one["received_bytes"] = bill.received_bytes;
-    bills.append(one);
+    nb::dict row;
+    row["compute_ps"] = bill.compute_ps;
+    row["messages_ps"] = bill.messages_ps;
+    row["layouts_ps"] = bill.layouts_ps;
+    row["combine_ps"] = bill.combine_ps;
+    row["nic_ps"] = bill.nic_ps;
+    row["sent_messages"] = bill.sent_messages;
+    row["sent_bytes"] = bill.sent_bytes;
+    row["received_bytes"] = bill.received_bytes;
+    bills.append(row);
   }
   return nb::make_tuple(nb::cast(std::move(priced.schedule)), bills, Receives{std::move(priced.receives)},
                         BoundWaits{std::move(priced.waits)});
 }
 
-nb::tuple schedule(const Recording& made, const nb::dict& given) {
-  const nb::tuple all = schedule_with_receives(made, given, {});
-  return nb::make_tuple(all[0], all[1]);
+nb::tuple schedule(const Recording& recording, const nb::dict& cost_fields) {
+  const nb::tuple schedule_and_more = schedule_with_receives(recording, cost_fields, {});
+  return nb::make_tuple(schedule_and_more[0], schedule_and_more[1]);
 }
 
 }  // namespace

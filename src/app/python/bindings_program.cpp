@@ -12,7 +12,7 @@
 namespace spinloom::app {
 namespace {
 
-std::span<uint8_t> part(std::span<uint8_t> memory, uint64_t offset, uint64_t bytes) {
+std::span<uint8_t> part_of(std::span<uint8_t> memory, uint64_t offset, uint64_t bytes) {
   if (offset > memory.size() || bytes > memory.size() - offset) {
     unwrap(Status(fail(Code::invalid, bytes, " B at ", offset, " of memory of ", memory.size(), " B")));
   }
@@ -20,12 +20,12 @@ std::span<uint8_t> part(std::span<uint8_t> memory, uint64_t offset, uint64_t byt
 }
 
 void write_part(std::span<uint8_t> memory, uint64_t offset, const nb::bytes& bytes) {
-  std::memcpy(part(memory, offset, bytes.size()).data(), bytes.c_str(), bytes.size());
+  std::memcpy(part_of(memory, offset, bytes.size()).data(), bytes.c_str(), bytes.size());
 }
 
 nb::bytes read_part(std::span<uint8_t> memory, uint64_t offset, uint64_t bytes) {
-  const std::span<uint8_t> found = part(memory, offset, bytes);
-  return nb::bytes(found.data(), found.size());
+  const std::span<uint8_t> bytes_read = part_of(memory, offset, bytes);
+  return nb::bytes(bytes_read.data(), bytes_read.size());
 }
 
 class PythonProgram {
@@ -33,7 +33,7 @@ class PythonProgram {
   PythonProgram(const std::string& nic, const std::string& handlers, uint64_t host_bytes, uint64_t state_bytes,
                 uint64_t constants_bytes) {
     host::Request request;
-    request.ask = host::Ask::install;
+    request.kind = host::RequestKind::install;
     request.context = SPL_ETH_ANY_CONTEXT;
     request.host_bytes = host_bytes;
     request.state_bytes = state_bytes;
@@ -58,16 +58,16 @@ class PythonProgram {
   // last ones.
   void activate(uint16_t port, bool slmp) {
     host::Request request;
-    request.ask = host::Ask::activate;
+    request.kind = host::RequestKind::activate;
     request.rules = slmp ? spl_eth_rules_slmp(port) : spl_eth_rules_udp(port);
     (void)unwrap(without_lock([&] { return program().ask(request); }));
   }
   // Returns the next notice as (value, argument), or None if none comes in time.
   std::optional<std::tuple<uint32_t, uint64_t>> next_notice(double seconds) {
     const auto patience = std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
-    const auto found = without_lock([&] { return program().next_notice(patience); });
-    if (!found) return std::nullopt;
-    return std::tuple{found->value, found->argument};
+    const auto notice = without_lock([&] { return program().next_notice(patience); });
+    if (!notice) return std::nullopt;
+    return std::tuple{notice->value, notice->argument};
   }
   // Asks the NIC, and throws if it is not there.
   void check() {

@@ -14,13 +14,13 @@ namespace spinloom::app {
 namespace {
 
 // Reads {"type", "count", "offload", "priority", "epsilon": None or [numerator, denominator]}.
-SharedType shared_type_of(const nb::dict& given) {
+SharedType shared_type_of(const nb::dict& fields) {
   SharedType out;
-  out.type = get_as<std::string>(given, "type");
-  out.count = get_as<int64_t>(given, "count");
-  out.attributes.offload = get_as<bool>(given, "offload");
-  out.attributes.priority = get_as<int32_t>(given, "priority");
-  if (const nb::object epsilon = get(given, "epsilon"); !epsilon.is_none()) {
+  out.type = get_as<std::string>(fields, "type");
+  out.count = get_as<int64_t>(fields, "count");
+  out.attributes.offload = get_as<bool>(fields, "offload");
+  out.attributes.priority = get_as<int32_t>(fields, "priority");
+  if (const nb::object epsilon = get(fields, "epsilon"); !epsilon.is_none()) {
     if (!nb::isinstance<nb::sequence>(epsilon) || nb::len(epsilon) != 2) {
       throw Raised{fail(Code::invalid, "config: \"epsilon\" is not a ratio")};
     }
@@ -29,7 +29,7 @@ SharedType shared_type_of(const nb::dict& given) {
   return out;
 }
 
-std::unique_ptr<Share> open(const nb::dict& settings) {
+std::unique_ptr<Share> open_share(const nb::dict& settings) {
   ShareConfig config;
   static_cast<Setup&>(config) = setup_of(settings);
   config.strategy = unwrap(strategies::strategy_named(get_as<std::string>(settings, "strategy")));
@@ -93,7 +93,7 @@ nb::dict mix(const nb::dict& settings) {
   for (const MixedMessage& message : result.messages) {
     nb::dict row;
     row["type"] = message.type;
-    row["by"] = strategies::name_of(message.completion.by);
+    row["by"] = strategies::name_of(message.completion.unpack_path);
     row["strategy"] = strategies::name_of(message.completion.strategy);
     row["fallback"] = message.completion.fallback;
     row["bytes"] = message.completion.bytes;
@@ -134,7 +134,7 @@ nb::dict delivery(const nb::dict& settings) {
   const DeliveryResult result = unwrap(std::move(outcome));
   nb::dict out;
   out["size_bytes"] = result.size_bytes;
-  out["by"] = strategies::name_of(result.completion.by);
+  out["by"] = strategies::name_of(result.completion.unpack_path);
   out["strategy"] = strategies::name_of(result.completion.strategy);
   out["time_ps"] = result.time_ps;
   out["landing_ps"] = result.landing_ps;
@@ -150,8 +150,8 @@ nb::dict exchange(const nb::dict& settings) {
   ExchangeConfig config;
   static_cast<Setup&>(config) = setup_of(settings);
   config.strategy = unwrap(strategies::strategy_named(get_as<std::string>(settings, "strategy")));
-  for (const auto& each : get_as<nb::list>(settings, "peers")) {
-    const auto peer = nb::cast<nb::dict>(each);
+  for (const auto& item : get_as<nb::list>(settings, "peers")) {
+    const auto peer = nb::cast<nb::dict>(item);
     config.peers.push_back({get_as<std::string>(peer, "type"), get_as<int64_t>(peer, "count")});
   }
   Result<ExchangeResult> outcome = [&] {
@@ -171,14 +171,14 @@ nb::dict exchange(const nb::dict& settings) {
   }
   out["packet_buffer"] = series;
   nb::list peers;
-  for (const PeerResult& each : result.peers) {
+  for (const PeerResult& item : result.peers) {
     nb::dict peer;
-    peer["size_bytes"] = each.size_bytes;
-    peer["blocks"] = each.blocks;
-    peer["fallback"] = each.fallback;
-    peer["program_bytes"] = each.program_bytes;
-    peer["state_bytes"] = each.state_bytes;
-    peer["destination"] = bytes_of(each.destination);
+    peer["size_bytes"] = item.size_bytes;
+    peer["blocks"] = item.blocks;
+    peer["fallback"] = item.fallback;
+    peer["program_bytes"] = item.program_bytes;
+    peer["state_bytes"] = item.state_bytes;
+    peer["destination"] = bytes_of(item.destination);
     peers.append(peer);
   }
   out["peers"] = peers;
@@ -194,7 +194,7 @@ void bind_share(nb::module_& module) {
   module.def("delivery", &delivery, nb::arg("config"),
              "One message between two processes, with or without asking first, to a receive in time or late, checked.");
   module.def("exchange", &exchange, nb::arg("config"), "Messages of many peers at once into one NIC, checked.");
-  module.def("share", &open, nb::arg("config"), "A simulated NIC for the types of the config.");
+  module.def("share", &open_share, nb::arg("config"), "A simulated NIC for the types of the config.");
 }
 
 }  // namespace spinloom::app

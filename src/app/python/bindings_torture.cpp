@@ -10,7 +10,7 @@ namespace spinloom::app {
 namespace {
 
 // The outcome of a range of seeds. The least numbers are those of runs without a violation.
-struct Sum {
+struct SeedTotals {
   uint64_t messages = 0;
   uint64_t messages_least = UINT64_MAX;
   uint64_t faults_least = UINT64_MAX;
@@ -21,54 +21,54 @@ struct Sum {
   std::vector<uint64_t> hashes;
 };
 
-Sum run_seeds(const torture::Config& config, uint64_t first, uint64_t last, bool trace) {
-  Sum sum;
+SeedTotals run_seeds(const torture::Config& config, uint64_t first, uint64_t last, bool trace) {
+  SeedTotals totals;
   for (uint64_t seed = first; seed <= last; ++seed) {
     const torture::Outcome outcome = torture::run(config, seed, trace);
-    uint64_t fired = 0;
+    uint64_t faults = 0;
     for (size_t i = 0; i < torture::fault_count; ++i) {
-      sum.faults[i] += outcome.faults[i];
-      fired += outcome.faults[i];
+      totals.faults[i] += outcome.faults[i];
+      faults += outcome.faults[i];
     }
-    sum.messages += outcome.messages;
-    sum.exchanges += outcome.exchanges;
-    sum.steps += outcome.steps;
-    sum.hashes.push_back(outcome.hash);
+    totals.messages += outcome.messages;
+    totals.exchanges += outcome.exchanges;
+    totals.steps += outcome.steps;
+    totals.hashes.push_back(outcome.hash);
     if (!outcome.violation.empty()) {
-      sum.violations.emplace_back(seed, outcome.violation);
+      totals.violations.emplace_back(seed, outcome.violation);
       continue;
     }
-    sum.messages_least = std::min(sum.messages_least, outcome.messages);
-    sum.faults_least = std::min(sum.faults_least, fired);
+    totals.messages_least = std::min(totals.messages_least, outcome.messages);
+    totals.faults_least = std::min(totals.faults_least, faults);
   }
-  return sum;
+  return totals;
 }
 
 nb::dict run_torture(const nb::dict& numbers, uint64_t first, uint64_t last, bool trace) {
   torture::Config config;
   for (const auto& [key, value] : numbers) unwrap(config.set(nb::cast<std::string>(key), nb::cast<int64_t>(value)));
   unwrap(torture::check(config));
-  const Sum sum = [&] {
+  const SeedTotals totals = [&] {
     const nb::gil_scoped_release release;
-    Sum made = run_seeds(config, first, last, trace);
+    SeedTotals counted = run_seeds(config, first, last, trace);
     std::fflush(stdout);  // so that the trace is printed now
-    return made;
+    return counted;
   }();
   nb::dict out;
-  out["runs"] = sum.hashes.size();
-  out["messages"] = sum.messages;
-  out["exchanges"] = sum.exchanges;
-  out["steps"] = sum.steps;
-  out["messages_least"] = sum.messages_least;
-  out["faults_least"] = sum.faults_least;
-  out["hashes"] = nb::cast(sum.hashes);
+  out["runs"] = totals.hashes.size();
+  out["messages"] = totals.messages;
+  out["exchanges"] = totals.exchanges;
+  out["steps"] = totals.steps;
+  out["messages_least"] = totals.messages_least;
+  out["faults_least"] = totals.faults_least;
+  out["hashes"] = nb::cast(totals.hashes);
   nb::dict faults;
   for (size_t i = 0; i < torture::fault_count; ++i) {
-    faults[torture::name_of(static_cast<torture::Fault>(i))] = sum.faults[i];
+    faults[torture::name_of(static_cast<torture::Fault>(i))] = totals.faults[i];
   }
   out["faults"] = faults;
   nb::list violations;
-  for (const auto& [seed, sentence] : sum.violations) violations.append(nb::make_tuple(seed, sentence));
+  for (const auto& [seed, sentence] : totals.violations) violations.append(nb::make_tuple(seed, sentence));
   out["violations"] = violations;
   return out;
 }

@@ -27,34 +27,34 @@ namespace {
 using trace::RankTrace;
 
 // Returns the bytes of one column, for memoryview.cast(), numpy.frombuffer() and the like.
-template <class Number, class Of>
-nb::bytes column(const std::vector<trace::Event>& events, Of&& of) {
+template <class Number, class Field>
+nb::bytes column(const std::vector<trace::Event>& events, Field&& field) {
   std::vector<Number> values;
   values.reserve(events.size());
-  for (const trace::Event& event : events) values.push_back(of(event));
+  for (const trace::Event& event : events) values.push_back(field(event));
   return nb::bytes(values.data(), values.size() * sizeof(Number));
 }
 
-nb::dict columns(const RankTrace& one) {
-  const auto signature = [&one](const trace::Event& event) -> const trace::Signature& {
-    return one.signatures[event.signature];
+nb::dict columns(const RankTrace& rank_trace) {
+  const auto signature = [&rank_trace](const trace::Event& event) -> const trace::Signature& {
+    return rank_trace.signatures[event.signature];
   };
   nb::dict out;
-  out["signature"] = column<uint32_t>(one.events, [](const auto& event) { return event.signature; });
-  out["polls"] = column<uint32_t>(one.events, [](const auto& event) { return event.polls; });
-  out["begin_ns"] = column<uint64_t>(one.events, [](const auto& event) { return event.begin_ns; });
-  out["end_ns"] = column<uint64_t>(one.events, [](const auto& event) { return event.end_ns; });
-  out["call"] =
-      column<uint8_t>(one.events, [&](const auto& event) { return static_cast<uint8_t>(signature(event).call); });
-  out["form"] =
-      column<uint8_t>(one.events, [&](const auto& event) { return static_cast<uint8_t>(signature(event).form); });
-  out["peer"] = column<int32_t>(one.events, [&](const auto& event) { return signature(event).peer; });
-  out["tag"] = column<int32_t>(one.events, [&](const auto& event) { return signature(event).tag; });
-  out["comm"] = column<uint32_t>(one.events, [&](const auto& event) { return signature(event).comm; });
-  out["sent_bytes"] =
-      column<int64_t>(one.events, [&](const auto& event) { return traffic_of(one, signature(event)).sent_bytes; });
-  out["received_bytes"] =
-      column<int64_t>(one.events, [&](const auto& event) { return traffic_of(one, signature(event)).received_bytes; });
+  out["signature"] = column<uint32_t>(rank_trace.events, [](const auto& event) { return event.signature; });
+  out["polls"] = column<uint32_t>(rank_trace.events, [](const auto& event) { return event.polls; });
+  out["begin_ns"] = column<uint64_t>(rank_trace.events, [](const auto& event) { return event.begin_ns; });
+  out["end_ns"] = column<uint64_t>(rank_trace.events, [](const auto& event) { return event.end_ns; });
+  out["call"] = column<uint8_t>(rank_trace.events,
+                                [&](const auto& event) { return static_cast<uint8_t>(signature(event).call); });
+  out["form"] = column<uint8_t>(rank_trace.events,
+                                [&](const auto& event) { return static_cast<uint8_t>(signature(event).form); });
+  out["peer"] = column<int32_t>(rank_trace.events, [&](const auto& event) { return signature(event).peer; });
+  out["tag"] = column<int32_t>(rank_trace.events, [&](const auto& event) { return signature(event).tag; });
+  out["comm"] = column<uint32_t>(rank_trace.events, [&](const auto& event) { return signature(event).comm; });
+  out["sent_bytes"] = column<int64_t>(
+      rank_trace.events, [&](const auto& event) { return traffic_of(rank_trace, signature(event)).sent_bytes; });
+  out["received_bytes"] = column<int64_t>(
+      rank_trace.events, [&](const auto& event) { return traffic_of(rank_trace, signature(event)).received_bytes; });
   return out;
 }
 
@@ -64,9 +64,9 @@ nb::list blocks(const std::vector<trace::Block>& list) {
   return out;
 }
 
-nb::list signatures(const RankTrace& one) {
+nb::list signatures(const RankTrace& rank_trace) {
   nb::list out;
-  for (const trace::Signature& signature : one.signatures) {
+  for (const trace::Signature& signature : rank_trace.signatures) {
     nb::dict row;
     row["call"] = full_name(signature.call, signature.form);
     row["comm"] = signature.comm;
@@ -77,7 +77,7 @@ nb::list signatures(const RankTrace& one) {
     row["error"] = signature.error;
     row["window"] = signature.window;
     row["in_place"] = signature.in_place;
-    const trace::Traffic traffic = traffic_of(one, signature);
+    const trace::Traffic traffic = traffic_of(rank_trace, signature);
     row["sent_bytes"] = traffic.sent_bytes;
     row["received_bytes"] = traffic.received_bytes;
     row["point_to_point"] = signature.call >= trace::Call::Send && signature.call <= trace::Call::Sendrecv_replace;
@@ -94,9 +94,9 @@ nb::list signatures(const RankTrace& one) {
   return out;
 }
 
-nb::list comms(const RankTrace& one) {
+nb::list comms(const RankTrace& rank_trace) {
   nb::list out;
-  for (const trace::CommEntry& comm : one.comms) {
+  for (const trace::CommEntry& comm : rank_trace.comms) {
     nb::dict row;
     row["rank"] = comm.rank;
     row["world_ranks"] = comm.world_ranks;
@@ -111,9 +111,9 @@ nb::list comms(const RankTrace& one) {
   return out;
 }
 
-nb::list types(const RankTrace& one) {
+nb::list types(const RankTrace& rank_trace) {
   nb::list out;
-  for (const trace::TypeEntry& type : one.types) {
+  for (const trace::TypeEntry& type : rank_trace.types) {
     nb::dict row;
     row["name"] = text_of(type.name);
     row["size_bytes"] = type.size_bytes;
@@ -130,12 +130,12 @@ using Traces = std::vector<const RankTrace*>;
 
 nb::list matrix_of(const Traces& traces) {
   nb::list out;
-  for (const trace::Lane& lane : without_lock([&] { return trace::matrix(traces); })) {
+  for (const trace::PairTraffic& traffic : without_lock([&] { return trace::matrix(traces); })) {
     nb::dict row;
-    row["from"] = lane.from;
-    row["to"] = lane.to;
-    row["messages"] = lane.messages;
-    row["bytes"] = lane.bytes;
+    row["from"] = traffic.from;
+    row["to"] = traffic.to;
+    row["messages"] = traffic.messages;
+    row["bytes"] = traffic.bytes;
     out.append(row);
   }
   return out;
@@ -166,21 +166,21 @@ nb::list types_of(const Traces& traces) {
 nb::object rank_or_none(uint32_t rank) { return rank == trace::none ? nb::none() : nb::cast(rank); }
 
 nb::list findings_of(const Traces& traces) {
-  const auto found = without_lock([&] { return trace::check(traces, trace::match(traces)); });
+  const auto findings = without_lock([&] { return trace::check(traces, trace::match(traces)); });
   nb::list out;
-  for (const trace::Finding& one : found) {
+  for (const trace::Finding& finding : findings) {
     nb::dict row;
-    row["finding"] = std::string(name_of(one.trouble));
-    row["from"] = rank_or_none(one.from);
-    row["to"] = rank_or_none(one.to);
-    row["tag"] = one.tag;
-    row["times"] = one.times;
-    row["sent_bytes"] = one.sent_bytes;
-    row["room_bytes"] = one.room_bytes;
-    row["bytes"] = one.bytes;
-    row["first_ns"] = one.first_ns;
-    row["sure"] = one.doubt == trace::Doubt::no;
-    row["doubt"] = one.doubt == trace::Doubt::no ? nb::none() : nb::cast(std::string(name_of(one.doubt)));
+    row["finding"] = std::string(name_of(finding.trouble));
+    row["from"] = rank_or_none(finding.from);
+    row["to"] = rank_or_none(finding.to);
+    row["tag"] = finding.tag;
+    row["times"] = finding.times;
+    row["sent_bytes"] = finding.sent_bytes;
+    row["room_bytes"] = finding.room_bytes;
+    row["bytes"] = finding.bytes;
+    row["first_ns"] = finding.first_ns;
+    row["sure"] = finding.doubt == trace::Doubt::no;
+    row["doubt"] = finding.doubt == trace::Doubt::no ? nb::none() : nb::cast(std::string(name_of(finding.doubt)));
     out.append(row);
   }
   return out;
@@ -191,7 +191,9 @@ nb::list findings_of(const Traces& traces) {
 nb::list messages_of(const Traces& traces) {
   nb::list out;
   const auto matching = without_lock([&] { return trace::match(traces); });
-  const auto last = [](const trace::Transfer& one) { return one.done == trace::none ? one.event : one.done; };
+  const auto last = [](const trace::Transfer& transfer) {
+    return transfer.done == trace::none ? transfer.event : transfer.done;
+  };
   for (const auto& [send, receive] : matching.pairs) {
     out.append(
         nb::make_tuple(send.trace, send.event, last(send), receive.trace, receive.event, last(receive), send.bytes));
@@ -212,16 +214,16 @@ nb::dict import_text(const nb::sequence& paths, nb::handle folder) {
   std::vector<std::string> files;
   for (const nb::handle path : paths) files.push_back(path_of(path));
   const std::string directory = path_of(folder);
-  const auto done = unwrap(without_lock([&] { return trace::import_text(files, directory); }));
+  const auto imported = unwrap(without_lock([&] { return trace::import_text(files, directory); }));
   nb::dict out;
-  out["calls"] = done.calls;
-  out["any_source"] = done.any_source;
-  out["never_ended"] = done.never_ended;
-  out["guessed_comms"] = done.guessed_comms;
-  out["times_back"] = done.times_back;
-  out["cut_lines"] = done.cut_lines;
+  out["calls"] = imported.calls;
+  out["any_source"] = imported.any_source;
+  out["never_ended"] = imported.never_ended;
+  out["guessed_comms"] = imported.guessed_comms;
+  out["times_back"] = imported.times_back;
+  out["cut_lines"] = imported.cut_lines;
   nb::list left_out;
-  for (const auto& [what, times] : done.left_out) {
+  for (const auto& [what, times] : imported.left_out) {
     left_out.append(nb::make_tuple(std::string(reason_of(what.first)), text_of(what.second), times));
   }
   out["left_out"] = left_out;
@@ -247,7 +249,7 @@ class TraceWriter {
     trace::TypeEntry byte;
     byte.name = "MPI_BYTE";
     byte.size_bytes = byte.extent_bytes = 1;
-    byte.signature_hash = trace::Sequence::one(byte.name, 1).hash();
+    byte.signature_hash = trace::Sequence::basic(byte.name, 1).hash();
     byte_ = writer_->add(byte);
   }
   uint32_t comm(uint32_t rank, const std::vector<uint32_t>& world_ranks, std::optional<uint32_t> parent) {
@@ -258,28 +260,29 @@ class TraceWriter {
     return writer_->add(entry);
   }
   void call(const std::string& name, uint64_t begin_ns, uint64_t end_ns, const nb::dict& fields, uint32_t polls) {
-    trace::Signature made;
-    std::tie(made.call, made.form) = call_named(name);
+    trace::Signature signature;
+    std::tie(signature.call, signature.form) = call_named(name);
     const auto number = [&](const char* key, auto& to) {
       if (fields.contains(key)) to = nb::cast<std::remove_reference_t<decltype(to)>>(fields[key]);
     };
-    number("comm", made.comm);
-    number("peer", made.peer);
-    number("tag", made.tag);
-    number("receive_peer", made.receive_peer);
-    number("receive_tag", made.receive_tag);
-    number("requests", made.requests);
+    number("comm", signature.comm);
+    number("peer", signature.peer);
+    number("tag", signature.tag);
+    number("receive_peer", signature.receive_peer);
+    number("receive_tag", signature.receive_tag);
+    number("requests", signature.requests);
     std::vector<int64_t> sends;
     std::vector<int64_t> receives;
     number("sends", sends);
     number("receives", receives);
     std::vector<uint32_t> cancelled;
     number("cancelled", cancelled);
-    for (const int64_t bytes : sends) made.sends.push_back({trace::nowhere, bytes, byte_});
-    for (const int64_t bytes : receives) made.receives.push_back({trace::nowhere, bytes, byte_});
-    for (const uint32_t slot : cancelled) made.matches.push_back({slot, trace::cancelled, trace::any, 0});
-    if (polls == 0) writer_->record(made, begin_ns, end_ns);
-    for (uint32_t poll = 0; poll < polls; ++poll) writer_->poll(made, begin_ns, poll + 1 == polls ? end_ns : begin_ns);
+    for (const int64_t bytes : sends) signature.sends.push_back({trace::nowhere, bytes, byte_});
+    for (const int64_t bytes : receives) signature.receives.push_back({trace::nowhere, bytes, byte_});
+    for (const uint32_t slot : cancelled) signature.matches.push_back({slot, trace::cancelled, trace::any, 0});
+    if (polls == 0) writer_->record(signature, begin_ns, end_ns);
+    for (uint32_t poll = 0; poll < polls; ++poll)
+      writer_->poll(signature, begin_ns, poll + 1 == polls ? end_ns : begin_ns);
     check();
   }
   void end() {
@@ -301,15 +304,15 @@ class TraceWriter {
   uint32_t byte_ = 0;
 };
 
-nb::list calls(const RankTrace& one) {
+nb::list calls(const RankTrace& rank_trace) {
   nb::list out;
-  for (const trace::CallSum& sum : without_lock([&] { return calls_of(one); })) {
+  for (const trace::CallSum& sum : without_lock([&] { return calls_of(rank_trace); })) {
     nb::dict row;
     row["call"] = full_name(sum.call, sum.form);
     row["count"] = sum.count;
     row["polls"] = sum.polls;
     row["errors"] = sum.errors;
-    row["ns"] = sum.ns;
+    row["ns"] = sum.time_ns;
     row["sent_bytes"] = sum.traffic.sent_bytes;
     row["received_bytes"] = sum.traffic.received_bytes;
     out.append(row);
@@ -325,21 +328,24 @@ void bind_trace(nb::module_& module) {
       .def_ro("ranks", &RankTrace::ranks)
       .def_ro("begun_ns", &RankTrace::begun_ns)
       .def_ro("begun_unix_ns", &RankTrace::begun_unix_ns)
-      .def_prop_ro("host", [](const RankTrace& one) { return text_of(one.host); })
-      .def_prop_ro("mpi", [](const RankTrace& one) { return text_of(one.mpi); })
-      .def_prop_ro("program", [](const RankTrace& one) { return text_of(one.program); })
+      .def_prop_ro("host", [](const RankTrace& rank_trace) { return text_of(rank_trace.host); })
+      .def_prop_ro("mpi", [](const RankTrace& rank_trace) { return text_of(rank_trace.mpi); })
+      .def_prop_ro("program", [](const RankTrace& rank_trace) { return text_of(rank_trace.program); })
       .def_ro("is_cpu_time", &RankTrace::is_cpu_time)
-      .def_ro("ended", &RankTrace::ended)
+      .def_ro("ended", &RankTrace::has_ended)
       .def_ro("tells_under_way", &RankTrace::tells_under_way)
-      .def_prop_ro("tells_buffers", [](const RankTrace& one) { return trace::tells_buffers(one); })
-      .def_prop_ro("warning", [](const RankTrace& one) { return text_of(one.warning); })
+      .def_prop_ro("tells_buffers", [](const RankTrace& rank_trace) { return trace::tells_buffers(rank_trace); })
+      .def_prop_ro("warning", [](const RankTrace& rank_trace) { return text_of(rank_trace.warning); })
       .def_prop_ro("under_way",
-                   [](const RankTrace& one) -> nb::object {
-                     if (!one.is_under_way) return nb::none();
-                     return nb::make_tuple(full_name(one.under_way, one.under_way_form), one.under_way_ns);
+                   [](const RankTrace& rank_trace) -> nb::object {
+                     if (!rank_trace.is_under_way) return nb::none();
+                     return nb::make_tuple(full_name(rank_trace.under_way, rank_trace.under_way_form),
+                                           rank_trace.under_way_ns);
                    })
-      .def_prop_ro("events", [](const RankTrace& one) { return one.events.size(); })
-      .def_prop_ro("run_ns", [](const RankTrace& one) { return one.events.empty() ? 0 : one.events.back().end_ns; })
+      .def_prop_ro("events", [](const RankTrace& rank_trace) { return rank_trace.events.size(); })
+      .def_prop_ro(
+          "run_ns",
+          [](const RankTrace& rank_trace) { return rank_trace.events.empty() ? 0 : rank_trace.events.back().end_ns; })
       .def("columns", &columns, "Its events, as bytes for each column.")
       .def("signatures", &signatures)
       .def("comms", &comms)

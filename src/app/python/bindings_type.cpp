@@ -124,15 +124,15 @@ nb::bytes oracle_pack(const std::string& source, int64_t count, const nb::bytes&
   const Status fits = layout::oracle::check_count(type, count);
   if (!fits) throw Raised{fits.error()};
   const layout::oracle::Reach reach = layout::oracle::reach(type, count);
-  const auto held = static_cast<int64_t>(memory.size());
-  if (base < 0 || base > held || reach.first < -base || reach.last > held - base) {
+  const auto memory_bytes = static_cast<int64_t>(memory.size());
+  if (base < 0 || base > memory_bytes || reach.first < -base || reach.last > memory_bytes - base) {
     throw Raised{fail(Code::invalid, count, " elements touch offsets ", reach.first, " to ", reach.last,
-                      " from their base, the memory holds ", -base, " to ", held - base)};
+                      " from their base, the memory holds ", -base, " to ", memory_bytes - base)};
   }
   std::vector<std::byte> packed(static_cast<size_t>(count * type.size()));
-  const Status done =
+  const Status status =
       layout::oracle::pack(type, count, reinterpret_cast<const std::byte*>(memory.c_str()) + base, packed);
-  if (!done) throw Raised{done.error()};
+  if (!status) throw Raised{status.error()};
   return nb::bytes(packed.data(), packed.size());
 }
 

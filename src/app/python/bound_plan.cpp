@@ -14,7 +14,7 @@ PackPlan::PackPlan(const layout::Committed& layout, nb::handle array, nb::object
       bytes_(unwrap(layout.packed_bytes(count))),
       array_(array, Access::read, "the array"),
       packed_(packed, Access::read, "the packed buffer"),
-      base_(array_.at(layout_, count, offset, as_memory)),
+      base_(array_.address_of(layout_, count, offset, as_memory)),
       bytes_packed_(packed_.packed(bytes_)) {
   check_apart(bytes_packed_, base_, layout_, count_);
 }
@@ -38,12 +38,12 @@ CopyPlan::CopyPlan(const layout::Committed& from, nb::handle source, int64_t cou
       to_(to),
       source_(source, Access::read, "the source"),
       destination_(destination, Access::write, "the destination"),
-      read_{&from_, count, source_.at(from_, count, offset, as_memory)},
-      written_{&to_, to_count, destination_.at(to_, to_count, to_offset, as_memory)},
+      read_{&from_, count, source_.address_of(from_, count, offset, as_memory)},
+      written_{&to_, to_count, destination_.address_of(to_, to_count, to_offset, as_memory)},
       bytes_(unwrap(from_.packed_bytes(count))) {
   unwrap(to_.check_receive(to_count));
-  if (const int64_t taken = unwrap(to_.packed_bytes(to_count)); taken != bytes_) {
-    throw Raised{fail(Code::invalid, "the source has ", bytes_, " bytes of data, the destination ", taken,
+  if (const int64_t destination_bytes = unwrap(to_.packed_bytes(to_count)); destination_bytes != bytes_) {
+    throw Raised{fail(Code::invalid, "the source has ", bytes_, " bytes of data, the destination ", destination_bytes,
                       ": they must be equal")};
   }
 }

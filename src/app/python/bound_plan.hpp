@@ -52,8 +52,8 @@ class CopyPlan {
   layout::Committed to_;
   PythonBuffer source_;
   PythonBuffer destination_;
-  layout::Message<const std::byte> read_;
-  layout::Message<std::byte> written_;
+  layout::MessageBuffer<const std::byte> read_;
+  layout::MessageBuffer<std::byte> written_;
   int64_t bytes_;
 };
 

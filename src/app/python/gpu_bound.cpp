@@ -19,36 +19,36 @@ gpu::Stream stream_of(uint64_t handle) {
   return reinterpret_cast<gpu::Stream>(handle);  // NOLINT(performance-no-int-to-ptr): the driver's handle
 }
 
-// Bytes that are read or written.
-struct Touched {
+// Bytes [first, last) that a copy reads or writes.
+struct ByteRange {
   const std::byte* first;
   const std::byte* last;
   bool written;
 };
 
-void add_blocks(std::vector<Touched>& all, const layout::Committed& layout, int64_t count, const std::byte* base,
+void add_blocks(std::vector<ByteRange>& ranges, const layout::Committed& layout, int64_t count, const std::byte* base,
                 bool written) {
   unwrap(layout::for_each_block(layout.blob(), count, [&](const layout::Piece& block) {
-    all.push_back({base + block.offset, base + block.offset + block.bytes, written});
+    ranges.push_back({base + block.offset, base + block.offset + block.bytes, written});
     return true;
   }));
 }
 
-bool any_meet(std::vector<Touched> all) {
+bool any_overlap(std::vector<ByteRange> ranges) {
   const std::less<> before;
-  std::ranges::sort(all, before, &Touched::first);
+  std::ranges::sort(ranges, before, &ByteRange::first);
   const std::byte* read = nullptr;  // behind the last byte read so far
   const std::byte* written = nullptr;
-  for (const Touched& one : all) {
-    if (before(one.first, written) || (one.written && before(one.first, read))) return true;
-    const std::byte*& end = one.written ? written : read;
-    end = std::max(end, one.last, before);
+  for (const ByteRange& range : ranges) {
+    if (before(range.first, written) || (range.written && before(range.first, read))) return true;
+    const std::byte*& end = range.written ? written : read;
+    end = std::max(end, range.last, before);
   }
   return false;
 }
 
 // The one device of all ends; none where GPUs are emulated.
-class OneDevice {
+class CommonDevice {
  public:
   void add(const GpuEnd& end, const char* role, size_t number) {
     if (!end.on_device) {
@@ -68,7 +68,7 @@ class OneDevice {
   std::optional<gpu::Device> device_;
 };
 
-GpuDone begun(const std::optional<GpuMove>& move) {
+GpuDone begin_or_done(const std::optional<GpuMove>& move) {
   return move ? unwrap(without_lock([&] { return move->begin(); })) : GpuDone();
 }
 
@@ -83,7 +83,7 @@ GpuEnd layout_end(nb::handle array, bool written, const char* role, const layout
                   int64_t offset, bool as_memory) {
   const PythonBuffer buffer(array, written ? Access::write : Access::read, role, Place::anywhere);
   const layout::oracle::Reach reach = unwrap(layout.reach(count));
-  std::byte* const base = buffer.at(layout, count, offset, as_memory);
+  std::byte* const base = buffer.address_of(layout, count, offset, as_memory);
   return {gpu::Side::of(layout.blob(), count),
           base,
           base + reach.first,
@@ -110,14 +110,14 @@ GpuPackPlan::GpuPackPlan(const layout::Committed& layout, nb::object array, nb::
                          int64_t offset, bool as_memory, uint64_t stream)
     : layout_(layout), count_(count), array_(std::move(array)), packed_(std::move(packed)) {
   const int64_t bytes = unwrap(layout.packed_bytes(count));
-  const GpuEnd laid = layout_end(array_, false, "the array", layout, count, offset, as_memory);
-  const GpuEnd flat = packed_end(packed_, false, bytes);
-  check_apart(flat, laid);
-  array_writable_ = laid.writable;
-  packed_writable_ = flat.writable;
+  const GpuEnd array_side = layout_end(array_, false, "the array", layout, count, offset, as_memory);
+  const GpuEnd packed_side = packed_end(packed_, false, bytes);
+  check_apart(packed_side, array_side);
+  array_writable_ = array_side.writable;
+  packed_writable_ = packed_side.writable;
   if (bytes == 0) return;
-  pack_ = unwrap(GpuMove::find(laid, flat, stream_of(stream)));
-  unpack_ = unwrap(GpuMove::find(flat, laid, stream_of(stream)));
+  pack_ = unwrap(GpuMove::find(array_side, packed_side, stream_of(stream)));
+  unpack_ = unwrap(GpuMove::find(packed_side, array_side, stream_of(stream)));
 }
 
 void GpuPackPlan::check_pack() const {
@@ -126,7 +126,7 @@ void GpuPackPlan::check_pack() const {
 
 void GpuPackPlan::check_unpack() const {
   if (!array_writable_) require_writable(array_, "the array");
-  if (!layout_.receives(count_)) unwrap(layout_.check_receive(count_));
+  if (!layout_.is_receive_checked(count_)) unwrap(layout_.check_receive(count_));
 }
 
 void GpuPackPlan::pack() const {
@@ -141,12 +141,12 @@ void GpuPackPlan::unpack() const {
 
 GpuDone GpuPackPlan::begin_pack() const {
   check_pack();
-  return begun(pack_);
+  return begin_or_done(pack_);
 }
 
 GpuDone GpuPackPlan::begin_unpack() const {
   check_unpack();
-  return begun(unpack_);
+  return begin_or_done(unpack_);
 }
 
 int64_t GpuPackPlan::launch_ns(int64_t calls) const {
@@ -175,48 +175,48 @@ void GpuCopyPlan::copy() const {
   if (move_) unwrap(without_lock([&] { return move_->run(); }));
 }
 
-GpuDone GpuCopyPlan::begin_copy() const { return begun(move_); }
+GpuDone GpuCopyPlan::begin_copy() const { return begin_or_done(move_); }
 
-bool bytes_meet(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
-                int64_t to_count, const GpuEnd& written) {
-  std::vector<Touched> all;
-  add_blocks(all, from, count, read.base, false);
-  add_blocks(all, to, to_count, written.base, true);
-  return any_meet(std::move(all));
+bool bytes_overlap(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
+                   int64_t to_count, const GpuEnd& written) {
+  std::vector<ByteRange> ranges;
+  add_blocks(ranges, from, count, read.base, false);
+  add_blocks(ranges, to, to_count, written.base, true);
+  return any_overlap(std::move(ranges));
 }
 
-GpuCopies::GpuCopies(nb::list messages, uint64_t stream) : kept_(std::move(messages)) {
-  std::vector<gpu::Message> found;
+GpuCopies::GpuCopies(nb::list messages, uint64_t stream) : messages_(std::move(messages)) {
+  std::vector<gpu::Message> copies;
   std::vector<gpu::Ends> ends;
-  std::vector<Touched> touched;
-  OneDevice one;
-  for (const nb::handle entry : kept_) {
+  std::vector<ByteRange> touched;
+  CommonDevice device;
+  for (const nb::handle entry : messages_) {
     const auto message = nb::cast<nb::tuple>(entry);
     const auto& from = nb::cast<const layout::Committed&>(message[0]);
     const auto& to = nb::cast<const layout::Committed&>(message[2]);
     const GpuEnd read = layout_end(message[1], false, "the source", from, 1, 0, false);
     const GpuEnd written = layout_end(message[3], true, "the destination", to, 1, 0, false);
     if (from.type().size() != to.type().size()) {
-      throw Raised{fail(Code::invalid, "message ", found.size(), " of the set: the source holds ", from.type().size(),
+      throw Raised{fail(Code::invalid, "message ", copies.size(), " of the set: the source holds ", from.type().size(),
                         " bytes of data, the destination ", to.type().size())};
     }
     unwrap(to.check_receive(1));
     if (from.type().size() == 0) continue;
-    one.add(read, "the source", found.size());
-    one.add(written, "the destination", found.size());
+    device.add(read, "the source", copies.size());
+    device.add(written, "the destination", copies.size());
     add_blocks(touched, from, 1, read.base, false);
     add_blocks(touched, to, 1, written.base, true);
-    gpu::Message made{read.side, written.side};
-    made.ends = static_cast<uint32_t>(found.size());
-    found.push_back(std::move(made));
+    gpu::Message copy{read.side, written.side};
+    copy.ends_index = static_cast<uint32_t>(copies.size());
+    copies.push_back(std::move(copy));
     ends.push_back({read.base, written.base});
   }
-  if (any_meet(std::move(touched))) {
+  if (any_overlap(std::move(touched))) {
     throw Raised{
         fail(Code::invalid, "the set writes bytes that it reads or writes elsewhere; copy one after the other")};
   }
-  if (!found.empty()) {
-    move_ = unwrap(GpuMove::find_set(one.device(), found, std::move(ends), stream_of(stream)));
+  if (!copies.empty()) {
+    move_ = unwrap(GpuMove::find_set(device.device(), copies, std::move(ends), stream_of(stream)));
   }
 }
 
@@ -224,53 +224,54 @@ void GpuCopies::copy() const {
   if (move_) unwrap(without_lock([&] { return move_->run(); }));
 }
 
-GpuDone GpuCopies::begin_copy() const { return begun(move_); }
+GpuDone GpuCopies::begin_copy() const { return begin_or_done(move_); }
 
-GpuSet::GpuSet(nb::list messages, uint64_t stream) : kept_(std::move(messages)) {
+GpuSet::GpuSet(nb::list messages, uint64_t stream) : messages_(std::move(messages)) {
   std::vector<gpu::Message> packing;
   std::vector<gpu::Message> unpacking;
   std::vector<gpu::Ends> to_packed;
   std::vector<gpu::Ends> from_packed;
-  OneDevice one;
-  for (const nb::handle entry : kept_) {
+  CommonDevice device;
+  for (const nb::handle entry : messages_) {
     const auto message = nb::cast<nb::tuple>(entry);
     const auto& layout = nb::cast<const layout::Committed&>(message[0]);
     const auto count = nb::cast<int64_t>(message[3]);
     const int64_t bytes = unwrap(layout.packed_bytes(count));
-    const GpuEnd laid = layout_end(message[1], false, "the array", layout, count, nb::cast<int64_t>(message[4]), false);
-    const GpuEnd flat = packed_end(message[2], true, bytes);
-    check_apart(flat, laid);
-    if (!laid.writable) read_only_ = nb::borrow(message[1]);
-    if (!no_unpack_) {
-      if (const Status received = layout.check_receive(count); !received) no_unpack_ = received.error();
+    const GpuEnd array_side =
+        layout_end(message[1], false, "the array", layout, count, nb::cast<int64_t>(message[4]), false);
+    const GpuEnd packed_side = packed_end(message[2], true, bytes);
+    check_apart(packed_side, array_side);
+    if (!array_side.writable) read_only_ = nb::borrow(message[1]);
+    if (!unpack_error_) {
+      if (const Status received = layout.check_receive(count); !received) unpack_error_ = received.error();
     }
     if (bytes == 0) continue;
-    one.add(laid, "the array", packing.size());
-    one.add(flat, "the packed buffer", packing.size());
+    device.add(array_side, "the array", packing.size());
+    device.add(packed_side, "the packed buffer", packing.size());
     const auto ends = static_cast<uint32_t>(packing.size());
-    packing.push_back({laid.side, flat.side, ends});
-    unpacking.push_back({flat.side, laid.side, ends});
-    to_packed.push_back({laid.base, flat.base});
-    from_packed.push_back({flat.base, laid.base});
+    packing.push_back({array_side.side, packed_side.side, ends});
+    unpacking.push_back({packed_side.side, array_side.side, ends});
+    to_packed.push_back({array_side.base, packed_side.base});
+    from_packed.push_back({packed_side.base, array_side.base});
   }
   if (packing.empty()) return;
-  pack_ = unwrap(GpuMove::find_set(one.device(), packing, std::move(to_packed), stream_of(stream)));
-  unpack_ = unwrap(GpuMove::find_set(one.device(), unpacking, std::move(from_packed), stream_of(stream)));
+  pack_ = unwrap(GpuMove::find_set(device.device(), packing, std::move(to_packed), stream_of(stream)));
+  unpack_ = unwrap(GpuMove::find_set(device.device(), unpacking, std::move(from_packed), stream_of(stream)));
 }
 
 void GpuSet::pack() const {
   if (pack_) unwrap(without_lock([&] { return pack_->run(); }));
 }
 
-GpuDone GpuSet::begin_pack() const { return begun(pack_); }
+GpuDone GpuSet::begin_pack() const { return begin_or_done(pack_); }
 
 GpuDone GpuSet::begin_unpack() const {
   check_unpack();
-  return begun(unpack_);
+  return begin_or_done(unpack_);
 }
 
 void GpuSet::check_unpack() const {
-  if (no_unpack_) throw Raised{*no_unpack_};
+  if (unpack_error_) throw Raised{*unpack_error_};
   if (read_only_.is_valid()) require_writable(read_only_, "the array");
 }
 

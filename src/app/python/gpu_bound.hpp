@@ -76,8 +76,8 @@ class GpuCopyPlan {
 
 // True if a message of `to` at `written` writes a byte that one of `from` at `read` reads, or writes a byte twice.
 // Looks at all blocks.
-bool bytes_meet(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
-                int64_t to_count, const GpuEnd& written);
+bool bytes_overlap(const layout::Committed& from, int64_t count, const GpuEnd& read, const layout::Committed& to,
+                   int64_t to_count, const GpuEnd& written);
 
 // Copies between layouts on one device. No copy may write bytes that any copy reads or another one writes.
 class GpuCopies {
@@ -88,7 +88,7 @@ class GpuCopies {
   [[nodiscard]] GpuDone begin_copy() const;
 
  private:
-  nb::list kept_;
+  nb::list messages_;
   std::optional<GpuMove> move_;
 };
 
@@ -107,11 +107,11 @@ class GpuSet {
  private:
   void check_unpack() const;
 
-  nb::list kept_;
+  nb::list messages_;
   nb::object read_only_;  // an array that unpack() must not write
   std::optional<GpuMove> pack_;
   std::optional<GpuMove> unpack_;
-  std::optional<Error> no_unpack_;
+  std::optional<Error> unpack_error_;
 };
 
 }  // namespace spinloom::app

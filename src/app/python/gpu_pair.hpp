@@ -25,7 +25,7 @@ namespace nb = nanobind;
 
 struct GpuPairShared {
   explicit GpuPairShared(gpu::Pair connected) : pair(std::move(connected)) {}
-  std::mutex one_at_a_time;
+  std::mutex mutex;
   gpu::Pair pair;
 };
 

@@ -16,7 +16,7 @@ constexpr int device_cuda_host = 3;
 constexpr int device_rocm_host = 11;
 constexpr int device_cuda_managed = 13;
 
-bool through_pointers(const Py_buffer& view) {
+bool has_pointer_rows(const Py_buffer& view) {
   if (view.suboffsets == nullptr) return false;
   return std::any_of(view.suboffsets, view.suboffsets + view.ndim, [](Py_ssize_t offset) { return offset >= 0; });
 }
@@ -43,7 +43,7 @@ bool is_masked(nb::handle object) {
   return false;
 }
 
-bool on_the_host(nb::handle object) {
+bool is_on_host(nb::handle object) {
   const nb::object device = object.attr("__dlpack_device__")();
   const int kind = nb::cast<int>(nb::int_(device[0]));
   return kind == device_cpu || kind == device_cuda_host || kind == device_rocm_host || kind == device_cuda_managed;
@@ -70,7 +70,7 @@ PythonBuffer::PythonBuffer(nb::handle object, Access access, const char* role, P
     take_buffer(object);
   } else if (place == Place::anywhere && nb::isinstance<DeviceMemory>(object)) {
     take_device(nb::cast<const DeviceMemory&>(object));
-  } else if (nb::hasattr(object, "__dlpack_device__") ? !on_the_host(object)
+  } else if (nb::hasattr(object, "__dlpack_device__") ? !is_on_host(object)
                                                       : nb::hasattr(object, "__cuda_array_interface__")) {
     refuse(role,
            "lies in the memory of a GPU, which this call does not reach; copy it to the host first (CuPy: "
@@ -102,7 +102,7 @@ void PythonBuffer::take_buffer(nb::handle object) {
     if (!bytes.is_valid()) throw error;
     if (PyObject_GetBuffer(bytes.ptr(), &view_, PyBUF_FULL_RO) != 0) throw nb::python_error();
   }
-  const char* const complaint = through_pointers(view_) ? "is an array of pointers to rows (suboffsets); copy it first"
+  const char* const complaint = has_pointer_rows(view_) ? "is an array of pointers to rows (suboffsets); copy it first"
                                 : holds_objects(view_)  ? "holds references to Python objects, which are not data"
                                                         : nullptr;
   if (complaint != nullptr) {
@@ -114,7 +114,7 @@ void PythonBuffer::take_buffer(nb::handle object) {
   contiguous_ = PyBuffer_IsContiguous(&view_, 'C') != 0;
   bytes_ = view_.len;
   if (view_.len == 0 || view_.strides == nullptr) {
-    after_ = run_ = view_.len;
+    bytes_after_ = run_bytes_ = view_.len;
     return;
   }
   std::vector<Axis> axes;
@@ -166,23 +166,23 @@ bool PythonBuffer::is_contiguous(const std::vector<Axis>& axes, int64_t item_byt
 
 // Finds the memory that the items span, and how they follow each other.
 void PythonBuffer::measure(std::vector<Axis> axes, int64_t item_bytes) {
-  after_ = run_ = item_bytes;
+  bytes_after_ = run_bytes_ = item_bytes;
   for (Axis& axis : axes) {
-    const int64_t way = (axis.length - 1) * axis.stride;
-    (way < 0 ? before_ : after_) += std::abs(way);
+    const int64_t span = (axis.length - 1) * axis.stride;
+    (span < 0 ? bytes_before_ : bytes_after_) += std::abs(span);
     axis.stride = std::abs(axis.stride);
   }
   std::erase_if(axes, [](const Axis& axis) { return axis.length == 1; });
   std::ranges::sort(axes, {}, &Axis::stride);
-  int64_t inside = run_;  // from the first to behind the last byte of the dimensions seen
+  int64_t joined_bytes = run_bytes_;  // from the first to behind the last byte of the dimensions seen
   for (const Axis& axis : axes) {
-    if (axis.stride < inside) {
+    if (axis.stride < joined_bytes) {
       axes_.clear();
       return;
     }
-    inside += (axis.length - 1) * axis.stride;
-    if (axes_.empty() && axis.stride == run_) {
-      run_ *= axis.length;
+    joined_bytes += (axis.length - 1) * axis.stride;
+    if (axes_.empty() && axis.stride == run_bytes_) {
+      run_bytes_ *= axis.length;
     } else {
       axes_.push_back(axis);
     }
@@ -191,37 +191,39 @@ void PythonBuffer::measure(std::vector<Axis> axes, int64_t item_bytes) {
 }
 
 // True if the bytes from offset `first` to offset `last` from base lie in one run.
-bool PythonBuffer::in_one_run(int64_t first, int64_t last) const {
-  int64_t at = first + before_;
-  for (const Axis& axis : axes_) at -= std::min(at / axis.stride, axis.length - 1) * axis.stride;
-  return at + (last - first) <= run_;
+bool PythonBuffer::is_in_one_run(int64_t first, int64_t last) const {
+  int64_t place = first + bytes_before_;
+  for (const Axis& axis : axes_) place -= std::min(place / axis.stride, axis.length - 1) * axis.stride;
+  return place + (last - first) <= run_bytes_;
 }
 
-void PythonBuffer::refuse_gaps(const layout::Committed& layout, int64_t count, int64_t first, int64_t last) const {
-  if (in_one_run(first, last)) return;
+void PythonBuffer::check_gaps(const layout::Committed& layout, int64_t count, int64_t first, int64_t last) const {
+  if (is_in_one_run(first, last)) return;
   const int64_t extent = std::abs(layout.type().extent());
-  const bool follows =
-      std::ranges::any_of(axes_, [&](const Axis& axis) { return extent % axis.stride == 0; }) || extent < run_;
-  const bool fills = unwrap(layout.packed_bytes(count)) == last - first;
-  if (!fills && (count == 1 || follows)) return;
-  throw Raised{
-      fail(Code::invalid, role_, " is a view with gaps (", run_, " bytes follow each other, then ",
-           axes_.back().stride - run_, " do not belong to it), and ",
-           fills ? "the layout has no gaps" : text("elements of the layout follow each other every ", extent, " bytes"),
-           ": it would take what lies in the gaps; use layout.from_array(view), or numpy.ascontiguousarray, "
-           "or as_memory=True if those bytes are meant")};
+  const bool is_stride_of_view =
+      std::ranges::any_of(axes_, [&](const Axis& axis) { return extent % axis.stride == 0; }) || extent < run_bytes_;
+  const bool is_gapless = unwrap(layout.packed_bytes(count)) == last - first;
+  if (!is_gapless && (count == 1 || is_stride_of_view)) return;
+  throw Raised{fail(
+      Code::invalid, role_, " is a view with gaps (", run_bytes_, " bytes follow each other, then ",
+      axes_.back().stride - run_bytes_, " do not belong to it), and ",
+      is_gapless ? "the layout has no gaps" : text("elements of the layout follow each other every ", extent, " bytes"),
+      ": it would take what lies in the gaps; use layout.from_array(view), or numpy.ascontiguousarray, "
+      "or as_memory=True if those bytes are meant")};
 }
 
-std::byte* PythonBuffer::at(const layout::Committed& layout, int64_t count, int64_t offset, bool as_memory) const {
+std::byte* PythonBuffer::address_of(const layout::Committed& layout, int64_t count, int64_t offset,
+                                    bool as_memory) const {
   const layout::oracle::Reach reach = unwrap(layout.reach(count));
   if (reach.first == reach.last) return base_;
   const int64_t first = unwrap(checked::add(offset, reach.first));
   const int64_t last = unwrap(checked::add(offset, reach.last));
-  if (first < -before_ || last > after_) {
-    throw Raised{fail(Code::invalid, role_, " holds ", before_ + after_, " bytes, from ", -before_, " to ", after_,
-                      " of its first item, but ", last - first, " bytes, from ", first, " to ", last, ", are needed")};
+  if (first < -bytes_before_ || last > bytes_after_) {
+    throw Raised{fail(Code::invalid, role_, " holds ", bytes_before_ + bytes_after_, " bytes, from ", -bytes_before_,
+                      " to ", bytes_after_, " of its first item, but ", last - first, " bytes, from ", first, " to ",
+                      last, ", are needed")};
   }
-  if (!as_memory && !axes_.empty()) refuse_gaps(layout, count, first, last);
+  if (!as_memory && !axes_.empty()) check_gaps(layout, count, first, last);
   return base_ + offset;
 }
 

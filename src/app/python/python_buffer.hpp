@@ -1,10 +1,10 @@
 // PythonBuffer - the memory behind a Python object, while a call uses it.
 //
-// Contract: `base` is the first byte of item [0, 0, ...]; [base - before, base + after) is the memory that the object
-//   spans, so a view with negative strides has memory before its base. Objects without the buffer protocol are taken
-//   by DLPack when a host processor reaches their memory. Memory of a GPU comes as a DeviceMemory, which
-//   python/spinloom/layout/device.py makes; it is refused unless the caller passes Place::anywhere. These are refused
-//   with a sentence: masked arrays, Python objects, rows behind pointers (suboffsets), and read-only memory for
+// Contract: `base` is the first byte of item [0, 0, ...]; [base - bytes_before_, base + bytes_after_) is the memory
+//   that the object spans, so a view with negative strides has memory before its base. Objects without the buffer
+//   protocol are taken by DLPack when a host processor reaches their memory. Memory of a GPU comes as a DeviceMemory,
+//   which python/spinloom/layout/device.py makes; it is refused unless the caller passes Place::anywhere. These are
+//   refused with a sentence: masked arrays, Python objects, rows behind pointers (suboffsets), and read-only memory for
 //   writing.
 // Invariants: the object cannot move or free its memory while this lives.
 // Threads: made and destroyed with the interpreter lock; read without. Time: none.
@@ -54,7 +54,8 @@ class PythonBuffer {
   // Returns base + offset if the bytes of `count` elements of a layout there lie in the object, and throws otherwise. A
   // message without bytes gets base. A view with gaps is refused where the layout would plainly touch bytes in the
   // gaps, unless it is taken `as_memory`.
-  [[nodiscard]] std::byte* at(const layout::Committed& layout, int64_t count, int64_t offset, bool as_memory) const;
+  [[nodiscard]] std::byte* address_of(const layout::Committed& layout, int64_t count, int64_t offset,
+                                      bool as_memory) const;
   // Returns the first `bytes` bytes of an object whose items follow each other in row-major order; throws for others.
   [[nodiscard]] std::span<std::byte> packed(int64_t bytes) const;
 
@@ -71,8 +72,9 @@ class PythonBuffer {
   void take_device(const DeviceMemory& memory);
   [[nodiscard]] static bool is_contiguous(const std::vector<Axis>& axes, int64_t item_bytes);
   void measure(std::vector<Axis> axes, int64_t item_bytes);
-  [[nodiscard]] bool in_one_run(int64_t first, int64_t last) const;
-  void refuse_gaps(const layout::Committed& layout, int64_t count, int64_t first, int64_t last) const;
+  [[nodiscard]] bool is_in_one_run(int64_t first, int64_t last) const;
+  // Throws if the layout would plainly touch bytes in the gaps of the view; of other layouts nothing is known.
+  void check_gaps(const layout::Committed& layout, int64_t count, int64_t first, int64_t last) const;
 
   Py_buffer view_{};
   nb::ndarray<nb::ro> tensor_;  // instead of view_
@@ -81,10 +83,10 @@ class PythonBuffer {
   bool writable_ = false;
   bool on_device_ = false;
   bool contiguous_ = true;
-  int64_t before_ = 0;
-  int64_t after_ = 0;
+  int64_t bytes_before_ = 0;  // bytes of the object before the base
+  int64_t bytes_after_ = 0;  // bytes of the object from the base on
   int64_t bytes_ = 0;  // bytes of its items
-  int64_t run_ = 0;    // bytes that follow each other in memory, from each item that begins a run
+  int64_t run_bytes_ = 0;  // bytes that follow each other in memory, from each item that begins a run
   std::vector<Axis> axes_;  // by falling stride; none: all is one run, or runs overlap and nothing is known
 };
 

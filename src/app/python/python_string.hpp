@@ -14,9 +14,9 @@
 namespace spinloom::app {
 
 [[nodiscard]] inline nanobind::str python_string(std::string_view text) {
-  PyObject* const made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
-  if (made == nullptr) nanobind::raise_python_error();
-  return nanobind::steal<nanobind::str>(made);
+  PyObject* const object = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+  if (object == nullptr) nanobind::raise_python_error();
+  return nanobind::steal<nanobind::str>(object);
 }
 
 }  // namespace spinloom::app

@@ -15,61 +15,63 @@ namespace {
 constexpr uint64_t total_bytes_max = uint64_t{1} << 30;
 constexpr int64_t command_accesses = 7;  // six stores and the load that issues
 
-class Mover final : simulated::EventTarget {
+class BandwidthRun final : simulated::EventTarget {
  public:
-  explicit Mover(const BandwidthConfig& config)
+  explicit BandwidthRun(const BandwidthConfig& config)
       : config_(config),
         fabric_(config.profile, config.hpus),
         issue_(Rate::cycle_of(config.profile.hpu.clock).time_of_cycles(command_accesses * config.profile.pulp.device)),
         source_(random_bytes(config.seed, "app.bandwidth", static_cast<size_t>(config.total_bytes))),
-        host_(source_.size()),
-        near_(config.hpus, std::vector<uint8_t>(static_cast<size_t>(config.block_bytes))),
-        next_(config.hpus) {}
+        host_memory_(source_.size()),
+        cluster_memory_(config.hpus, std::vector<uint8_t>(static_cast<size_t>(config.block_bytes))),
+        next_block_(config.hpus) {}
 
   BandwidthResult run() {
     for (uint32_t core = 0; core < config_.hpus; ++core) {
-      next_[core] = core;
+      next_block_[core] = core;
       begin(core);
     }
     while (events_.step()) {
     }
-    return {config_.total_bytes / config_.block_bytes, last_.ps};
+    return {config_.total_bytes / config_.block_bytes, last_end_.ps};
   }
 
   [[nodiscard]] Status check() const {
-    const auto [original, arrived] = std::mismatch(source_.begin(), source_.end(), host_.begin());
+    const auto [original, arrived] = std::mismatch(source_.begin(), source_.end(), host_memory_.begin());
     if (original == source_.end()) return {};
     return fail(Code::mismatch, "byte ", original - source_.begin(), " arrived as ", int{*arrived}, ", it was sent as ",
                 int{*original});
   }
 
  private:
-  // A core asks for its next block, has the block, has sent it.
-  enum Step : uint32_t { asks, has, sent };
+  // The steps of a core: it has asked for its next block, has copied the block to its cluster, has sent it to the host.
+  enum Step : uint32_t { block_requested, block_copied, block_sent };
 
   void begin(uint32_t core) {
-    if (next_[core] * config_.block_bytes < config_.total_bytes) at(issue_, asks, core);
+    if (next_block_[core] * config_.block_bytes < config_.total_bytes) schedule(issue_, block_requested, core);
   }
-  void at(Time delay, Step step, uint32_t core) { events_.at(events_.now() + delay, *this, step, core, core + 1); }
+  void schedule(Time delay, Step step, uint32_t core) {
+    events_.at(events_.now() + delay, *this, step, core, core + 1);
+  }
 
   void on_event(uint32_t code, uint64_t argument) override {
     const auto core = static_cast<uint32_t>(argument);
     const auto bytes = static_cast<int64_t>(config_.block_bytes);
-    const size_t offset = static_cast<size_t>(next_[core] * config_.block_bytes);
+    const size_t offset = static_cast<size_t>(next_block_[core] * config_.block_bytes);
     const Time now = events_.now();
     switch (code) {
-      case asks: {
-        const Time here = fabric_.packet_to_hpu(now, core, bytes);
-        return at(here - now + issue_, has, core);
+      case block_requested: {
+        const Time copied = fabric_.packet_to_hpu(now, core, bytes);
+        return schedule(copied - now + issue_, block_copied, core);
       }
-      case has: {
-        std::memcpy(near_[core].data(), source_.data() + offset, near_[core].size());
-        return at(fabric_.read(now, core, bytes).end - now, sent, core);
+      case block_copied: {
+        std::memcpy(cluster_memory_[core].data(), source_.data() + offset, cluster_memory_[core].size());
+        return schedule(fabric_.to_host(now, core, bytes).end - now, block_sent, core);
       }
       default:
-        std::memcpy(host_.data() + offset, near_[core].data(), near_[core].size());
-        last_ = now;
-        next_[core] += config_.hpus;
+        std::memcpy(host_memory_.data() + offset, cluster_memory_[core].data(), cluster_memory_[core].size());
+        last_end_ = now;
+        next_block_[core] += config_.hpus;
         return begin(core);
     }
   }
@@ -79,16 +81,16 @@ class Mover final : simulated::EventTarget {
   simulated::Fabric fabric_;
   Time issue_;
   std::vector<uint8_t> source_;
-  std::vector<uint8_t> host_;
-  std::vector<std::vector<uint8_t>> near_;  // the cluster's memory, by core
-  std::vector<uint64_t> next_;              // next block, by core
-  Time last_{};
+  std::vector<uint8_t> host_memory_;
+  std::vector<std::vector<uint8_t>> cluster_memory_;  // the cluster's memory, by core
+  std::vector<uint64_t> next_block_;              // next block, by core
+  Time last_end_{};
 };
 
 }  // namespace
 
 Result<BandwidthResult> run_bandwidth(const BandwidthConfig& config) {
-  if (!config.profile.clustered() || config.profile.pulp.packets != simulated::Place::l1) {
+  if (!config.profile.clustered() || config.profile.pulp.packets != simulated::MemoryLevel::l1) {
     return fail(Code::unsupported, "the NIC copies no packets to the memory of clusters; take a profile with hpu.core ",
                 "pulp and pulp.packets L1");
   }
@@ -100,9 +102,9 @@ Result<BandwidthResult> run_bandwidth(const BandwidthConfig& config) {
     return fail(Code::invalid, config.total_bytes, " B in blocks of ", config.block_bytes,
                 " B: the total must be a multiple of the block and at most ", total_bytes_max);
   }
-  Mover mover(config);
-  const BandwidthResult result = mover.run();
-  SPL_TRY(mover.check());
+  BandwidthRun run(config);
+  const BandwidthResult result = run.run();
+  SPL_TRY(run.check());
   return result;
 }
 

@@ -47,13 +47,14 @@ class Broadcast final : simulated::EventTarget {
         std::fill(ranks_[rank].memory.begin(), ranks_[rank].memory.end(), uint8_t{0});
         ranks_[rank].expected = static_cast<uint64_t>(round) * config_.bytes;
       }
-      missing_ = config_.ranks - 1;
+      ranks_missing_ = config_.ranks - 1;
       const simulated::HandlerStatistics before = handlers();
       const Time start = world_.node(0).now();
       for (const uint32_t child : binomial_children(config_.ranks, 0)) SPL_TRY(put(0, child));
-      while (missing_ > 0) {
+      while (ranks_missing_ > 0) {
         if (!world_.events().step()) {
-          return fail(Code::stalled, "broadcast: ", missing_, " of ", config_.ranks, " ranks got nothing; ", trouble());
+          return fail(Code::stalled, "broadcast: ", ranks_missing_, " of ", config_.ranks, " ranks got nothing; ",
+                      handler_trouble());
         }
       }
       result.time_ps = (last_ - start).ps;
@@ -72,19 +73,19 @@ class Broadcast final : simulated::EventTarget {
     Side side;
     std::vector<uint8_t> memory;
     uint64_t expected = 0;  // bytes counted when the message is in; 0: the message is in
-    size_t child = 0;       // rdma: the next child to put to
+    size_t next_child = 0;  // rdma: the next child to put to
   };
 
   [[nodiscard]] simulated::HandlerStatistics handlers() const {
     simulated::HandlerStatistics sum;
     for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
-      const auto& one = world_.node(rank).hpus().statistics(nic::HandlerKind::payload);
-      sum.handlers += one.handlers;
-      sum.cycles += one.cycles;
+      const auto& statistics = world_.node(rank).hpus().statistics(nic::HandlerKind::payload);
+      sum.handlers += statistics.handlers;
+      sum.cycles += statistics.cycles;
     }
     return sum;
   }
-  [[nodiscard]] std::string trouble() const {
+  [[nodiscard]] std::string handler_trouble() const {
     for (uint32_t rank = 0; rank < config_.ranks; ++rank) {
       if (!world_.node(rank).handler_trouble().empty()) return "a handler " + world_.node(rank).handler_trouble();
     }
@@ -108,7 +109,7 @@ class Broadcast final : simulated::EventTarget {
         SPL_TRY(put(rank, child, nic::Trigger{here.side.counter, config_.bytes, config_.bytes}));
       }
     }
-    world_.node(rank).watch([this, rank] { told(rank); });
+    world_.node(rank).watch([this, rank] { on_counter(rank); });
     return {};
   }
 
@@ -121,25 +122,26 @@ class Broadcast final : simulated::EventTarget {
   }
 
   // Called when something has become readable for this rank's host.
-  void told(uint32_t rank) {
+  void on_counter(uint32_t rank) {
     Rank& here = ranks_[rank];
     if (here.expected == 0 || here.side.interface->ct_get(here.side.counter).success < here.expected) return;
     here.expected = 0;
-    --missing_;
+    --ranks_missing_;
     last_ = world_.node(rank).now();
     if (config_.way != StudyWay::rdma || binomial_children(config_.ranks, rank).empty()) return;
-    here.child = 0;
+    here.next_child = 0;
     world_.events().at(last_ + profile_.host.memory_latency + profile_.host.call, *this, 0, rank);
   }
 
   // Posts the next put of this rank's host, and plans the following one a call later.
   void on_event(uint32_t, uint64_t argument) override {
     const auto rank = static_cast<uint32_t>(argument);
-    const std::vector<uint32_t> to = binomial_children(config_.ranks, rank);
+    const std::vector<uint32_t> children = binomial_children(config_.ranks, rank);
     Rank& here = ranks_[rank];
-    const Status posted = put(rank, to[here.child++]);
+    const Status posted = put(rank, children[here.next_child++]);
     SPL_ASSERT(posted.ok(), posted.error().message);
-    if (here.child < to.size()) world_.events().at(world_.node(rank).now() + profile_.host.call, *this, 0, rank);
+    if (here.next_child < children.size())
+      world_.events().at(world_.node(rank).now() + profile_.host.call, *this, 0, rank);
   }
 
   const StudyConfig& config_;
@@ -147,7 +149,7 @@ class Broadcast final : simulated::EventTarget {
   const simulated::Profile& profile_;
   simulated::World& world_;
   std::vector<Rank> ranks_;
-  uint32_t missing_ = 0;
+  uint32_t ranks_missing_ = 0;
   Time last_{};  // when the newest of the ranks that have the message knew of it
 };
 

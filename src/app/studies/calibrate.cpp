@@ -36,14 +36,14 @@ Result<int64_t> cycles_per_handler(const DdtConfig& config, int64_t blocks_per_p
 }  // namespace
 
 Result<strategies::HandlerCost> calibrate(const DdtConfig& config) {
-  SPL_ASSIGN(const int64_t one, cycles_per_handler(config, 1));
-  SPL_ASSIGN(const int64_t many, cycles_per_handler(config, gamma_many));
-  const int64_t block_cycles = std::max<int64_t>(div_ceil(many - one, gamma_many - 1), 0);
+  SPL_ASSIGN(const int64_t single, cycles_per_handler(config, 1));
+  SPL_ASSIGN(const int64_t several, cycles_per_handler(config, gamma_many));
+  const int64_t block_cycles = std::max<int64_t>(div_ceil(several - single, gamma_many - 1), 0);
   const auto& scheduler = config.profile.scheduler;
   const Rate cycle = Rate::cycle_of(config.profile.hpu.clock);
   strategies::HandlerCost cost;
   cost.block = cycle.time_of_cycles(block_cycles);
-  cost.fixed = cycle.time_of_cycles(std::max<int64_t>(one - block_cycles, 0)) +
+  cost.fixed = cycle.time_of_cycles(std::max<int64_t>(single - block_cycles, 0)) +
                Rate::cycle_of(scheduler.clock).time_of_cycles(scheduler.start_cycles + scheduler.finish_cycles);
   return cost;
 }

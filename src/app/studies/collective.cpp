@@ -14,14 +14,14 @@ namespace {
 constexpr uint64_t element_bytes = sizeof(int32_t);
 
 // Sums wrap around, as the handler's do.
-void add(std::vector<uint8_t>& sum, const std::vector<uint8_t>& with) {
+void add(std::vector<uint8_t>& sum, const std::vector<uint8_t>& addend) {
   for (size_t at = 0; at < sum.size(); at += element_bytes) {
-    uint32_t x = 0;
-    uint32_t y = 0;
-    std::memcpy(&x, sum.data() + at, sizeof x);
-    std::memcpy(&y, with.data() + at, sizeof y);
-    x += y;
-    std::memcpy(sum.data() + at, &x, sizeof x);
+    uint32_t left = 0;
+    uint32_t right = 0;
+    std::memcpy(&left, sum.data() + at, sizeof left);
+    std::memcpy(&right, addend.data() + at, sizeof right);
+    left += right;
+    std::memcpy(sum.data() + at, &left, sizeof left);
   }
 }
 
@@ -56,17 +56,17 @@ CollectiveRun::CollectiveRun(const StudyConfig& config, const std::vector<uint32
 // child with the largest subtree comes first.
 std::vector<uint32_t> CollectiveRun::children_of(uint32_t member) const {
   const auto count = static_cast<uint32_t>(members_.size());
-  std::vector<uint32_t> found;
+  std::vector<uint32_t> children;
   if (config_.way == StudyWay::linear) {
-    for (uint32_t other = 1; member == 0 && other < count; ++other) found.push_back(other);
-    return found;
+    for (uint32_t other = 1; member == 0 && other < count; ++other) children.push_back(other);
+    return children;
   }
-  uint32_t half = 1;
-  while (half < count) half *= 2;
-  for (half /= 2; half != 0; half /= 2) {
-    if (member % (half * 2) == 0 && member + half < count) found.push_back(member + half);
+  uint32_t distance = 1;
+  while (distance < count) distance *= 2;
+  for (distance /= 2; distance != 0; distance /= 2) {
+    if (member % (distance * 2) == 0 && member + distance < count) children.push_back(member + distance);
   }
-  return found;
+  return children;
 }
 
 uint32_t CollectiveRun::parent_of(uint32_t member) const {
@@ -77,15 +77,15 @@ Result<StudyResult> CollectiveRun::run() {
   expected_.resize(config_.bytes);
   for (uint32_t member = 0; member < members_.size(); ++member) {
     Member& here = members_[member];
-    here.given = random_bytes(config_.ordering.seed, text("app.collective.", member), config_.bytes);
-    if (sums()) add(expected_, here.given);
+    here.contribution = random_bytes(config_.ordering.seed, text("app.collective.", member), config_.bytes);
+    if (is_reduction()) add(expected_, here.contribution);
   }
-  if (!sums()) expected_ = members_[0].given;
+  if (!is_reduction()) expected_ = members_[0].contribution;
   for (uint32_t member = 0; member < members_.size(); ++member) SPL_TRY(prepare(member));
-  if (by_switches()) {
+  if (uses_switches()) {
     SPL_TRY(install_switch_handlers());
-  } else if (sums()) {
-    adding_ = simulated::host_cost(config_.profile, addition(config_.bytes)).total();
+  } else if (is_reduction()) {
+    add_time_ = simulated::host_cost(config_.profile, addition(config_.bytes)).total();
   }
   StudyResult result;
   for (round_ = 1; round_ <= config_.rounds; ++round_) {
@@ -109,15 +109,15 @@ Status CollectiveRun::prepare(uint32_t member) {
     SPL_ASSIGN(result.context, here.side.context(loaded_, "broadcast", constants, state_bytes));
   }
   SPL_ASSIGN(std::ignore, here.side.interface->me_append(here.side.portal, result));
-  if (!by_switches()) {
-    here.to = children_of(member);
-    if (sums()) here.landing.resize(here.to.size());
+  if (!uses_switches()) {
+    here.child_members = children_of(member);
+    if (is_reduction()) here.landing_buffers.resize(here.child_members.size());
   }
-  for (uint32_t child = 0; child < here.landing.size(); ++child) {
-    here.landing[child].resize(config_.bytes);
-    nic::Entry entry = here.side.entry(here.landing[child], landing_bits + here.to[child]);
+  for (uint32_t child = 0; child < here.landing_buffers.size(); ++child) {
+    here.landing_buffers[child].resize(config_.bytes);
+    nic::Entry entry = here.side.entry(here.landing_buffers[child], landing_bits + here.child_members[child]);
     SPL_ASSIGN(entry.counter, here.side.interface->ct_alloc());
-    here.children.push_back({entry.counter});
+    here.child_sums.push_back({entry.counter});
     SPL_ASSIGN(std::ignore, here.side.interface->me_append(here.side.portal, entry));
   }
   world_.node(here.rank).watch([this, member] { on_counters(member); });
@@ -127,22 +127,22 @@ Status CollectiveRun::prepare(uint32_t member) {
 Result<StudyResult> CollectiveRun::measure() {
   world_.drain();
   for (Member& member : members_) {
-    member.sum = member.given;
-    member.added = 0;
-    member.posted = 0;
+    member.sum = member.contribution;
+    member.added_sums = 0;
+    member.posted_puts = 0;
     std::fill(member.result.begin(), member.result.end(), uint8_t{0});
   }
-  missing_ = !tells_all() ? 1 : static_cast<uint32_t>(members_.size()) - (sums() ? 0 : 1);
+  members_missing_ = !tells_all_members() ? 1 : static_cast<uint32_t>(members_.size()) - (is_reduction() ? 0 : 1);
   const simulated::HandlerStatistics before = handlers();
   const uint64_t bytes_before = link_bytes();
   const Time start_time = world_.events().now();
   SPL_TRY(start());
-  while (missing_ > 0 && trouble_.ok()) {
-    if (!world_.events().step()) return stuck();
+  while (members_missing_ > 0 && trouble_.ok()) {
+    if (!world_.events().step()) return stall_error();
   }
   SPL_TRY(trouble_);
   StudyResult result;
-  result.time_ps = (last_ - start_time).ps;
+  result.time_ps = (last_result_ - start_time).ps;
   world_.drain();
   SPL_TRY(compare());
   result.handlers = handlers().handlers - before.handlers;
@@ -152,21 +152,21 @@ Result<StudyResult> CollectiveRun::measure() {
 }
 
 Status CollectiveRun::start() {
-  if (!sums()) {
-    members_[0].known_round = round_;
-    members_[0].result = members_[0].given;
-    if (by_switches()) {
-      put(0, 1, members_[0].given, down_bits);
+  if (!is_reduction()) {
+    members_[0].result_round = round_;
+    members_[0].result = members_[0].contribution;
+    if (uses_switches()) {
+      put(0, 1, members_[0].contribution, down_bits);
     } else {
-      on_event(posts, 0);
+      on_event(post_put, 0);
     }
     return trouble_;
   }
   for (uint32_t member = 0; member < members_.size(); ++member) {
-    if (by_switches()) {
-      put(member, 0, members_[member].given, up_bits, uint64_t{number_at_switch_[member]} << shift());
+    if (uses_switches()) {
+      put(member, 0, members_[member].contribution, up_bits, uint64_t{number_at_switch_[member]} << shift());
     } else {
-      go_on(member);
+      pass_sum_on(member);
     }
   }
   return trouble_;
@@ -185,17 +185,17 @@ void CollectiveRun::put(uint32_t from, uint32_t to, const std::vector<uint8_t>& 
 void CollectiveRun::on_counters(uint32_t member) {
   Member& here = members_[member];
   if (round_ == 0) return;
-  for (uint32_t child = 0; child < here.children.size(); ++child) {
-    Child& from = here.children[child];
+  for (uint32_t child = 0; child < here.child_sums.size(); ++child) {
+    ChildSum& from = here.child_sums[child];
     const uint64_t due = static_cast<uint64_t>(round_) * config_.bytes;
     if (from.added_round == round_ || here.side.interface->ct_get(from.landed).success < due) continue;
     from.added_round = round_;
-    const Time took = config_.profile.host.memory_latency + adding_;
-    world_.events().at(here.processor.serve(world_.events().now(), took).end, *this, added,
+    const Time duration = config_.profile.host.memory_latency + add_time_;
+    world_.events().at(here.processor.serve(world_.events().now(), duration).end, *this, sum_added,
                        uint64_t{member} << 32 | child);
   }
-  const bool gets_result = member == 0 ? by_switches() && sums() : tells_all();
-  if (!gets_result || here.known_round == round_) return;
+  const bool gets_result = member == 0 ? uses_switches() && is_reduction() : tells_all_members();
+  if (!gets_result || here.result_round == round_) return;
   const uint64_t rounds = here.side.interface->ct_get(here.side.counter).success / config_.bytes;
   if (rounds < static_cast<uint64_t>(round_)) return;
   note_result(member);
@@ -204,45 +204,45 @@ void CollectiveRun::on_counters(uint32_t member) {
 // Notes that this member's host has the result.
 void CollectiveRun::note_result(uint32_t member) {
   Member& here = members_[member];
-  here.known_round = round_;
-  last_ = world_.events().now();
-  if (tells_all() || member == 0) --missing_;
-  if (by_switches() || config_.way == StudyWay::stream || !tells_all() || here.to.empty()) return;
-  const Time took = config_.profile.host.memory_latency + config_.profile.host.call;
-  world_.events().at(here.processor.serve(last_, took).end, *this, posts, member);
+  here.result_round = round_;
+  last_result_ = world_.events().now();
+  if (tells_all_members() || member == 0) --members_missing_;
+  if (uses_switches() || config_.way == StudyWay::stream || !tells_all_members() || here.child_members.empty()) return;
+  const Time duration = config_.profile.host.memory_latency + config_.profile.host.call;
+  world_.events().at(here.processor.serve(last_result_, duration).end, *this, post_put, member);
 }
 
 // Called at the start and when the last child's sum is added. A member that has added what all its children sent passes
 // the sum to its parent; the root has the result.
-void CollectiveRun::go_on(uint32_t member) {
+void CollectiveRun::pass_sum_on(uint32_t member) {
   Member& here = members_[member];
-  if (here.added < here.children.size()) return;
+  if (here.added_sums < here.child_sums.size()) return;
   if (member != 0) return put(member, parent_of(member), here.sum, landing_bits + member);
   here.result = here.sum;
   note_result(0);
 }
 
 void CollectiveRun::on_event(uint32_t code, uint64_t argument) {
-  if (code == added) {
+  if (code == sum_added) {
     const auto member = static_cast<uint32_t>(argument >> 32);
     Member& here = members_[member];
-    add(here.sum, here.landing[static_cast<uint32_t>(argument)]);
-    ++here.added;
-    if (here.added < here.children.size()) return;
-    return go_on(member);
+    add(here.sum, here.landing_buffers[static_cast<uint32_t>(argument)]);
+    ++here.added_sums;
+    if (here.added_sums < here.child_sums.size()) return;
+    return pass_sum_on(member);
   }
   const auto member = static_cast<uint32_t>(argument);
   Member& here = members_[member];
-  put(member, here.to[here.posted++], here.result, down_bits);
-  if (here.posted < here.to.size()) {
+  put(member, here.child_members[here.posted_puts++], here.result, down_bits);
+  if (here.posted_puts < here.child_members.size()) {
     const Time free = here.processor.serve(world_.events().now(), config_.profile.host.call).end;
-    world_.events().at(free, *this, posts, member);
+    world_.events().at(free, *this, post_put, member);
   }
 }
 
 Status CollectiveRun::compare() const {
   for (uint32_t member = 0; member < members_.size(); ++member) {
-    if (member != 0 && !tells_all()) continue;
+    if (member != 0 && !tells_all_members()) continue;
     const std::vector<uint8_t>& result = members_[member].result;
     const auto differs = std::ranges::mismatch(result, expected_);
     if (differs.in1 == result.end()) continue;
@@ -252,29 +252,29 @@ Status CollectiveRun::compare() const {
   return {};
 }
 
-Error CollectiveRun::stuck() {
+Error CollectiveRun::stall_error() {
   for (size_t i = 0; i < switches_.size(); ++i) {
     if (const std::string& trouble = switches_[i]->handler_trouble(); !trouble.empty()) {
-      return fail(Code::fault, "a handler of switch ", tree_.switches[i].at, " ", trouble);
+      return fail(Code::fault, "a handler of switch ", tree_.switches[i].number, " ", trouble);
     }
     if (const auto event = switch_sides_[i].interface->eq_get(switch_sides_[i].queue)) {
-      return fail(Code::fault, "switch ", tree_.switches[i].at, " refused a message of rank ", event->initiator.value,
-                  ": ", nic::name_of(event->fail));
+      return fail(Code::fault, "switch ", tree_.switches[i].number, " refused a message of rank ",
+                  event->initiator.value, ": ", nic::name_of(event->fail));
     }
   }
-  return fail(Code::stalled, missing_, " of ", members_.size(),
+  return fail(Code::stalled, members_missing_, " of ", members_.size(),
               " members wait for a result, and nothing can happen any more");
 }
 
 simulated::HandlerStatistics CollectiveRun::handlers() const {
   simulated::HandlerStatistics sum;
-  const auto add = [&](const simulated::Node& node) {
-    const auto& one = node.hpus().statistics(nic::HandlerKind::payload);
-    sum.handlers += one.handlers;
-    sum.cycles += one.cycles;
+  const auto add_node = [&](const simulated::Node& node) {
+    const auto& statistics = node.hpus().statistics(nic::HandlerKind::payload);
+    sum.handlers += statistics.handlers;
+    sum.cycles += statistics.cycles;
   };
-  for (const Member& member : members_) add(*member.side.node);
-  for (const simulated::Node* each : switches_) add(*each);
+  for (const Member& member : members_) add_node(*member.side.node);
+  for (const simulated::Node* node : switches_) add_node(*node);
   return sum;
 }
 
@@ -303,11 +303,12 @@ Result<StudyResult> run_collective(const StudyConfig& config, const LoadedImages
   if (std::set<uint32_t>(members.begin(), members.end()).size() != members.size()) {
     return fail(Code::invalid, "a rank is a member of the group twice");
   }
-  const bool sums = config.experiment != Experiment::multicast;
-  if (sums && config.bytes % element_bytes != 0) {
+  const bool is_reduction = config.experiment != Experiment::multicast;
+  if (is_reduction && config.bytes % element_bytes != 0) {
     return fail(Code::invalid, "sums are of whole int32_t of ", element_bytes, " B, ", config.bytes, " B were given");
   }
-  if (config.way == StudyWay::store || config.way == StudyWay::portals4 || (config.way == StudyWay::stream && sums)) {
+  if (config.way == StudyWay::store || config.way == StudyWay::portals4 ||
+      (config.way == StudyWay::stream && is_reduction)) {
     return fail(Code::unsupported,
                 "a multicast goes by linear, rdma, stream or switch; sums by linear, rdma or switch");
   }

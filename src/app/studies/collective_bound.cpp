@@ -9,8 +9,8 @@ namespace {
 // Returns the time from a put of `bytes` between two NICs at one switch until the target's host can know of it.
 Result<Time> put_time(const StudyConfig& config, uint64_t bytes) {
   simulated::WorldOptions options = world_options(config);
-  const std::vector<hpu::Image> none;
-  SPL_ASSIGN(const auto world, simulated::World::create(config.profile, none, options));
+  const std::vector<hpu::Image> no_images;
+  SPL_ASSIGN(const auto world, simulated::World::create(config.profile, no_images, options));
   SPL_ASSIGN(const Side from, Side::make(world->node(0)));
   SPL_ASSIGN(const Side to, Side::make(world->node(1)));
   std::vector<uint8_t> memory(bytes);
@@ -37,14 +37,16 @@ Time storing_time(const StudyConfig& config, uint64_t bytes, bool is_header) {
 
 }  // namespace
 
-// T = put + (s - 1) hop + s storing. Sums of an all-reduce go up to the top and down again.
+// Returns T = put + (s - 1) hop + s storing, where s is `switches_on_path`: the switches that the message goes through.
+// Sums of an all-reduce go up to the top and down again.
 Result<Time> collective_bound(const StudyConfig& config, const SwitchTree& tree) {
   const uint32_t depth = tree.depth();
-  const int64_t on_way = config.experiment == Experiment::allreduce ? 2 * int64_t{depth} - 1 : depth;
-  const uint64_t last = (config.bytes - 1) % config.payload_bytes + 1;
+  const int64_t switches_on_path = config.experiment == Experiment::allreduce ? 2 * int64_t{depth} - 1 : depth;
+  const uint64_t last_packet_bytes = (config.bytes - 1) % config.payload_bytes + 1;
   SPL_ASSIGN(const Time put, put_time(config, config.bytes));
   const Time hop{static_cast<int64_t>(config.network->hop_ps)};
-  return put + hop * (on_way - 1) + storing_time(config, last, last == config.bytes) * on_way;
+  return put + hop * (switches_on_path - 1) +
+         storing_time(config, last_packet_bytes, last_packet_bytes == config.bytes) * switches_on_path;
 }
 
 }  // namespace spinloom::app

@@ -28,29 +28,29 @@ class CollectiveRun final : simulated::EventTarget {
   static constexpr uint64_t up_bits = 2;
   static constexpr uint64_t landing_bits = 16;  // plus a member's number: its sum, at its parent's host
 
-  struct Child {
+  struct ChildSum {
     nic::CounterId landed;
     int added_round = 0;
   };
   struct Member {
     uint32_t rank = 0;
     Side side;
-    std::vector<uint8_t> given;  // the contribution; the root's message
+    std::vector<uint8_t> contribution;  // the contribution; the root's message
     std::vector<uint8_t> sum;
     std::vector<uint8_t> result;
-    std::vector<std::vector<uint8_t>> landing;  // by child: where its sum lands
-    std::vector<uint32_t> to;  // members below it in the tree of hosts
-    std::vector<Child> children;
-    uint32_t added = 0;
-    uint32_t posted = 0;
-    int known_round = 0;  // the round whose result it has
+    std::vector<std::vector<uint8_t>> landing_buffers;  // by child: where its sum lands
+    std::vector<uint32_t> child_members;  // members below it in the tree of hosts
+    std::vector<ChildSum> child_sums;
+    uint32_t added_sums = 0;
+    uint32_t posted_puts = 0;
+    int result_round = 0;  // the round whose result it has
     simulated::Resource processor;
   };
-  enum Step : uint32_t { added, posts };
+  enum Step : uint32_t { sum_added, post_put };
 
-  [[nodiscard]] bool sums() const { return config_.experiment != Experiment::multicast; }
-  [[nodiscard]] bool tells_all() const { return config_.experiment != Experiment::reduce; }
-  [[nodiscard]] bool by_switches() const { return config_.way == StudyWay::switches; }
+  [[nodiscard]] bool is_reduction() const { return config_.experiment != Experiment::multicast; }
+  [[nodiscard]] bool tells_all_members() const { return config_.experiment != Experiment::reduce; }
+  [[nodiscard]] bool uses_switches() const { return config_.way == StudyWay::switches; }
   [[nodiscard]] std::vector<uint32_t> children_of(uint32_t member) const;
   [[nodiscard]] uint32_t parent_of(uint32_t member) const;
 
@@ -60,10 +60,10 @@ class CollectiveRun final : simulated::EventTarget {
   Status compare() const;
   void on_counters(uint32_t member);
   void note_result(uint32_t member);
-  void go_on(uint32_t member);
+  void pass_sum_on(uint32_t member);
   void on_event(uint32_t code, uint64_t argument) override;
   void put(uint32_t from, uint32_t to, const std::vector<uint8_t>& bytes, uint64_t match_bits, uint64_t offset = 0);
-  [[nodiscard]] Error stuck();
+  [[nodiscard]] Error stall_error();
   [[nodiscard]] simulated::HandlerStatistics handlers() const;
   [[nodiscard]] uint64_t link_bytes() const;
   // collective_switches.cpp
@@ -85,9 +85,9 @@ class CollectiveRun final : simulated::EventTarget {
   std::vector<Side> switch_sides_;
   std::vector<uint8_t> expected_;
   int round_ = 0;
-  uint32_t missing_ = 0;
-  Time last_{};
-  Time adding_{};  // how long a host adds the elements of one message
+  uint32_t members_missing_ = 0;
+  Time last_result_{};
+  Time add_time_{};  // how long a host adds the elements of one message
   Status trouble_;
 };
 

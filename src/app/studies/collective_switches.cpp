@@ -29,16 +29,16 @@ uint32_t CollectiveRun::shift() const { return static_cast<uint32_t>(std::bit_wi
 std::vector<uint32_t> CollectiveRun::ports_of(const TreeSwitch& here) const {
   std::vector<uint32_t> ranks;
   for (const uint32_t child : here.children) {
-    ranks.push_back(world_.network().rank_of_switch(tree_.switches[child].at).value);
+    ranks.push_back(world_.network().rank_of_switch(tree_.switches[child].number).value);
   }
   for (const uint32_t host : here.hosts) {
-    if (sums() || host != members_[0].rank) ranks.push_back(host);
+    if (is_reduction() || host != members_[0].rank) ranks.push_back(host);
   }
   return ranks;
 }
 
 Status CollectiveRun::install_switch_handlers() {
-  if (sums() && (!std::has_single_bit(config_.payload_bytes) || config_.payload_bytes > packet_bytes_most)) {
+  if (is_reduction() && (!std::has_single_bit(config_.payload_bytes) || config_.payload_bytes > packet_bytes_most)) {
     return fail(Code::unsupported, "switches add up packets of a power of two of bytes, at most ", packet_bytes_most,
                 ", not of ", config_.payload_bytes, " B");
   }
@@ -53,33 +53,33 @@ Status CollectiveRun::install_switch_handlers() {
 }
 
 Status CollectiveRun::install_switch_handlers(const TreeSwitch& here) {
-  SPL_ASSIGN(simulated::Node* const node, world_.equip(here.at));
+  SPL_ASSIGN(simulated::Node* const node, world_.equip(here.number));
   switches_.push_back(node);
   SPL_ASSIGN(Side made, Side::make(*node));
   const Side& side = switch_sides_.emplace_back(std::move(made));
   SPL_ASSERT(side.portal == members_[0].side.portal, "portal table entry ", side.portal);
-  if (sums()) SPL_TRY(expect_sums(here, side));
-  if (tells_all()) SPL_TRY(expect_results(here, side));
+  if (is_reduction()) SPL_TRY(expect_sums(here, side));
+  if (tells_all_members()) SPL_TRY(expect_results(here, side));
   if (here.hosts.empty()) return {};
-  return world_.network().install(here.at, {side.portal.value, sums() ? up_bits : down_bits});
+  return world_.network().install(here.number, {side.portal.value, is_reduction() ? up_bits : down_bits});
 }
 
 Status CollectiveRun::expect_sums(const TreeSwitch& here, const Side& side) {
   if (here.ports() > senders_most) {
-    return fail(Code::unsupported, "switch ", here.at, " would add up ", here.ports(),
+    return fail(Code::unsupported, "switch ", here.number, " would add up ", here.ports(),
                 " messages, and it adds at most ", senders_most, "; take a smaller radix");
   }
   if (shift() + std::bit_width(here.ports() - 1) > 32) {
-    return fail(Code::unsupported, "switch ", here.at, " would add up ", here.ports(), " messages of ", config_.bytes,
-                " B, and their offsets need more than 32 bits; send smaller messages");
+    return fail(Code::unsupported, "switch ", here.number, " would add up ", here.ports(), " messages of ",
+                config_.bytes, " B, and their offsets need more than 32 bits; send smaller messages");
   }
   const bool is_top = !here.parent.has_value();
   std::vector<uint32_t> targets;
   uint64_t base = 0;
   if (!is_top) {
-    targets = {world_.network().rank_of_switch(tree_.switches[*here.parent].at).value};
+    targets = {world_.network().rank_of_switch(tree_.switches[*here.parent].number).value};
     base = uint64_t{here.port_at_parent} << shift();
-  } else if (tells_all()) {
+  } else if (tells_all_members()) {
     targets = ports_of(here);
   } else {
     targets = {members_[0].rank};
@@ -98,8 +98,9 @@ Status CollectiveRun::expect_sums(const TreeSwitch& here, const Side& side) {
   const uint64_t state = slots * slot_bytes + config_.bytes;
   const Result<nic::MemoryWindow> window = side.zeroed(state);
   if (!window) {
-    return fail(window.error().code, "switch ", here.at, " needs ", state, " B of its memory to add up messages of ",
-                config_.bytes, " B: ", window.error().message, "; send smaller messages");
+    return fail(window.error().code, "switch ", here.number, " needs ", state,
+                " B of its memory to add up messages of ", config_.bytes, " B: ", window.error().message,
+                "; send smaller messages");
   }
   made.state = *window;
   SPL_ASSIGN(const nic::ContextId context, side.interface->context_create(made));
@@ -108,7 +109,7 @@ Status CollectiveRun::expect_sums(const TreeSwitch& here, const Side& side) {
 }
 
 Status CollectiveRun::expect_results(const TreeSwitch& here, const Side& side) {
-  if (sums() && !here.parent.has_value()) return {};  // the top makes the results
+  if (is_reduction() && !here.parent.has_value()) return {};  // the top makes the results
   const std::vector<uint32_t> targets = ports_of(here);
   std::vector<uint32_t> constants = {static_cast<uint32_t>(down_bits), static_cast<uint32_t>(targets.size())};
   constants.insert(constants.end(), targets.begin(), targets.end());

@@ -26,8 +26,8 @@ void read_statistics(const DdtConfig& config, const simulated::Node& node, const
   result.handler_first_call_cycles_min = handlers.first_call_cycles_min;
   result.handler_instructions = handlers.instructions;
   result.function_cycles = node.hpus().function_cycles();
-  const Time left = node.statistics().data_landed - config.profile.pcie.latency;
-  result.processing_time_ps = (std::max(left, node.hpus().last_end()) - node.statistics().first_byte).ps;
+  const Time last_dma_end = node.statistics().data_landed - config.profile.pcie.latency;
+  result.processing_time_ps = (std::max(last_dma_end, node.hpus().last_end()) - node.statistics().first_byte).ps;
   result.dma_writes = node.statistics().dma_writes;
   result.dma_bytes = node.statistics().dma_bytes;
   result.dma_queue_peak = node.statistics().dma_queue_peak;

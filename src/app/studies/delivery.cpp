@@ -19,14 +19,14 @@ class Delivery {
 
   Result<DeliveryResult> run() {
     SPL_TRY(build());
-    Result<DeliveryResult> result = bring();
+    Result<DeliveryResult> result = transfer();
     if (!result) return explain(result.error(), world_->node(receiving_rank));
     return result;
   }
 
  private:
   static constexpr uint32_t receiving_rank = 1;
-  static constexpr uint32_t number = 5;  // the request's
+  static constexpr uint32_t request_number = 5;  // the request's
   static constexpr uint32_t tag = 9;
 
   Status build() {
@@ -77,43 +77,43 @@ class Delivery {
   Status prepare_send() {
     const strategies::NicFacts facts = facts_of(config_);
     if (config_.asks) {
-      SPL_ASSIGN(asking_, strategies::AskingSend::prepare(*hosts_[0], inboxes_[0]->portal(), loaded_.handlers,
-                                                          config_.send, *sent_, facts, source(), number));
+      SPL_ASSIGN(asking_send_, strategies::AskingSend::prepare(*hosts_[0], inboxes_[0]->portal(), loaded_.handlers,
+                                                               config_.send, *sent_, facts, source(), request_number));
       return {};
     }
     SPL_ASSIGN(departures_, hosts_[0]->eq_alloc(cell_queue_slots));
     if (sent_->blocks == 1) return {};  // a put takes the one block from the sender's memory
-    SPL_ASSIGN(plain_,
+    SPL_ASSIGN(plain_send_,
                strategies::Send::prepare(*hosts_[0], departures_, loaded_.handlers, config_.send, *sent_, facts));
     return {};
   }
 
   Status start() {
     const nic::Rank target{receiving_rank};
-    if (config_.asks) return asking_->start(target, wanted().match_bits());
+    if (config_.asks) return asking_send_->start(target, wanted().match_bits());
     portals::PutArguments put;
     put.target = target;
     put.portal = inboxes_[receiving_rank]->portal();
     put.match_bits = wanted().match_bits();
-    if (plain_) return plain_->start(source(), put);
+    if (plain_send_) return plain_send_->start(source(), put);
     put.local = source_.data();
     put.length = source_.size();
     put.queue = departures_;
-    SPL_TRY(hosts_[0]->host_work(strategies::post_work(0)));
+    SPL_TRY(hosts_[0]->host_work(strategies::post_work(/*walked_blocks=*/0)));
     return hosts_[0]->put(put);
   }
 
   Status finish_send() {
-    if (config_.asks) return asking_->finish();
-    const auto finished = plain_ ? plain_->finish() : hosts_[0]->eq_wait(departures_);
+    if (config_.asks) return asking_send_->finish();
+    const auto finished = plain_send_ ? plain_send_->finish() : hosts_[0]->eq_wait(departures_);
     return finished ? Status() : Status(finished.error());
   }
 
-  [[nodiscard]] strategies::Wanted wanted() const {
+  [[nodiscard]] strategies::Envelope wanted() const {
     return {config_.any_source ? nic::Rank::any() : nic::Rank{0}, tag, 0};
   }
 
-  Result<DeliveryResult> bring() {
+  Result<DeliveryResult> transfer() {
     SPL_TRY(fill_source());
     SPL_ASSIGN(Destination destination, Destination::create(*received_, config_.ordering.seed));
     strategies::Inbox& inbox = *inboxes_[receiving_rank];
@@ -128,20 +128,20 @@ class Delivery {
     world_->drain();
     world_->node(0).reset_statistics();
     receiver.reset_statistics();
-    const Time called = receiver.now();
+    const Time call_time = receiver.now();
     SPL_TRY(start());
     DeliveryResult result;
-    Time began = called;
+    Time time_from = call_time;
     if (config_.late) {
       world_->drain();
-      result.landing_ps = (receiver.statistics().data_landed - called).ps;
-      began = receiver.now();
+      result.landing_ps = (receiver.statistics().data_landed - call_time).ps;
+      time_from = receiver.now();
       SPL_ASSIGN(request, post());
     }
     SPL_ASSIGN(result.completion, inbox.wait(*request));
-    result.time_ps = (result.completion.at - began).ps;
+    result.time_ps = (result.completion.completed_at - time_from).ps;
     SPL_TRY(finish_send());
-    result.sent_ps = (world_->node(0).now() - called).ps;
+    result.sent_ps = (world_->node(0).now() - call_time).ps;
     world_->drain();
     result.size_bytes = received_->bytes;
     result.sender_busy_ps = world_->node(0).statistics().host_busy.ps;
@@ -151,8 +151,8 @@ class Delivery {
       return fail(Code::mismatch, "a message of ", packed_.size(), " B with tag ", tag, " completes with ",
                   result.completion.bytes, " B and tag ", result.completion.tag);
     }
-    if (asking_) SPL_TRY(asking_->release());
-    if (plain_) SPL_TRY(plain_->release());
+    if (asking_send_) SPL_TRY(asking_send_->release());
+    if (plain_send_) SPL_TRY(plain_send_->release());
     SPL_TRY(inbox.free(type));
     SPL_TRY(destination.inject(config_.inject, *received_, config_.ordering.seed));
     SPL_TRY(destination.check(*received_, packed_));
@@ -167,8 +167,8 @@ class Delivery {
   std::unique_ptr<simulated::World> world_;
   std::optional<portals::Interface> hosts_[2];
   std::unique_ptr<strategies::Inbox> inboxes_[2];
-  std::unique_ptr<strategies::AskingSend> asking_;
-  std::unique_ptr<strategies::Send> plain_;
+  std::unique_ptr<strategies::AskingSend> asking_send_;
+  std::unique_ptr<strategies::Send> plain_send_;
   nic::QueueId departures_;
   std::vector<uint8_t> source_;
   std::vector<uint8_t> packed_;

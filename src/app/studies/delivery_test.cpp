@@ -68,8 +68,8 @@ TEST(Delivery, ALateReceiveIsAnsweredByItsHost) {
   EXPECT_GT(late.time_ps, expected.time_ps / 2);
   config.asks = false;
   const DeliveryResult unexpected = delivered(config);
-  EXPECT_EQ(unexpected.completion.by, strategies::Unpacked::unexpected);
-  EXPECT_EQ(late.completion.by, strategies::Unpacked::nic) << "the data came when the receive was there";
+  EXPECT_EQ(unexpected.completion.unpack_path, strategies::UnpackPath::unexpected);
+  EXPECT_EQ(late.completion.unpack_path, strategies::UnpackPath::nic) << "the data came when the receive was there";
 }
 
 TEST(Delivery, RandomMessagesArriveWhole) {
@@ -107,7 +107,7 @@ TEST(Delivery, RandomMessagesArriveWhole) {
     EXPECT_GT(result.time_ps, 0);
     const bool on_nic = config.strategy != strategies::Strategy::host_mpitypes || config.received.starts_with("contig");
     if (config.asks && on_nic) {
-      EXPECT_EQ(result.completion.by, strategies::Unpacked::nic);
+      EXPECT_EQ(result.completion.unpack_path, strategies::UnpackPath::nic);
     }
   }
 }
@@ -137,7 +137,7 @@ class AskingTest : public ThreeHosts {
                                                 strategies::SendStrategy::pack, *message, facts_of(setup_),
                                                 bytes.data(), number);
     EXPECT_TRUE(made) << (made ? "" : made.error().message);
-    const strategies::Wanted any{.source = {}, .tag = number, .communicator = 0};
+    const strategies::Envelope any{.source = {}, .tag = number, .communicator = 0};
     EXPECT_TRUE((*made)->start(nic::Rank{2}, any.match_bits()));
     return std::move(*made);
   }

@@ -23,14 +23,14 @@ struct Peer {
 };
 
 // The world with everything posted and put, before time goes on.
-class Started {
+class RunningExchange {
  public:
-  static Result<std::unique_ptr<Started>> create(const ExchangeConfig& config, const LoadedImages& loaded,
-                                                 const std::vector<strategies::Message>& messages,
-                                                 const strategies::HandlerCost& cost) {
-    std::unique_ptr<Started> started(new Started);
-    SPL_TRY(started->build(config, loaded, messages, cost));
-    return started;
+  static Result<std::unique_ptr<RunningExchange>> create(const ExchangeConfig& config, const LoadedImages& loaded,
+                                                         const std::vector<strategies::Message>& messages,
+                                                         const strategies::HandlerCost& cost) {
+    std::unique_ptr<RunningExchange> running(new RunningExchange);
+    SPL_TRY(running->build(config, loaded, messages, cost));
+    return running;
   }
 
   [[nodiscard]] simulated::World& world() { return *world_; }
@@ -73,16 +73,17 @@ class Started {
               {}};
     SPL_ASSIGN(const nic::QueueId queue, receiver_->eq_alloc(cell_queue_slots));
     SPL_ASSIGN(peer.portal, receiver_->pt_alloc(queue));
-    auto made = strategies::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers, config.strategy,
-                                             peer.message, facts_of(config), cost);
-    const bool falls_back = !made && (made.error().code == Code::exhausted || made.error().code == Code::unsupported);
+    auto receive = strategies::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers, config.strategy,
+                                                peer.message, facts_of(config), cost);
+    const bool falls_back =
+        !receive && (receive.error().code == Code::exhausted || receive.error().code == Code::unsupported);
     if (falls_back && strategies::puts_on_nic(config.strategy)) {
-      peer.fallback = made.error().message;
-      made = strategies::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers,
-                                          strategies::Strategy::host_mpitypes, peer.message, facts_of(config), cost);
+      peer.fallback = receive.error().message;
+      receive = strategies::Receive::prepare(*receiver_, peer.portal, queue, loaded.handlers,
+                                             strategies::Strategy::host_mpitypes, peer.message, facts_of(config), cost);
     }
-    if (!made) return made.error();
-    peer.receive = std::move(*made);
+    if (!receive) return receive.error();
+    peer.receive = std::move(*receive);
     peers_.push_back(std::move(peer));
     return peers_.back().receive->post(peers_.back().destination.base(), cell_match_bits);
   }
@@ -94,12 +95,12 @@ class Started {
 };
 
 // Waits for all messages: the host unpacks its own as they land, and then reads that the NIC's are in their places.
-Status finish_all(Started& started) {
+Status finish_all(RunningExchange& running) {
   for (const bool on_nic : {false, true}) {
-    for (Peer& peer : started.peers()) {
+    for (Peer& peer : running.peers()) {
       if (peer.receive->plan().has_value() != on_nic) continue;
       const Result<nic::Event> finished = peer.receive->finish();
-      if (!finished) return explain(finished.error(), started.node());
+      if (!finished) return explain(finished.error(), running.node());
     }
   }
   return {};
@@ -120,9 +121,9 @@ Result<PeerResult> result_of(const ExchangeConfig& config, Peer& peer, uint64_t 
   return result;
 }
 
-uint64_t code_bytes_of(Started& started, const LoadedImages& loaded) {
+uint64_t code_bytes_of(RunningExchange& running, const LoadedImages& loaded) {
   std::set<std::string_view> used;
-  for (const Peer& peer : started.peers()) {
+  for (const Peer& peer : running.peers()) {
     if (peer.receive->plan()) used.insert(peer.receive->plan()->image);
   }
   uint64_t sum = 0;
@@ -161,25 +162,25 @@ Result<ExchangeResult> run_exchange(const ExchangeConfig& config) {
   }
   ExchangeResult result;
   {  // a run of its own, step by step, that samples the packets on the NIC over time
-    SPL_ASSIGN(const auto watched, Started::create(config, loaded, messages, cost));
-    while (watched->world().events().step()) {
-      result.packet_buffer.sample(watched->node().now(), watched->node().nic().state().packet_buffer_used);
+    SPL_ASSIGN(const auto sampled, RunningExchange::create(config, loaded, messages, cost));
+    while (sampled->world().events().step()) {
+      result.packet_buffer.sample(sampled->node().now(), sampled->node().nic().state().packet_buffer_used);
     }
   }
-  SPL_ASSIGN(const auto started, Started::create(config, loaded, messages, cost));
-  SPL_TRY(finish_all(*started));
-  simulated::Node& node = started->node();
+  SPL_ASSIGN(const auto running, RunningExchange::create(config, loaded, messages, cost));
+  SPL_TRY(finish_all(*running));
+  simulated::Node& node = running->node();
   result.first_byte_ps = node.statistics().first_byte.ps;
   result.time_ps = node.now().ps - result.first_byte_ps;
-  started->world().drain();
+  running->world().drain();
   result.packet_buffer_peak_bytes = node.nic().state().packet_buffer_peak;
-  result.code_bytes = code_bytes_of(*started, loaded);
+  result.code_bytes = code_bytes_of(*running, loaded);
   uint64_t seed = config.ordering.seed;
-  for (Peer& peer : started->peers()) {
-    SPL_ASSIGN(PeerResult each, result_of(config, peer, seed++));
-    result.bytes += each.size_bytes;
-    result.packets += div_ceil(each.size_bytes, static_cast<int64_t>(config.payload_bytes));
-    result.peers.push_back(std::move(each));
+  for (Peer& peer : running->peers()) {
+    SPL_ASSIGN(PeerResult peer_result, result_of(config, peer, seed++));
+    result.bytes += peer_result.size_bytes;
+    result.packets += div_ceil(peer_result.size_bytes, static_cast<int64_t>(config.payload_bytes));
+    result.peers.push_back(std::move(peer_result));
   }
   return result;
 }

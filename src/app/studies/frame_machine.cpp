@@ -25,35 +25,36 @@ Result<std::unique_ptr<FrameMachine>> FrameMachine::create(const Setup& setup, s
   if (hpus > SPL_HOST_HPUS) {
     return fail(Code::unsupported, "hpu.count is ", hpus, ", only ", SPL_HOST_HPUS, " HPUs can ask the host");
   }
-  std::unique_ptr<FrameMachine> made(new FrameMachine(std::move(loaded), hpus, options.buffer_bytes));
+  std::unique_ptr<FrameMachine> machine(new FrameMachine(std::move(loaded), hpus, options.buffer_bytes));
   simulated::FrameNodeOptions node;
   node.slice_cycles = setup.slice_cycles;
-  SPL_ASSIGN(made->node_, simulated::FrameNode::create(made->events_, setup.profile, host, made->loaded_.images, node));
-  if (options.image.empty()) return made;
-  const auto& handlers = made->loaded_.handlers;
+  SPL_ASSIGN(machine->node_,
+             simulated::FrameNode::create(machine->events_, setup.profile, host, machine->loaded_.images, node));
+  if (options.image.empty()) return machine;
+  const auto& handlers = machine->loaded_.handlers;
   const auto image = std::find_if(handlers.begin(), handlers.end(),
                                   [&](const strategies::HandlerImage& each) { return each.name == options.image; });
   if (image == handlers.end()) {
     return fail(Code::environment, "there is no handler image ", options.image, "; 'make setup' builds it");
   }
   constexpr uint64_t alignment = 64;
-  made->state_at_ = div_ceil(options.constants.size(), alignment) * alignment;
+  machine->state_offset_ = div_ceil(options.constants.size(), alignment) * alignment;
   frames::ContextOptions context;
   context.handlers.image = image->index;
   context.handlers.header_entry = image->header_entry;
   context.handlers.payload_entry = image->payload_entry;
   context.handlers.completion_entry = image->completion_entry;
   context.handlers.constants = {0, options.constants.size()};
-  context.handlers.state = {made->state_at_, options.state_bytes};
-  context.handlers.handler_host_start = reinterpret_cast<uint64_t>(made->memory_.data());
-  context.handlers.handler_host_length = made->memory_.size();
-  frames::Nic& nic = made->node_->nic();
+  context.handlers.state = {machine->state_offset_, options.state_bytes};
+  context.handlers.handler_host_start = reinterpret_cast<uint64_t>(machine->memory_.data());
+  context.handlers.handler_host_length = machine->memory_.size();
+  frames::Nic& nic = machine->node_->nic();
   SPL_TRY(nic.install(spin::ContextId{0}, context));
-  std::copy(options.constants.begin(), options.constants.end(), made->node_->nic_memory().begin());
+  std::copy(options.constants.begin(), options.constants.end(), machine->node_->nic_memory().begin());
   SPL_ASSIGN(auto rules, ethernet::rule_set_named(options.rules));
   SPL_TRY(nic.configure({std::move(rules)}));
   SPL_TRY(nic.activate(spin::ContextId{0}));
-  return made;
+  return machine;
 }
 
 std::optional<uint32_t> FrameMachine::page_of_request(const uint8_t* place) const {
@@ -63,18 +64,18 @@ std::optional<uint32_t> FrameMachine::page_of_request(const uint8_t* place) cons
   return static_cast<uint32_t>(offset / page_bytes);
 }
 
-std::optional<uint32_t> FrameMachine::asked(uint32_t hpu) {
+std::optional<uint32_t> FrameMachine::take_request(uint32_t hpu) {
   const uint64_t flag = flag_at(page(hpu));
-  if (SPL_HOST_FLAG_ID(flag) == seen_[hpu]) return std::nullopt;
-  seen_[hpu] = SPL_HOST_FLAG_ID(flag);
+  if (SPL_HOST_FLAG_ID(flag) == newest_request_[hpu]) return std::nullopt;
+  newest_request_[hpu] = SPL_HOST_FLAG_ID(flag);
   return SPL_HOST_FLAG_LENGTH(flag);
 }
 
 void FrameMachine::answer(uint32_t hpu, uint32_t value) {
-  const uint64_t flag = SPL_HOST_FLAG(seen_[hpu], value, hpu);
+  const uint64_t flag = SPL_HOST_FLAG(newest_request_[hpu], value, hpu);
   std::vector<uint8_t> bytes(sizeof flag);
   std::memcpy(bytes.data(), &flag, sizeof flag);
-  node_->write_nic(state_at_ + offsetof(struct spl_host_data, response) + hpu * sizeof flag, std::move(bytes));
+  node_->write_nic(state_offset_ + offsetof(struct spl_host_data, response) + hpu * sizeof flag, std::move(bytes));
 }
 
 Status FrameMachine::check() const {

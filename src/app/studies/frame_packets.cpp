@@ -28,7 +28,7 @@ void fill(spl_eth_t& eth, spl_ipv4_t& ip, uint8_t protocol, size_t after_ip) {
 }
 
 template <class Headers>
-std::vector<uint8_t> joined(const Headers& headers, std::span<const uint8_t> payload) {
+std::vector<uint8_t> join(const Headers& headers, std::span<const uint8_t> payload) {
   std::vector<uint8_t> frame(sizeof headers + payload.size());
   std::memcpy(frame.data(), &headers, sizeof headers);
   std::copy(payload.begin(), payload.end(), frame.begin() + sizeof headers);
@@ -43,28 +43,28 @@ std::vector<uint8_t> ping_frame(uint8_t protocol, uint16_t sequence, std::span<c
   if (protocol == protocol_udp) {
     headers.udp = {spl_net16(40000), spl_net16(7),
                    spl_net16(static_cast<uint16_t>(sizeof headers.udp + payload.size())), 0};
-    return joined(headers, payload);
+    return join(headers, payload);
   }
   headers.icmp = {8, 0, 0, spl_net16(1), spl_net16(sequence)};
-  std::vector<uint8_t> frame = joined(headers, payload);
-  sum_ping(frame);
+  std::vector<uint8_t> frame = join(headers, payload);
+  update_ping_checksum(frame);
   return frame;
 }
 
-void sum_ping(std::span<uint8_t> frame) {
-  constexpr size_t at = sizeof(spl_eth_t) + sizeof(spl_ipv4_t);
-  uint8_t* const field = frame.data() + at + 2;
+void update_ping_checksum(std::span<uint8_t> frame) {
+  constexpr size_t icmp_offset = sizeof(spl_eth_t) + sizeof(spl_ipv4_t);
+  uint8_t* const field = frame.data() + icmp_offset + 2;
   field[0] = field[1] = 0;
-  const uint16_t sum = spl_net16(packet::checksum(frame.subspan(at)));
+  const uint16_t sum = spl_net16(packet::checksum(frame.subspan(icmp_offset)));
   std::memcpy(field, &sum, sizeof sum);
 }
 
 void answer_ping(std::span<uint8_t> frame) {
   auto headers = headers_of<PingHeaders>(frame);
   std::swap_ranges(headers.eth.destination, headers.eth.destination + 6, headers.eth.source);
-  const uint32_t asked = headers.ip.destination;
+  const uint32_t address = headers.ip.destination;
   headers.ip.destination = headers.ip.source;
-  headers.ip.source = asked;
+  headers.ip.source = address;
   const bool udp = headers.ip.protocol == protocol_udp;
   if (udp) {
     const uint16_t port = headers.udp.destination;
@@ -74,7 +74,7 @@ void answer_ping(std::span<uint8_t> frame) {
     headers.icmp.type = 0;
   }
   std::memcpy(frame.data(), &headers, sizeof headers);
-  if (!udp) sum_ping(frame);
+  if (!udp) update_ping_checksum(frame);
 }
 
 std::vector<uint8_t> slmp_frame(uint32_t message, uint32_t offset, uint16_t flags, std::span<const uint8_t> payload) {
@@ -84,7 +84,7 @@ std::vector<uint8_t> slmp_frame(uint32_t message, uint32_t offset, uint16_t flag
   headers.udp = {spl_net16(40000), spl_net16(SPL_SLMP_PORT),
                  spl_net16(static_cast<uint16_t>(sizeof headers.udp + after_udp)), 0};
   headers.slmp = {spl_net16(flags), message, spl_net32(offset)};
-  return joined(headers, payload);
+  return join(headers, payload);
 }
 
 }  // namespace spinloom::app

@@ -37,7 +37,7 @@ inline constexpr uint8_t protocol_udp = 17;
 // Turns a ping into its answer, in place.
 void answer_ping(std::span<uint8_t> frame);
 // Computes the checksum of an ICMP message in a frame anew.
-void sum_ping(std::span<uint8_t> frame);
+void update_ping_checksum(std::span<uint8_t> frame);
 
 // Returns a frame of a message; `message` stands as the matching unit reads it, in little-endian order.
 [[nodiscard]] std::vector<uint8_t> slmp_frame(uint32_t message, uint32_t offset, uint16_t flags,

@@ -11,7 +11,7 @@ namespace spinloom::app {
 namespace {
 
 // Not a whole number of turns of any host's polls, so that pings meet the host at different places.
-constexpr Time between_pings{1'000'037'000};
+constexpr Time ping_interval{1'000'037'000};
 
 class PingRun final : public simulated::FrameHost, simulated::EventTarget {
  public:
@@ -28,7 +28,7 @@ class PingRun final : public simulated::FrameHost, simulated::EventTarget {
     SPL_ASSIGN(machine_, FrameMachine::create(config_, *this, options));
     PingResult result;
     for (uint32_t ping = 0; ping < config_.pings; ++ping) {
-      SPL_TRY(one(ping));
+      SPL_TRY(measure_ping(ping));
       result.round_trips_ps.push_back(round_trip_.ps);
     }
     const simulated::HandlerStatistics& ran = machine_->node().hpus().statistics(spin::HandlerKind::payload);
@@ -39,76 +39,76 @@ class PingRun final : public simulated::FrameHost, simulated::EventTarget {
   }
 
  private:
-  enum Step : uint32_t { leaves, host_answers, poll_reads, checked, called };
+  enum Step : uint32_t { request_leaves, host_answers, poll_reads, checksum_done, call_done };
 
-  Status one(uint32_t ping) {
+  Status measure_ping(uint32_t ping) {
     const std::vector<uint8_t> payload = random_bytes(config_.ordering.seed + ping, "app.ping", config_.payload_bytes);
-    asked_ = ping_frame(config_.udp ? protocol_udp : protocol_icmp, static_cast<uint16_t>(ping), payload);
-    begun_ = std::max(machine_->events().now(), between_pings * static_cast<int64_t>(ping));
+    request_ = ping_frame(config_.udp ? protocol_udp : protocol_icmp, static_cast<uint16_t>(ping), payload);
+    start_ = std::max(machine_->events().now(), ping_interval * static_cast<int64_t>(ping));
     answered_ = false;
-    machine_->events().at(begun_ + config_.far_stack, *this, leaves, 0);
+    machine_->events().at(start_ + config_.far_stack_time, *this, request_leaves, 0);
     while (machine_->events().step()) {
     }
     SPL_TRY(machine_->check());
     if (!answered_) {
       return fail(Code::stalled, "ping ", ping, " of ", config_.payload_bytes,
-                  " B has no answer: ", machine_->node().nic().waiting());
+                  " B has no answer: ", machine_->node().nic().describe_waiting());
     }
-    answer_ping(asked_);
-    if (came_ != asked_) return fail(Code::mismatch, "the answer to ping ", ping, " has wrong bytes");
+    answer_ping(request_);
+    if (reply_ != request_) return fail(Code::mismatch, "the answer to ping ", ping, " has wrong bytes");
     return {};
   }
 
   void on_event(uint32_t code, uint64_t argument) override {
     const auto hpu = static_cast<uint32_t>(argument);
     switch (static_cast<Step>(code)) {
-      case leaves: return machine_->node().send_from_far(asked_);
+      case request_leaves: return machine_->node().send_from_far(request_);
       case host_answers: {
-        answer_ping(stack_);
-        const bool taken = machine_->node().send_from_host(stack_);
+        answer_ping(stack_frame_);
+        const bool taken = machine_->node().send_from_host(stack_frame_);
         SPL_ASSERT(taken, "one ping at a time");
         return;
       }
       case poll_reads: {
-        const auto value = machine_->asked(hpu);
+        const auto value = machine_->take_request(hpu);
         SPL_ASSERT(value.has_value(), "page ", hpu, " has a request");
         value_ = *value;
         const int64_t words = config_.udp ? 0 : div_ceil(int64_t{value_} - icmp_at, 2);
-        machine_->events().at(machine_->events().now() + config_.word * words, *this, checked, hpu);
+        machine_->events().at(machine_->events().now() + config_.word_time * words, *this, checksum_done, hpu);
         return;
       }
-      case checked:
-        if (!config_.udp) sum_ping({machine_->page(hpu) + SPL_HOST_PAGE_PAYLOAD, value_});
-        machine_->events().at(machine_->events().now() + config_.call, *this, called, hpu);
+      case checksum_done:
+        if (!config_.udp) update_ping_checksum({machine_->page(hpu) + SPL_HOST_PAGE_PAYLOAD, value_});
+        machine_->events().at(machine_->events().now() + config_.call_time, *this, call_done, hpu);
         return;
-      case called: return machine_->answer(hpu, value_);
+      case call_done: return machine_->answer(hpu, value_);
     }
   }
   void on_far_frame(const simulated::FrameBytes& frame) override {
-    came_ = frame;
+    reply_ = frame;
     answered_ = true;
-    round_trip_ = machine_->events().now() + config_.far_stack - begun_;
+    round_trip_ = machine_->events().now() + config_.far_stack_time - start_;
   }
   void on_stack_frame(const simulated::FrameBytes& frame) override {
-    stack_ = frame;
-    machine_->events().at(machine_->events().now() + config_.host_answer, *this, host_answers, 0);
+    stack_frame_ = frame;
+    machine_->events().at(machine_->events().now() + config_.host_answer_time, *this, host_answers, 0);
   }
   // The host's program reads page k at the times poll * (n * pages + k).
   void on_host_write(const uint8_t* host, uint64_t) override {
     const auto hpu = machine_->page_of_request(host);
     if (!hpu) return;
     const Time now = machine_->events().now();
-    const int64_t turn = config_.poll.ps * machine_->pages();
-    const int64_t phase = config_.poll.ps * *hpu;
+    const int64_t turn = config_.poll_time.ps * machine_->pages();
+    const int64_t phase = config_.poll_time.ps * *hpu;
     const int64_t read = turn == 0 ? now.ps : div_ceil(std::max<int64_t>(now.ps - phase, 0), turn) * turn + phase;
-    machine_->events().at(Time{read} + config_.poll, *this, poll_reads, *hpu);
+    machine_->events().at(Time{read} + config_.poll_time, *this, poll_reads, *hpu);
   }
 
   static constexpr int64_t icmp_at = sizeof(spl_eth_t) + sizeof(spl_ipv4_t);
   const PingConfig& config_;
   std::unique_ptr<FrameMachine> machine_;
-  std::vector<uint8_t> asked_, came_, stack_;
-  Time begun_{}, round_trip_{};
+  std::vector<uint8_t> request_, reply_, stack_frame_;
+  Time start_{}, round_trip_{};
   bool answered_ = false;
   uint32_t value_ = 0;
 };

@@ -2,11 +2,12 @@
 //
 // Contract: a client at the far end sends `pings` requests, one after the other; each answer is compared byte for byte
 //   with what the protocol asks for before its time counts.
-//   T = far_stack + cable + (NIC, host) + cable + far_stack.
-//   host: the frame goes to the host's stack, which answers after `host_answer`; an input, not a model.
+//   T = far_stack_time + cable + (NIC, host) + cable + far_stack_time.
+//   host: the frame goes to the host's stack, which answers after `host_answer_time`; an input, not a model.
 //   nic: handlers of `image`, for example frame_ping.c.
-//   both: handlers of frame_ping_host.c. The host's program reads its pages one after the other, `poll` each; when it
-//     finds a request it computes the checksum of an ICMP message, `word` for each 16 bits, and answers after `call`.
+//   both: handlers of frame_ping_host.c. The host's program reads its pages one after the other, `poll_time` each; when
+//     it finds a request it computes the checksum of an ICMP message, `word_time` for each 16 bits, and answers after
+//     `call_time`.
 // Threads: any number of calls side by side. Time: modelled, in ps.
 #pragma once
 
@@ -26,11 +27,11 @@ struct PingConfig : Setup {
   std::string image;  // for the nic way; empty: frame_ping
   uint32_t payload_bytes = 16;  // behind the header of ICMP or UDP
   uint32_t pings = 20;
-  Time far_stack{};    // the client's, each way
-  Time host_answer{};  // from the frame in host memory to the answer at the NIC
-  Time poll{};
-  Time word{};
-  Time call{};
+  Time far_stack_time{};  // the client's, each way
+  Time host_answer_time{};  // from the frame in host memory to the answer at the NIC
+  Time poll_time{};
+  Time word_time{};
+  Time call_time{};
 };
 
 struct PingResult {

@@ -24,11 +24,11 @@ PingConfig ping_of(PingWay way, bool udp, uint32_t bytes) {
   config.udp = udp;
   config.payload_bytes = bytes;
   config.pings = 4;
-  config.far_stack = Time{10'000'000};
-  config.host_answer = Time{20'000'000};
-  config.poll = Time{64'000};
-  config.word = Time{64'000};
-  config.call = Time{1'000'000};
+  config.far_stack_time = Time{10'000'000};
+  config.host_answer_time = Time{20'000'000};
+  config.poll_time = Time{64'000};
+  config.word_time = Time{64'000};
+  config.call_time = Time{1'000'000};
   return config;
 }
 
@@ -90,11 +90,11 @@ SlmpConfig slmp_of(const std::string& type, int64_t count, uint32_t messages, co
   config.count = count;
   config.messages = messages;
   config.image = image;
-  config.send = Time{3'000'000};
-  config.far_stack = Time{10'000'000};
-  config.sleep = Time{150'000'000};
-  config.poll = Time{64'000};
-  config.call = Time{1'000'000};
+  config.send_time = Time{3'000'000};
+  config.far_stack_time = Time{10'000'000};
+  config.sleep_time = Time{150'000'000};
+  config.poll_time = Time{64'000};
+  config.call_time = Time{1'000'000};
   return config;
 }
 
@@ -139,7 +139,7 @@ TEST(FrameSlmp, SeekingTakesALargeWindow) {
 
 TEST(FrameSlmp, LostPacketsHaveNoTime) {
   auto config = slmp_of(simple, 8, 1, "frame_ddt_seek");
-  config.send = Time{500'000};
+  config.send_time = Time{500'000};
   config.window = 600;
   const auto result = run_slmp(config);
   ASSERT_TRUE(result.ok()) << result.error().message;
@@ -150,7 +150,7 @@ TEST(FrameSlmp, LostPacketsHaveNoTime) {
 
 TEST(FrameSlmp, AHostThatComputesStillEnds) {
   auto config = slmp_of(simple, 1, 4, "frame_ddt_segment");
-  config.compute = Time{1'000'000'000};
+  config.compute_time = Time{1'000'000'000};
   const auto result = run_slmp(config);
   ASSERT_TRUE(result.ok());
   EXPECT_TRUE(result->compared);
@@ -216,7 +216,7 @@ TEST(FrameSlmp, PayloadOutsideOfTheMessagesIsDropped) {
     EXPECT_EQ(host.far, 2);
     EXPECT_TRUE((*machine)->check().ok());
     EXPECT_EQ((*machine)->node().nic().count(frames::Count::handler_dropped), 9u);
-    const uint8_t* const buffer = (*machine)->memory().data() + (*machine)->buffers_at();
+    const uint8_t* const buffer = (*machine)->memory().data() + (*machine)->buffers_offset();
     EXPECT_TRUE(std::equal(payload.begin(), payload.begin() + 64, buffer));
   }
 }

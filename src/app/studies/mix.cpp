@@ -11,14 +11,14 @@
 namespace spinloom::app {
 namespace {
 
-struct Coming {
+struct PlannedMessage {
   size_t type = 0;
   bool is_early = false;
   uint32_t tag = 0;
   std::vector<uint8_t> packed = {};
   std::optional<Destination> destination = {};
   strategies::RequestId request = {};
-  Time called = {};  // when its put was posted; for an early one, then when its receive was posted
+  Time start = {};  // when its put was posted; for an early one, then when its receive was posted
   MixedMessage result = {};
 };
 
@@ -30,9 +30,9 @@ class Mix {
     SPL_TRY(read_types());
     SPL_TRY(build());
     plan();
-    for (size_t first = 0; first < coming_.size(); first += config_.at_once) {
-      const Status brought = bring(first, std::min(first + config_.at_once, coming_.size()));
-      if (!brought) return explain(brought.error(), node());
+    for (size_t first = 0; first < planned_.size(); first += config_.at_once) {
+      const Status status = run_window(first, std::min(first + config_.at_once, planned_.size()));
+      if (!status) return explain(status.error(), node());
     }
     result_.statistics = inbox_->cache().statistics();
     const uint64_t left = node().nic().state().nic_memory_used;
@@ -82,106 +82,108 @@ class Mix {
   void plan() {
     Random random(config_.ordering.seed, "app.mix");
     for (uint64_t round = 0; round < config_.rounds; ++round) {
-      for (size_t type = 0; type < messages_.size(); ++type) coming_.push_back({.type = type});
+      for (size_t type = 0; type < messages_.size(); ++type) planned_.push_back({.type = type});
     }
-    for (size_t i = coming_.size(); i > 1; --i) std::swap(coming_[i - 1].type, coming_[random.below(i)].type);
-    for (size_t i = 0; i < coming_.size(); ++i) {
-      coming_[i].is_early = random.below(config_.early_denominator) < config_.early_numerator;
-      coming_[i].tag = static_cast<uint32_t>(i);
+    for (size_t i = planned_.size(); i > 1; --i) std::swap(planned_[i - 1].type, planned_[random.below(i)].type);
+    for (size_t i = 0; i < planned_.size(); ++i) {
+      planned_[i].is_early = random.below(config_.early_denominator) < config_.early_numerator;
+      planned_[i].tag = static_cast<uint32_t>(i);
     }
   }
 
-  Status bring(size_t first, size_t end) {
-    for (size_t i = first; i < end; ++i) SPL_TRY(make(coming_[i]));
+  Status run_window(size_t first, size_t end) {
+    for (size_t i = first; i < end; ++i) SPL_TRY(prepare(planned_[i]));
     for (size_t i = first; i < end; ++i) {
-      if (!coming_[i].is_early) continue;
+      if (!planned_[i].is_early) continue;
       node().reset_statistics();
-      SPL_TRY(put(coming_[i]));
+      SPL_TRY(put(planned_[i]));
       world_->drain();
-      coming_[i].result.landing_ps = (node().statistics().data_landed - coming_[i].called).ps;
+      planned_[i].result.landing_ps = (node().statistics().data_landed - planned_[i].start).ps;
     }
     for (size_t i = first; i < end; ++i) {
-      if (!coming_[i].is_early) continue;
+      if (!planned_[i].is_early) continue;
       node().reset_statistics();
-      coming_[i].called = node().now();
-      SPL_TRY(post(coming_[i]));
-      SPL_TRY(wait(coming_[i]));
-      coming_[i].result.host_busy_ps = node().statistics().host_busy.ps;
+      planned_[i].start = node().now();
+      SPL_TRY(post(planned_[i]));
+      SPL_TRY(wait(planned_[i]));
+      planned_[i].result.host_busy_ps = node().statistics().host_busy.ps;
     }
     for (size_t i = first; i < end; ++i) {
-      if (!coming_[i].is_early) SPL_TRY(post(coming_[i]));
+      if (!planned_[i].is_early) SPL_TRY(post(planned_[i]));
     }
-    if (end == coming_.size()) {
+    if (end == planned_.size()) {
       for (const strategies::TypeId type : types_) SPL_TRY(inbox_->free(type));
     }
     for (size_t i = first; i < end; ++i) {
-      if (!coming_[i].is_early) SPL_TRY(put(coming_[i]));
+      if (!planned_[i].is_early) SPL_TRY(put(planned_[i]));
     }
     for (size_t i = first; i < end; ++i) {
-      if (!coming_[i].is_early) SPL_TRY(wait(coming_[i]));
+      if (!planned_[i].is_early) SPL_TRY(wait(planned_[i]));
     }
     world_->drain();  // later work on these messages must not touch memory of the next ones
-    for (size_t i = first; i < end; ++i) SPL_TRY(check(coming_[i]));
+    for (size_t i = first; i < end; ++i) SPL_TRY(check(planned_[i]));
     return {};
   }
 
-  Status make(Coming& one) {
-    const uint64_t seed = config_.ordering.seed + one.tag;  // every message has other bytes
-    const strategies::Message& message = messages_[one.type];
-    SPL_ASSIGN(one.destination, Destination::create(message, seed));
-    one.packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
-    one.result.type = one.type;
+  Status prepare(PlannedMessage& planned) {
+    const uint64_t seed = config_.ordering.seed + planned.tag;  // every message has other bytes
+    const strategies::Message& message = messages_[planned.type];
+    SPL_ASSIGN(planned.destination, Destination::create(message, seed));
+    planned.packed = random_bytes(seed, "app.message", static_cast<size_t>(message.bytes));
+    planned.result.type = planned.type;
     return {};
   }
 
-  Status put(Coming& one) {
+  Status put(PlannedMessage& planned) {
     portals::PutArguments put;
-    put.local = one.packed.data();
-    put.length = one.packed.size();
+    put.local = planned.packed.data();
+    put.length = planned.packed.size();
     put.target = node().rank();
     put.portal = inbox_->portal();
-    put.match_bits = wanted(one).match_bits();
+    put.match_bits = wanted(planned).match_bits();
     put.event_send_disable = true;
-    one.called = node().now();
+    planned.start = node().now();
     return sender_->put(put);
   }
 
-  Status post(Coming& one) {
-    SPL_ASSIGN(one.request,
-               inbox_->post(one.destination->base(), messages_[one.type].count, types_[one.type], wanted(one)));
+  Status post(PlannedMessage& planned) {
+    SPL_ASSIGN(planned.request, inbox_->post(planned.destination->base(), messages_[planned.type].count,
+                                             types_[planned.type], wanted(planned)));
     const uint64_t used = node().nic().state().nic_memory_used;
     result_.nic_memory_peak_bytes = std::max(result_.nic_memory_peak_bytes, used);
-    uint64_t& most = result_.nic_bytes[one.type];
-    most = std::max(most, inbox_->nic_memory_bytes(one.request));
+    uint64_t& most = result_.nic_bytes[planned.type];
+    most = std::max(most, inbox_->nic_memory_bytes(planned.request));
     return {};
   }
 
-  Status wait(Coming& one) {
-    SPL_ASSIGN(one.result.completion, inbox_->wait(one.request));
-    one.result.time_ps = (one.result.completion.at - one.called).ps;
+  Status wait(PlannedMessage& planned) {
+    SPL_ASSIGN(planned.result.completion, inbox_->wait(planned.request));
+    planned.result.time_ps = (planned.result.completion.completed_at - planned.start).ps;
     return {};
   }
 
-  Status check(Coming& one) {
-    const strategies::Message& message = messages_[one.type];
-    const strategies::Completion& completion = one.result.completion;
-    if (completion.truncated || completion.bytes != one.packed.size() || completion.tag != one.tag) {
-      return fail(Code::mismatch, "message ", one.tag, " of ", one.packed.size(), " B completes with tag ",
+  Status check(PlannedMessage& planned) {
+    const strategies::Message& message = messages_[planned.type];
+    const strategies::Completion& completion = planned.result.completion;
+    if (completion.truncated || completion.bytes != planned.packed.size() || completion.tag != planned.tag) {
+      return fail(Code::mismatch, "message ", planned.tag, " of ", planned.packed.size(), " B completes with tag ",
                   completion.tag, " and ", completion.bytes, " B");
     }
-    SPL_TRY(one.destination->inject(config_.inject, message, config_.ordering.seed + one.tag));
-    SPL_TRY(one.destination->check(message, one.packed));
-    const std::vector<uint8_t>& bytes = one.destination->bytes();
+    SPL_TRY(planned.destination->inject(config_.inject, message, config_.ordering.seed + planned.tag));
+    SPL_TRY(planned.destination->check(message, planned.packed));
+    const std::vector<uint8_t>& bytes = planned.destination->bytes();
     result_.destinations.insert(result_.destinations.end(), bytes.begin(), bytes.end());
-    result_.messages.push_back(std::move(one.result));
-    one.destination.reset();
-    one.packed = {};
+    result_.messages.push_back(std::move(planned.result));
+    planned.destination.reset();
+    planned.packed = {};
     return {};
   }
 
   static constexpr uint32_t receiving_rank = 1;
   static constexpr uint32_t communicator = 1;
-  static strategies::Wanted wanted(const Coming& one) { return {nic::Rank{0}, one.tag, communicator}; }
+  static strategies::Envelope wanted(const PlannedMessage& planned) {
+    return {nic::Rank{0}, planned.tag, communicator};
+  }
 
   const MixConfig& config_;
   LoadedImages loaded_;
@@ -191,7 +193,7 @@ class Mix {
   std::optional<portals::Interface> receiver_;
   std::unique_ptr<strategies::Inbox> inbox_;
   std::vector<strategies::TypeId> types_;
-  std::vector<Coming> coming_;
+  std::vector<PlannedMessage> planned_;
   MixResult result_;
 };
 

@@ -57,8 +57,8 @@ TEST(Mix, AnUnexpectedMessageCostsItsLandingAndTheHostsUnpacking) {
   };
   for (const size_t type : {0u, 1u}) {
     const MixedMessage message = of_type(unexpected, type);
-    EXPECT_EQ(message.completion.by, strategies::Unpacked::unexpected);
-    EXPECT_EQ(of_type(host, type).completion.by, strategies::Unpacked::host);
+    EXPECT_EQ(message.completion.unpack_path, strategies::UnpackPath::unexpected);
+    EXPECT_EQ(of_type(host, type).completion.unpack_path, strategies::UnpackPath::host);
     EXPECT_GT(message.host_busy_ps, 0);
     EXPECT_GT(message.landing_ps, 0);
     EXPECT_GT(message.time_ps, message.host_busy_ps);
@@ -79,7 +79,7 @@ TEST(Mix, WithRoomEveryExpectedMessageIsTheNics) {
   const MixResult result = run(config);
   ASSERT_EQ(result.messages.size(), 9u);
   for (const MixedMessage& message : result.messages) {
-    EXPECT_EQ(message.completion.by, strategies::Unpacked::nic);
+    EXPECT_EQ(message.completion.unpack_path, strategies::UnpackPath::nic);
     const bool is_block = message.type == 2;
     EXPECT_EQ(message.completion.strategy,
               is_block ? strategies::Strategy::rdma_direct : strategies::Strategy::specialised);
@@ -97,7 +97,7 @@ TEST(Mix, WithoutRoomTheHostUnpacks) {
   const MixResult result = run(config);
   size_t on_host = 0;
   for (const MixedMessage& message : result.messages) {
-    if (message.completion.by != strategies::Unpacked::host) continue;
+    if (message.completion.unpack_path != strategies::UnpackPath::host) continue;
     ++on_host;
     EXPECT_NE(message.completion.fallback, "");
   }
@@ -170,7 +170,7 @@ class InboxTest : public ThreeHosts {
     put.length = bytes.size();
     put.target = nic::Rank{2};
     put.portal = inbox_->portal();
-    put.match_bits = strategies::Wanted{.source = {}, .tag = tag, .communicator = 0}.match_bits();
+    put.match_bits = strategies::Envelope{.source = {}, .tag = tag, .communicator = 0}.match_bits();
     ASSERT_TRUE(hosts_[from]->put(put));
   }
   strategies::TypeId commit(const char* type) { return inbox_->commit(layout::parse(type).value()).value(); }
@@ -204,7 +204,7 @@ TEST_F(InboxTest, ALongUnexpectedMessageFillsItsReceive) {
   world_->drain();
   const auto done = wait(inbox_->post(memory.data(), 1, commit(spread), {}).value());
   EXPECT_TRUE(done.truncated);
-  EXPECT_EQ(done.by, strategies::Unpacked::unexpected);
+  EXPECT_EQ(done.unpack_path, strategies::UnpackPath::unexpected);
   EXPECT_EQ(done.bytes, 64u);
   for (size_t at = 0; at < memory.size(); ++at) EXPECT_EQ(memory[at], at < 124 && at % 8 < 4 ? 1 : 7) << at;
 }
@@ -224,7 +224,7 @@ TEST_F(InboxTest, AShortMessageFillsTheBeginning) {
     EXPECT_EQ(done.bytes, 10u);
     EXPECT_EQ(done.source, nic::Rank{1});
     EXPECT_EQ(done.tag, 6u);
-    EXPECT_EQ(done.by, is_early ? strategies::Unpacked::unexpected : strategies::Unpacked::nic);
+    EXPECT_EQ(done.unpack_path, is_early ? strategies::UnpackPath::unexpected : strategies::UnpackPath::nic);
     for (size_t at = 0; at < memory.size(); ++at) {
       EXPECT_EQ(memory[at], at < 18 && at % 8 < 4 ? 1 : 7) << at;  // two blocks, and half of the third
     }
@@ -255,7 +255,7 @@ TEST_F(InboxTest, AFreedTypeStaysWithItsReceives) {
   EXPECT_GT(world_->node(2).nic().state().nic_memory_used, 0u);
   EXPECT_EQ(inbox_->post(memory.data(), 1, type, {}).error().code, Code::invalid);
   put(0, 1, bytes);
-  EXPECT_EQ(wait(request).by, strategies::Unpacked::nic);
+  EXPECT_EQ(wait(request).unpack_path, strategies::UnpackPath::nic);
   EXPECT_EQ(world_->node(2).nic().state().nic_memory_used, 0u);
 }
 
@@ -275,7 +275,7 @@ TEST_F(InboxTest, BlocksComeBackWhenTheirMessagesAreUnpacked) {
   for (int round = 0; round < 12; ++round) {  // 48 KB through 16 KB
     put(0, 1, bytes);
     world_->drain();
-    EXPECT_EQ(wait(inbox_->post(memory.data(), 1, block, {}).value()).by, strategies::Unpacked::unexpected);
+    EXPECT_EQ(wait(inbox_->post(memory.data(), 1, block, {}).value()).unpack_path, strategies::UnpackPath::unexpected);
   }
   ASSERT_TRUE(inbox_->free(type));
 }

@@ -39,7 +39,7 @@ class RaidArray final : simulated::EventTarget {
   };
   struct DataNode {
     RaidPiece piece;
-    bool touched = false;
+    bool is_touched = false;
     Side side;
     nic::CounterId acknowledged;  // rdma, portals4: answers of the parity node
     nic::CounterId delta_landed;  // rdma, portals4: this node's deltas, counted at the parity node
@@ -49,8 +49,8 @@ class RaidArray final : simulated::EventTarget {
     std::vector<uint8_t> written;  // the piece that the client writes
     std::vector<uint8_t> landed;  // rdma, portals4: the place where the piece lands
     std::vector<uint8_t> delta;  // rdma, portals4: the bytes for the parity node
-    std::vector<uint8_t> delta_there;  // rdma, portals4: the place where those land
-    std::vector<uint8_t> read;  // what came back to the client
+    std::vector<uint8_t> delta_at_parity;  // rdma, portals4: the place where those land
+    std::vector<uint8_t> read_back;  // what came back to the client
     std::vector<uint8_t> request_landed;  // rdma: the place where a read's request lands
     ReadRequest request;
     int updated_round = 0;
@@ -61,17 +61,18 @@ class RaidArray final : simulated::EventTarget {
   };
   enum Step : uint32_t { updated, applied, answered, served };
 
-  [[nodiscard]] bool by_hosts() const { return config_.way != StudyWay::stream; }
-  [[nodiscard]] bool reads() const { return config_.experiment == Experiment::raid_read; }
+  [[nodiscard]] bool uses_hosts() const { return config_.way != StudyWay::stream; }
+  [[nodiscard]] bool is_read() const { return config_.experiment == Experiment::raid_read; }
 
   // raid_array.cpp: entries, counters and handlers
   Status prepare(uint32_t index);
   Status prepare_hosts(uint32_t index);
   Status prepare_handlers(uint32_t index);
   Status prepare_client();
-  static nic::Entry counting(const Side& side, std::vector<uint8_t>& memory, uint64_t bits, nic::CounterId counter);
-  Status serve(DataNode& node, uint64_t bits, const std::vector<uint32_t>& constants, nic::MemoryWindow state,
-               uint32_t user_header_bytes);
+  static nic::Entry counting_entry(const Side& side, std::vector<uint8_t>& memory, uint64_t bits,
+                                   nic::CounterId counter);
+  Status append_with_handlers(DataNode& node, uint64_t bits, const std::vector<uint32_t>& constants,
+                              nic::MemoryWindow state, uint32_t user_header_bytes);
 
   // raid.cpp: the client
   Result<StudyResult> update();
@@ -80,33 +81,34 @@ class RaidArray final : simulated::EventTarget {
   Status post_write(DataNode& node);
   Status post_read(DataNode& node);
   Status compare() const;
-  static Status same(const std::vector<uint8_t>& bytes, const std::vector<uint8_t>& expected, const std::string& whose);
-  [[nodiscard]] Error stuck() const;
+  static Status compare_bytes(const std::vector<uint8_t>& bytes, const std::vector<uint8_t>& expected,
+                              const std::string& whose);
+  [[nodiscard]] Error stall_error() const;
   [[nodiscard]] simulated::HandlerStatistics handlers(nic::HandlerKind kind) const;
 
   // raid_hosts.cpp: the hosts' programs
-  void told(uint32_t rank);
-  void told_client();
-  void told_parity();
-  void told_data(uint32_t index);
-  void work(simulated::Resource& processor, Step then, uint32_t index, const portals::HostWork& what);
+  void on_counters(uint32_t rank);
+  void on_client_counters();
+  void on_parity_counters();
+  void on_data_counters(uint32_t index);
+  void schedule_work(simulated::Resource& processor, Step then, uint32_t index, const portals::HostWork& work);
   void on_event(uint32_t code, uint64_t argument) override;
 
   const StudyConfig& config_;
   const LoadedImages& loaded_;
   simulated::World& world_;
   uint64_t block_bytes_ = 0;
-  uint64_t touched_ = 0;  // data nodes that get a message
+  uint64_t touched_nodes_ = 0;  // data nodes that get a message
   Side client_;
   Side parity_side_;
   simulated::Resource parity_processor_;
   nic::MemoryWindow locks_;
   std::array<DataNode, data_nodes> nodes_;
   std::vector<uint8_t> parity_;  // bytes outside the pieces stay as they were: they belong to other stripes
-  std::vector<uint8_t> nothing_;
+  std::vector<uint8_t> empty_;
   int round_ = 0;
-  uint64_t due_ = 0;  // the count of client_.counter when the request is done
-  Time done_{};
+  uint64_t expected_count_ = 0;  // the count of client_.counter when the request is done
+  Time end_{};
 };
 
 // Match bits. The parity node's entries add the number of the data node.

@@ -51,13 +51,13 @@ simulated::WorldOptions world_options(const Setup& setup) {
 }
 
 void log_event(std::vector<uint8_t>& log, int64_t time_ps, const nic::Event& event) {
-  const auto put = [&log](uint64_t value) {
+  const auto append_word = [&log](uint64_t value) {
     for (unsigned byte = 0; byte < 8; ++byte) log.push_back(static_cast<uint8_t>(value >> (8 * byte)));
   };
-  put(static_cast<uint64_t>(time_ps));
-  put(static_cast<uint64_t>(event.kind));
-  put(static_cast<uint64_t>(event.fail));
-  put(event.manipulated_bytes);
+  append_word(static_cast<uint64_t>(time_ps));
+  append_word(static_cast<uint64_t>(event.kind));
+  append_word(static_cast<uint64_t>(event.fail));
+  append_word(event.manipulated_bytes);
 }
 
 Error explain(const Error& error, const simulated::Node& node) {

@@ -84,31 +84,32 @@ Result<SharedMessage> Share::receive(size_t type) {
   const auto before = cache_->statistics();
   SPL_ASSIGN(const auto lease, cache_->acquire(message.type, message.count, config_.strategy, shared.attributes));
   const auto& after = cache_->statistics();
-  Result<SharedMessage> brought = bring(lease, message, destination, packed);
-  if (!brought) return explain(brought.error(), world_->node(receiving_rank));
-  brought->evictions = after.evictions - before.evictions;
-  brought->fallback = lease.fallback;
+  Result<SharedMessage> result = run_message(lease, message, destination, packed);
+  if (!result) return explain(result.error(), world_->node(receiving_rank));
+  result->evictions = after.evictions - before.evictions;
+  result->fallback = lease.fallback;
   if (!lease.fallback.empty()) {
-    brought->served = Served::fallback;
+    result->served = Served::fallback;
   } else if (!shared.attributes.offload) {
-    brought->served = Served::host;
+    result->served = Served::host;
   } else if (after.hits > before.hits) {
-    brought->served = Served::hit;
+    result->served = Served::hit;
   } else if (lease.receive->plan()) {
-    brought->prepared_blocks = lease.receive->plan()->prepared_blocks;
+    result->prepared_blocks = lease.receive->plan()->prepared_blocks;
   }
-  brought->nic_memory_bytes = lease.receive->nic_memory_bytes();
+  result->nic_memory_bytes = lease.receive->nic_memory_bytes();
   cache_->give_back(lease);
-  brought->nic_memory_in_use = world_->node(receiving_rank).nic().state().nic_memory_used;
+  result->nic_memory_in_use = world_->node(receiving_rank).nic().state().nic_memory_used;
 
   SPL_TRY(destination.inject(config_.inject, message, seed));
   SPL_TRY(destination.check(message, packed));
-  brought->destination = destination.bytes();
-  return brought;
+  result->destination = destination.bytes();
+  return result;
 }
 
-Result<SharedMessage> Share::bring(const strategies::ReceiveCache::Lease& lease, const strategies::Message& message,
-                                   Destination& destination, std::span<const uint8_t> packed) {
+Result<SharedMessage> Share::run_message(const strategies::ReceiveCache::Lease& lease,
+                                         const strategies::Message& message, Destination& destination,
+                                         std::span<const uint8_t> packed) {
   simulated::Node& node = world_->node(receiving_rank);
   node.reset_statistics();
   SPL_TRY(lease.receive->post(destination.base(), cell_match_bits));
@@ -120,12 +121,12 @@ Result<SharedMessage> Share::bring(const strategies::ReceiveCache::Lease& lease,
   put.match_bits = cell_match_bits;
   SPL_TRY(sender_->put(put));
   SPL_ASSIGN(const nic::Event event, lease.receive->finish());
-  SharedMessage brought;
-  brought.size_bytes = message.bytes;
-  brought.time_ps = (node.now() - node.statistics().first_byte).ps;
-  log_event(brought.event_log, brought.time_ps, event);
+  SharedMessage result;
+  result.size_bytes = message.bytes;
+  result.time_ps = (node.now() - node.statistics().first_byte).ps;
+  log_event(result.event_log, result.time_ps, event);
   world_->drain();  // later work on this message must not touch memory of the next one
-  return brought;
+  return result;
 }
 
 }  // namespace spinloom::app

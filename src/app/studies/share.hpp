@@ -73,9 +73,9 @@ class Share {
   explicit Share(ShareConfig config) : config_(std::move(config)) {}
 
   Status build();
-  [[nodiscard]] Result<SharedMessage> bring(const strategies::ReceiveCache::Lease& lease,
-                                            const strategies::Message& message, Destination& destination,
-                                            std::span<const uint8_t> packed);
+  [[nodiscard]] Result<SharedMessage> run_message(const strategies::ReceiveCache::Lease& lease,
+                                                  const strategies::Message& message, Destination& destination,
+                                                  std::span<const uint8_t> packed);
 
   ShareConfig config_;
   LoadedImages loaded_;

@@ -22,29 +22,29 @@ class Study {
       : config_(config),
         loaded_(loaded),
         world_(world),
-        sent_(random_bytes(config.ordering.seed, "app.study", config.bytes)),
+        message_(random_bytes(config.ordering.seed, "app.study", config.bytes)),
         array_(random_bytes(config.ordering.seed, "app.study.array", config.bytes)),
-        answer_(config.bytes) {}
+        answer_buffer_(config.bytes) {}
 
   Result<StudyResult> run() {
-    SPL_ASSIGN(near_, Side::make(world_.node(0)));
-    SPL_ASSIGN(far_, Side::make(world_.node(1)));
+    SPL_ASSIGN(rank0_, Side::make(world_.node(0)));
+    SPL_ASSIGN(rank1_, Side::make(world_.node(1)));
     SPL_TRY(config_.experiment == Experiment::pingpong ? prepare_pingpong() : prepare_accumulate());
     StudyResult result;
     for (int round = 1; round <= study_rounds; ++round) {
       world_.drain();
       const simulated::HandlerStatistics before = handlers();
-      std::vector<uint8_t> expected = config_.experiment == Experiment::pingpong ? sent_ : product();
-      const Time start = near_.node->now();
-      SPL_TRY(near_.interface->put(near_.put(sent_, far_, ping_bits)));
+      std::vector<uint8_t> expected = config_.experiment == Experiment::pingpong ? message_ : product();
+      const Time start = rank0_.node->now();
+      SPL_TRY(rank0_.interface->put(rank0_.put(message_, rank1_, ping_bits)));
       if (config_.experiment == Experiment::pingpong) {
-        SPL_TRY(answer(round));
-        result.time_ps = (near_.node->now() - start).ps / 2;
-        SPL_TRY(compare(answer_, expected));
-        std::fill(answer_.begin(), answer_.end(), uint8_t{0});
+        SPL_TRY(finish_pingpong(round));
+        result.time_ps = (rank0_.node->now() - start).ps / 2;
+        SPL_TRY(compare(answer_buffer_, expected));
+        std::fill(answer_buffer_.begin(), answer_buffer_.end(), uint8_t{0});
       } else {
         SPL_TRY(finish_accumulate(round));
-        result.time_ps = (far_.node->now() - start).ps;
+        result.time_ps = (rank1_.node->now() - start).ps;
         SPL_TRY(compare(array_, expected));
       }
       result.handlers = handlers().handlers - before.handlers;
@@ -55,7 +55,7 @@ class Study {
 
  private:
   [[nodiscard]] simulated::HandlerStatistics handlers() const {
-    return far_.node->hpus().statistics(nic::HandlerKind::payload);
+    return rank1_.node->hpus().statistics(nic::HandlerKind::payload);
   }
 
   Status compare(const std::vector<uint8_t>& bytes, const std::vector<uint8_t>& expected) const {
@@ -69,32 +69,32 @@ class Study {
   }
 
   Status prepare_pingpong() {
-    SPL_ASSIGN(std::ignore, near_.interface->me_append(near_.portal, near_.entry(answer_, pong_bits)));
-    nic::Entry entry = far_.entry(array_, ping_bits);
+    SPL_ASSIGN(std::ignore, rank0_.interface->me_append(rank0_.portal, rank0_.entry(answer_buffer_, pong_bits)));
+    nic::Entry entry = rank1_.entry(array_, ping_bits);
     if (config_.way == StudyWay::store || config_.way == StudyWay::stream) {
       const uint32_t streams = config_.way == StudyWay::stream ? 1 : 0;
       constexpr uint64_t state_bytes = 64;
       SPL_ASSIGN(entry.context,
-                 far_.context(loaded_, "pingpong", {streams, static_cast<uint32_t>(pong_bits), config_.payload_bytes},
-                              state_bytes));
+                 rank1_.context(loaded_, "pingpong", {streams, static_cast<uint32_t>(pong_bits), config_.payload_bytes},
+                                state_bytes));
       entry.options.ct_comm = false;
     }
-    SPL_ASSIGN(std::ignore, far_.interface->me_append(far_.portal, entry));
+    SPL_ASSIGN(std::ignore, rank1_.interface->me_append(rank1_.portal, entry));
     if (config_.way == StudyWay::portals4) {
-      SPL_TRY(far_.interface->put(far_.put(array_, near_, pong_bits),
-                                  nic::Trigger{far_.counter, config_.bytes, config_.bytes}));
+      SPL_TRY(rank1_.interface->put(rank1_.put(array_, rank0_, pong_bits),
+                                    nic::Trigger{rank1_.counter, config_.bytes, config_.bytes}));
     }
     return {};
   }
 
-  Status answer(int round) {
+  Status finish_pingpong(int round) {
     const uint64_t total = static_cast<uint64_t>(round) * config_.bytes;
     if (config_.way == StudyWay::rdma) {
-      SPL_TRY(far_.wait_for(total));
-      SPL_TRY(far_.react());
-      SPL_TRY(far_.interface->put(far_.put(array_, near_, pong_bits)));
+      SPL_TRY(rank1_.wait_for(total));
+      SPL_TRY(rank1_.react());
+      SPL_TRY(rank1_.interface->put(rank1_.put(array_, rank0_, pong_bits)));
     }
-    return near_.wait_for(total);
+    return rank0_.wait_for(total);
   }
 
   Status prepare_accumulate() {
@@ -102,23 +102,23 @@ class Study {
       return fail(Code::invalid, "accumulate takes whole complex numbers of ", complex_bytes, " B, ", config_.bytes,
                   " B were given");
     }
-    make_numbers(sent_);
+    make_numbers(message_);
     make_numbers(array_);
-    landed_.resize(config_.bytes);
-    nic::Entry entry = far_.entry(config_.way == StudyWay::rdma ? landed_ : array_, ping_bits);
+    landing_buffer_.resize(config_.bytes);
+    nic::Entry entry = rank1_.entry(config_.way == StudyWay::rdma ? landing_buffer_ : array_, ping_bits);
     if (config_.way == StudyWay::stream) {
-      SPL_ASSIGN(entry.context, far_.context(loaded_, "accumulate", {0}, 64));
+      SPL_ASSIGN(entry.context, rank1_.context(loaded_, "accumulate", {0}, 64));
     } else if (config_.way != StudyWay::rdma) {
       return fail(Code::unsupported, "accumulate goes by rdma or stream");
     }
-    SPL_ASSIGN(std::ignore, far_.interface->me_append(far_.portal, entry));
+    SPL_ASSIGN(std::ignore, rank1_.interface->me_append(rank1_.portal, entry));
     return {};
   }
 
   Status finish_accumulate(int round) {
-    SPL_TRY(far_.wait_for(static_cast<uint64_t>(round) * config_.bytes));
+    SPL_TRY(rank1_.wait_for(static_cast<uint64_t>(round) * config_.bytes));
     if (config_.way != StudyWay::rdma) return {};
-    SPL_TRY(far_.react());
+    SPL_TRY(rank1_.react());
     array_ = product();
     portals::HostWork work;  // memory-bound: reads both arrays, writes one
     const uint64_t bytes = config_.bytes;
@@ -128,7 +128,7 @@ class Study {
         touch(bytes + 4096 + at, complex_bytes, true);
       }
     };
-    return far_.interface->host_work(work);
+    return rank1_.interface->host_work(work);
   }
 
   // Turns random bytes into numbers between -1 and 1, exactly.
@@ -143,27 +143,27 @@ class Study {
 
   // Returns the product by the handler's operations in the same order, also compiled without contraction.
   [[nodiscard]] std::vector<uint8_t> product() const {
-    std::vector<uint8_t> out(array_.size());
+    std::vector<uint8_t> products(array_.size());
     for (size_t at = 0; at < array_.size(); at += complex_bytes) {
       double x[2];
       double y[2];
       std::memcpy(x, array_.data() + at, sizeof x);
-      std::memcpy(y, sent_.data() + at, sizeof y);
+      std::memcpy(y, message_.data() + at, sizeof y);
       const double z[2] = {x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]};
-      std::memcpy(out.data() + at, z, sizeof z);
+      std::memcpy(products.data() + at, z, sizeof z);
     }
-    return out;
+    return products;
   }
 
   const StudyConfig& config_;
   const LoadedImages& loaded_;
   simulated::World& world_;
-  Side near_;
-  Side far_;
-  std::vector<uint8_t> sent_;
+  Side rank0_;
+  Side rank1_;
+  std::vector<uint8_t> message_;
   std::vector<uint8_t> array_;   // rank 1's memory
-  std::vector<uint8_t> landed_;  // accumulate by rdma: the place where the message lands
-  std::vector<uint8_t> answer_;
+  std::vector<uint8_t> landing_buffer_;  // accumulate by rdma: the place where the message lands
+  std::vector<uint8_t> answer_buffer_;
 };
 
 }  // namespace

@@ -38,27 +38,27 @@ struct Side {
 
   // Returns an entry that counts what lands; events report only failures.
   [[nodiscard]] nic::Entry entry(std::vector<uint8_t>& memory, uint64_t match_bits) const {
-    nic::Entry made;
-    made.start = memory.data();
-    made.length = memory.size();
-    made.match_bits = match_bits;
-    made.counter = counter;
-    made.options.ct_comm = true;
-    made.options.ct_bytes = true;
-    made.options.event_success_disable = true;
-    return made;
+    nic::Entry entry;
+    entry.start = memory.data();
+    entry.length = memory.size();
+    entry.match_bits = match_bits;
+    entry.counter = counter;
+    entry.options.ct_comm = true;
+    entry.options.ct_bytes = true;
+    entry.options.event_success_disable = true;
+    return entry;
   }
 
   [[nodiscard]] portals::PutArguments put(const std::vector<uint8_t>& bytes, const Side& target,
                                           uint64_t match_bits) const {
-    portals::PutArguments made;
-    made.local = bytes.data();
-    made.length = bytes.size();
-    made.target = target.node->rank();
-    made.portal = target.portal;
-    made.match_bits = match_bits;
-    made.event_send_disable = true;
-    return made;
+    portals::PutArguments arguments;
+    arguments.local = bytes.data();
+    arguments.length = bytes.size();
+    arguments.target = target.node->rank();
+    arguments.portal = target.portal;
+    arguments.match_bits = match_bits;
+    arguments.event_send_disable = true;
+    return arguments;
   }
 
   Status wait_for(uint64_t bytes) const {
@@ -73,17 +73,17 @@ struct Side {
                                 const std::vector<uint32_t>& constants) const {
     for (const strategies::HandlerImage& handler : loaded.handlers) {
       if (handler.name != name) continue;
-      nic::Context made;
-      made.image = handler.index;
-      made.header_entry = handler.header_entry;
-      made.payload_entry = handler.payload_entry;
-      made.completion_entry = handler.completion_entry;
+      nic::Context context;
+      context.image = handler.index;
+      context.header_entry = handler.header_entry;
+      context.payload_entry = handler.payload_entry;
+      context.completion_entry = handler.completion_entry;
       const std::span<const uint32_t> words(constants);
-      made.constants.length = words.size_bytes();
-      SPL_ASSIGN(made.constants.offset, interface->memory_alloc(made.constants.length));
+      context.constants.length = words.size_bytes();
+      SPL_ASSIGN(context.constants.offset, interface->memory_alloc(context.constants.length));
       const auto* first = reinterpret_cast<const uint8_t*>(words.data());
-      SPL_TRY(interface->memory_write(made.constants.offset, {first, words.size_bytes()}));
-      return made;
+      SPL_TRY(interface->memory_write(context.constants.offset, {first, words.size_bytes()}));
+      return context;
     }
     return fail(Code::environment, "there is no handler image ", name);
   }
@@ -91,10 +91,10 @@ struct Side {
   // Creates a context of this image, with `state_bytes` of state that is not written.
   Result<nic::ContextId> context(const LoadedImages& loaded, std::string_view name,
                                  const std::vector<uint32_t>& constants, uint64_t state_bytes) const {
-    SPL_ASSIGN(nic::Context made, handlers(loaded, name, constants));
-    made.state.length = state_bytes;
-    SPL_ASSIGN(made.state.offset, interface->memory_alloc(state_bytes));
-    return interface->context_create(made);
+    SPL_ASSIGN(nic::Context context, handlers(loaded, name, constants));
+    context.state.length = state_bytes;
+    SPL_ASSIGN(context.state.offset, interface->memory_alloc(state_bytes));
+    return interface->context_create(context);
   }
 
   // Allocates NIC memory and fills it with zeros.

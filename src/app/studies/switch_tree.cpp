@@ -12,22 +12,22 @@ struct Edges {
   std::map<uint32_t, std::vector<uint32_t>> hosts;
 };
 
-SwitchTree oriented(const Edges& edges, uint32_t top) {
+SwitchTree tree_below(const Edges& edges, uint32_t top) {
   SwitchTree tree;
-  const auto add = [&](uint32_t at, uint32_t depth, std::optional<uint32_t> parent) {
-    TreeSwitch& made = tree.switches.emplace_back(TreeSwitch{at, depth, parent});
-    if (const auto hosts = edges.hosts.find(at); hosts != edges.hosts.end()) made.hosts = hosts->second;
+  const auto add = [&](uint32_t number, uint32_t depth, std::optional<uint32_t> parent) {
+    TreeSwitch& added = tree.switches.emplace_back(TreeSwitch{number, depth, parent});
+    if (const auto hosts = edges.hosts.find(number); hosts != edges.hosts.end()) added.hosts = hosts->second;
   };
   add(top, 1, {});
-  for (uint32_t place = 0; place < tree.switches.size(); ++place) {
-    const uint32_t at = tree.switches[place].at;
-    const auto parent = tree.switches[place].parent;
-    for (const uint32_t neighbour : edges.neighbours.at(at)) {
-      if (parent.has_value() && tree.switches[*parent].at == neighbour) continue;
-      auto& children = tree.switches[place].children;
+  for (uint32_t index = 0; index < tree.switches.size(); ++index) {
+    const uint32_t number = tree.switches[index].number;
+    const auto parent = tree.switches[index].parent;
+    for (const uint32_t neighbour : edges.neighbours.at(number)) {
+      if (parent.has_value() && tree.switches[*parent].number == neighbour) continue;
+      auto& children = tree.switches[index].children;
       const auto port = static_cast<uint32_t>(children.size());
       children.push_back(static_cast<uint32_t>(tree.switches.size()));
-      add(neighbour, tree.switches[place].depth + 1, place);
+      add(neighbour, tree.switches[index].depth + 1, index);
       tree.switches.back().port_at_parent = port;
     }
   }
@@ -39,22 +39,22 @@ SwitchTree oriented(const Edges& edges, uint32_t top) {
 SwitchTree SwitchTree::over(const network::Network& network, const std::vector<uint32_t>& members, Top top) {
   Edges edges;
   const uint32_t first = members.front();
-  const uint32_t end = network.switch_of(first);
-  edges.neighbours[end];
+  const uint32_t first_switch = network.switch_of(first);
+  edges.neighbours[first_switch];
   for (const uint32_t member : members) {
-    uint32_t at = network.switch_of(member);
-    edges.hosts[at].push_back(member);
-    while (at != end) {
-      const uint32_t next = network.next(at, first);
-      edges.neighbours[at].insert(next);
-      edges.neighbours[next].insert(at);
-      at = next;
+    uint32_t number = network.switch_of(member);
+    edges.hosts[number].push_back(member);
+    while (number != first_switch) {
+      const uint32_t next = network.next(number, first);
+      edges.neighbours[number].insert(next);
+      edges.neighbours[next].insert(number);
+      number = next;
     }
   }
-  SwitchTree best = oriented(edges, end);
+  SwitchTree best = tree_below(edges, first_switch);
   if (top == Top::first_member) return best;
-  for (const auto& [at, neighbours] : edges.neighbours) {
-    SwitchTree other = oriented(edges, at);
+  for (const auto& [number, neighbours] : edges.neighbours) {
+    SwitchTree other = tree_below(edges, number);
     if (other.depth() < best.depth()) best = std::move(other);
   }
   return best;
@@ -62,8 +62,8 @@ SwitchTree SwitchTree::over(const network::Network& network, const std::vector<u
 
 uint32_t SwitchTree::depth() const {
   uint32_t most = 0;
-  for (const TreeSwitch& each : switches) {
-    if (!each.hosts.empty()) most = std::max(most, each.depth);
+  for (const TreeSwitch& node : switches) {
+    if (!node.hosts.empty()) most = std::max(most, node.depth);
   }
   return most;
 }

@@ -16,7 +16,7 @@
 namespace spinloom::app {
 
 struct TreeSwitch {
-  uint32_t at = 0;
+  uint32_t number = 0;  // the switch's number in the network
   uint32_t depth = 1;  // switches from the top to here, both counted
   std::optional<uint32_t> parent = {};  // `parent` and `children` are places in SwitchTree::switches
   std::vector<uint32_t> children = {};

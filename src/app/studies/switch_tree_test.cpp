@@ -22,17 +22,17 @@ void expect_tree(const network::Network& network, const SwitchTree& tree, const 
   std::multiset<uint32_t> hosts;
   for (uint32_t place = 0; place < tree.switches.size(); ++place) {
     const TreeSwitch& here = tree.switches[place];
-    EXPECT_TRUE(switches.insert(here.at).second) << "switch " << here.at << " twice";
+    EXPECT_TRUE(switches.insert(here.number).second) << "switch " << here.number << " twice";
     hosts.insert(here.hosts.begin(), here.hosts.end());
-    for (const uint32_t host : here.hosts) EXPECT_EQ(network.switch_of(host), here.at);
+    for (const uint32_t host : here.hosts) EXPECT_EQ(network.switch_of(host), here.number);
     EXPECT_EQ(here.parent.has_value(), place > 0);
     if (!here.parent.has_value()) continue;
     const TreeSwitch& parent = tree.switches[*here.parent];
     EXPECT_LT(*here.parent, place);
     EXPECT_EQ(parent.children[here.port_at_parent], place);
     EXPECT_EQ(here.depth, parent.depth + 1);
-    EXPECT_TRUE(network.link_between(here.at, parent.at).has_value());
-    EXPECT_TRUE(network.link_between(parent.at, here.at).has_value());
+    EXPECT_TRUE(network.link_between(here.number, parent.number).has_value());
+    EXPECT_TRUE(network.link_between(parent.number, here.number).has_value());
   }
   EXPECT_EQ(hosts, std::multiset<uint32_t>(members.begin(), members.end()));
 }
@@ -45,7 +45,7 @@ TEST(SwitchTree, OfAFatTreeHasItsHeight) {
   const SwitchTree down = SwitchTree::over(network, members, SwitchTree::Top::first_member);
   expect_tree(network, down, members);
   EXPECT_EQ(down.depth(), 5);
-  EXPECT_EQ(down.switches.front().at, network.switch_of(0));
+  EXPECT_EQ(down.switches.front().number, network.switch_of(0));
   const SwitchTree centred = SwitchTree::over(network, members, SwitchTree::Top::centre);
   expect_tree(network, centred, members);
   EXPECT_EQ(centred.depth(), 3);

@@ -30,7 +30,7 @@ constexpr uint32_t copy_relocation = R_AARCH64_COPY;
 #endif
 
 // Pointers whose copies in a program stay valid, because they point into the C library.
-constexpr std::array<std::string_view, 7> copied_well = {
+constexpr std::array<std::string_view, 7> shared_variables = {
     "stdin", "stdout", "stderr", "environ", "_environ", "__environ", "program_invocation_name"};
 
 }  // namespace
@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 7> copied_well = {
 // Reads a file and checks every offset, because the file may be anything.
 class ElfReader {
  public:
-  explicit ElfReader(Program& program) : program_(program), file_(program.file_) {}
+  explicit ElfReader(Program& program) : program_(program), image_(program.image_) {}
 
   Status read() {
     SPL_TRY(read_header());
@@ -56,8 +56,8 @@ class ElfReader {
 
   template <class T>
   [[nodiscard]] const T* at(uint64_t offset, uint64_t count = 1) const {
-    if (offset > file_.size() || count > (file_.size() - offset) / sizeof(T)) return nullptr;
-    return reinterpret_cast<const T*>(file_.data() + offset);
+    if (offset > image_.size() || count > (image_.size() - offset) / sizeof(T)) return nullptr;
+    return reinterpret_cast<const T*>(image_.data() + offset);
   }
 
   Status read_header() {
@@ -69,7 +69,7 @@ class ElfReader {
       return refuse("it was built for another machine than this one");
     }
     if (header->e_type != ET_DYN) {
-      return refuse("it is not position-independent; build it with -pie -fPIE", program_.cure_);
+      return refuse("it is not position-independent; build it with -pie -fPIE", program_.advice_);
     }
     header_ = header;
     return {};
@@ -81,8 +81,8 @@ class ElfReader {
     for (uint16_t i = 0; i < header_->e_phnum; ++i) {
       const Elf64_Phdr& segment = segments[i];
       if (segment.p_type == PT_LOAD) {
-        loads_.push_back(segment);
-        program_.size_ = std::max<uint64_t>(program_.size_, segment.p_vaddr + segment.p_memsz);
+        load_segments_.push_back(segment);
+        program_.memory_bytes_ = std::max<uint64_t>(program_.memory_bytes_, segment.p_vaddr + segment.p_memsz);
       }
       if (segment.p_type == PT_TLS) has_thread_locals_ = segment.p_memsz > 0;
       if (segment.p_type == PT_DYNAMIC) dynamic_ = segment;
@@ -102,7 +102,7 @@ class ElfReader {
       const uint64_t count = section.sh_size / sizeof(Elf64_Sym);
       const auto* symbols = at<Elf64_Sym>(section.sh_offset, count);
       if (symbols == nullptr) return refuse("its table of symbols is cut off");
-      if (section.sh_type == SHT_DYNSYM) give_own(section.sh_offset, count);
+      if (section.sh_type == SHT_DYNSYM) make_global(section.sh_offset, count);
       for (uint64_t symbol = 0; symbol < count; ++symbol) {
         if (ELF64_ST_TYPE(symbols[symbol].st_info) != STT_FUNC || symbols[symbol].st_value == 0) continue;
         const char* name = name_at(names.sh_offset, names.sh_size, symbols[symbol].st_name);
@@ -117,9 +117,9 @@ class ElfReader {
 
   // Makes unique symbols (STB_GNU_UNIQUE) ordinary global ones. C++ compilers use them for inline variables and for the
   // static variables of templates and inline functions; the loader would give all copies one variable for each.
-  void give_own(uint64_t table, uint64_t count) {
+  void make_global(uint64_t table, uint64_t count) {
     for (uint64_t symbol = 0; symbol < count; ++symbol) {
-      uint8_t& info = program_.file_[table + symbol * sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_info)];
+      uint8_t& info = program_.image_[table + symbol * sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_info)];
       if (ELF64_ST_BIND(info) == STB_GNU_UNIQUE) info = ELF64_ST_INFO(STB_GLOBAL, ELF64_ST_TYPE(info));
     }
   }
@@ -131,7 +131,7 @@ class ElfReader {
   }
 
   [[nodiscard]] uint64_t offset_of(uint64_t address) const {
-    for (const Elf64_Phdr& load : loads_) {
+    for (const Elf64_Phdr& load : load_segments_) {
       if (address >= load.p_vaddr && address - load.p_vaddr < load.p_filesz)
         return address - load.p_vaddr + load.p_offset;
     }
@@ -139,8 +139,8 @@ class ElfReader {
   }
 
   // Gives the entry of the dynamic section at this offset of the file another value.
-  void change(uint64_t offset, uint64_t value) {
-    std::memcpy(program_.file_.data() + offset + offsetof(Elf64_Dyn, d_un), &value, sizeof value);
+  void set_entry_value(uint64_t offset, uint64_t value) {
+    std::memcpy(program_.image_.data() + offset + offsetof(Elf64_Dyn, d_un), &value, sizeof value);
   }
 
   // Changes the flag that keeps an executable from being loaded as a shared object, and takes the destructors from the
@@ -162,100 +162,102 @@ class ElfReader {
       if (entry->d_tag == DT_SYMTAB) symbols = entry->d_un.d_ptr;
       if (entry->d_tag == DT_STRTAB) names = entry->d_un.d_ptr;
       if (entry->d_tag == DT_STRSZ) name_bytes = entry->d_un.d_val;
-      if (entry->d_tag == DT_FINI_ARRAY) program_.destructors_ = entry->d_un.d_ptr;
-      if (entry->d_tag == DT_FINI_ARRAYSZ) {  // finish() runs them, and the loader runs none
-        program_.destructors_count_ = entry->d_un.d_val / sizeof(void (*)());
-        change(offset, 0);
+      if (entry->d_tag == DT_FINI_ARRAY) program_.destructors_offset_ = entry->d_un.d_ptr;
+      if (entry->d_tag == DT_FINI_ARRAYSZ) {  // run_destructors() runs them, and the loader runs none
+        program_.destructor_count_ = entry->d_un.d_val / sizeof(void (*)());
+        set_entry_value(offset, 0);
       }
       if (entry->d_tag == DT_FLAGS_1 && (entry->d_un.d_val & DF_1_PIE) != 0) {
         executable = true;
-        change(offset, entry->d_un.d_val & ~uint64_t{DF_1_PIE});
+        set_entry_value(offset, entry->d_un.d_val & ~uint64_t{DF_1_PIE});
       }
     }
     if (executable && has_thread_locals_) {
       return refuse(
           "an executable with thread-local variables cannot be loaded once a rank; link it with -shared -fPIC "
           "instead of -pie",
-          program_.cure_);
+          program_.advice_);
     }
-    const auto* relocated = at<Elf64_Rela>(offset_of(relocations), relocation_bytes / sizeof(Elf64_Rela));
-    if (relocated == nullptr) return {};
+    const auto* relocation_entries = at<Elf64_Rela>(offset_of(relocations), relocation_bytes / sizeof(Elf64_Rela));
+    if (relocation_entries == nullptr) return {};
     for (uint64_t i = 0; i < relocation_bytes / sizeof(Elf64_Rela); ++i) {
-      if (ELF64_R_TYPE(relocated[i].r_info) != copy_relocation) continue;
-      const auto* symbol = at<Elf64_Sym>(offset_of(symbols) + ELF64_R_SYM(relocated[i].r_info) * sizeof(Elf64_Sym));
+      if (ELF64_R_TYPE(relocation_entries[i].r_info) != copy_relocation) continue;
+      const auto* symbol =
+          at<Elf64_Sym>(offset_of(symbols) + ELF64_R_SYM(relocation_entries[i].r_info) * sizeof(Elf64_Sym));
       const char* name = symbol == nullptr ? nullptr : name_at(offset_of(names), name_bytes, symbol->st_name);
       if (name == nullptr) return refuse("a relocation names no symbol");
-      if (std::find(copied_well.begin(), copied_well.end(), name) != copied_well.end()) continue;
-      return refuse("it has its own copy of the library's variable ", name, "; compile it with -fPIC", program_.cure_);
+      if (std::find(shared_variables.begin(), shared_variables.end(), name) != shared_variables.end()) continue;
+      return refuse("it has its own copy of the library's variable ", name, "; compile it with -fPIC",
+                    program_.advice_);
     }
     return {};
   }
 
   Status find_main() {
     for (const Program::Function& function : program_.functions_) {
-      if (function.name == "main") program_.main_ = function.start;
+      if (function.name == "main") program_.main_offset_ = function.start;
     }
-    if (program_.main_ == 0) return refuse("it has no function main(), or was stripped of its name");
+    if (program_.main_offset_ == 0) return refuse("it has no function main(), or was stripped of its name");
     return {};
   }
 
   Program& program_;
-  const std::vector<uint8_t>& file_;
+  const std::vector<uint8_t>& image_;
   const Elf64_Ehdr* header_ = nullptr;
-  std::vector<Elf64_Phdr> loads_;
+  std::vector<Elf64_Phdr> load_segments_;
   Elf64_Phdr dynamic_{};
   bool has_thread_locals_ = false;
 };
 
-Result<Program> Program::open(const std::string& path, const std::string& cure) {
+Result<Program> Program::open(const std::string& path, const std::string& advice) {
   Program program;
   program.path_ = path;
-  program.cure_ = cure.empty() ? "" : ", " + cure;
-  std::error_code trouble;
-  const std::filesystem::file_status found = std::filesystem::status(path, trouble);
+  program.advice_ = advice.empty() ? "" : ", " + advice;
+  std::error_code error;
+  const std::filesystem::file_status found = std::filesystem::status(path, error);
   if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found)) {
     return fail(Code::invalid, path, ": this is no file");
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(Code::invalid, path, ": it cannot be read: ", std::strerror(errno));
-  program.file_.assign(std::istreambuf_iterator<char>(file), {});
+  program.image_.assign(std::istreambuf_iterator<char>(file), {});
   SPL_TRY(ElfReader(program).read());
   return program;
 }
 
 // The loader recognises a file by name and inode, so each copy is a separate file, which is removed at once.
-Result<Copy> Program::load() const {
+Result<LoadedCopy> Program::load() const {
   const char* folder = std::getenv("TMPDIR");
   std::string name = std::string(folder == nullptr || *folder == 0 ? "/tmp" : folder) + "/spinloom-XXXXXX";
   const int file = mkstemp(name.data());
   if (file < 0) return fail(Code::environment, name, " cannot be written (TMPDIR): ", std::strerror(errno));
   size_t written = 0;
-  while (written < file_.size()) {
-    const ssize_t some = write(file, file_.data() + written, file_.size() - written);
-    if (some <= 0) break;
-    written += static_cast<size_t>(some);
+  while (written < image_.size()) {
+    const ssize_t chunk_bytes = write(file, image_.data() + written, image_.size() - written);
+    if (chunk_bytes <= 0) break;
+    written += static_cast<size_t>(chunk_bytes);
   }
-  const int trouble = errno;
+  const int error = errno;
   close(file);
-  void* handle = written == file_.size() ? dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
-  const char* reason = handle == nullptr && written == file_.size() ? dlerror() : nullptr;
+  void* handle = written == image_.size() ? dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  const char* reason = handle == nullptr && written == image_.size() ? dlerror() : nullptr;
   unlink(name.c_str());
-  if (written < file_.size()) {
-    return fail(Code::environment, name, " cannot be written (TMPDIR): ", std::strerror(trouble));
+  if (written < image_.size()) {
+    return fail(Code::environment, name, " cannot be written (TMPDIR): ", std::strerror(error));
   }
   if (handle == nullptr) return fail(Code::environment, path_, " cannot be loaded: ", reason);
   const auto* map = static_cast<const link_map*>(handle);
-  Copy copy;
+  LoadedCopy copy;
   copy.handle = handle;
   copy.base = map->l_addr;
-  copy.main = reinterpret_cast<Main>(copy.base + main_);
+  copy.main = reinterpret_cast<Main>(copy.base + main_offset_);
   return copy;
 }
 
-void Program::finish(const Copy& copy) const {
+void Program::run_destructors(const LoadedCopy& copy) const {
   using Destructor = void (*)();
-  const auto* const functions = reinterpret_cast<const Destructor*>(copy.base + destructors_);
-  for (uint64_t left = destructors_count_; left > 0; --left) functions[left - 1]();
+  const auto* const functions = reinterpret_cast<const Destructor*>(copy.base + destructors_offset_);
+  for (uint64_t left = destructor_count_; left > 0; --left) functions[left - 1]();
 }
 
 const char* Program::function_at(uint64_t offset) const {

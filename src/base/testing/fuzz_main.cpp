@@ -34,37 +34,37 @@ bool reached[places_max];  // no locks, no containers: the function that fills i
 int64_t reached_count = 0;
 
 // The input that is being tried, in a file that outlives the process.
-class Current {
+class CurrentInput {
  public:
-  explicit Current(const std::string& path) {
+  explicit CurrentInput(const std::string& path) {
     file_ = open(path.c_str(), O_RDWR | O_CREAT, 0644);
     if (file_ < 0 || ftruncate(file_, input_bytes_max) != 0) return;
     void* const place = mmap(nullptr, input_bytes_max, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
     if (place != MAP_FAILED) bytes_ = static_cast<uint8_t*>(place);
   }
-  ~Current() {
+  ~CurrentInput() {
     if (bytes_ != nullptr) munmap(bytes_, input_bytes_max);
     if (file_ >= 0) close(file_);
   }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
+  CurrentInput(const CurrentInput&) = delete;
+  CurrentInput& operator=(const CurrentInput&) = delete;
 
-  void hold(const Input& input) {
+  void store(const Input& input) {
     if (bytes_ == nullptr) return;
-    std::memset(bytes_, 0, std::exchange(held_, input.size()));
+    std::memset(bytes_, 0, std::exchange(stored_bytes_, input.size()));
     std::copy(input.begin(), input.end(), bytes_);
   }
-  void keep(const Input& input) const {
+  void truncate_to(const Input& input) const {
     if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(input.size())) != 0) std::fputs("not kept\n", stderr);
   }
 
  private:
   int file_ = -1;
   uint8_t* bytes_ = nullptr;
-  size_t held_ = 0;
+  size_t stored_bytes_ = 0;
 };
 
-void change(Random& random, Input& input, const std::vector<Input>& corpus) {
+void mutate_input(Random& random, Input& input, const std::vector<Input>& corpus) {
   for (uint64_t step = 1 + random.below(4); step > 0; --step) {
     if (input.empty()) input.push_back(0);
     const size_t at = random.below(input.size());
@@ -87,18 +87,18 @@ void change(Random& random, Input& input, const std::vector<Input>& corpus) {
   if (input.size() > input_bytes_max) input.resize(input_bytes_max);
 }
 
-int64_t number_after(int argc, char** argv, const char* option, int64_t otherwise) {
+int64_t int_option(int argc, char** argv, const char* option, int64_t default_value) {
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::strcmp(argv[i], option) == 0) return std::strtoll(argv[i + 1], nullptr, 10);
   }
-  return otherwise;
+  return default_value;
 }
 
-std::string text_after(int argc, char** argv, const char* option, const char* otherwise) {
+std::string text_option(int argc, char** argv, const char* option, const char* default_value) {
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::strcmp(argv[i], option) == 0) return argv[i + 1];
   }
-  return otherwise;
+  return default_value;
 }
 
 int run_file(const char* path) {
@@ -131,12 +131,12 @@ extern "C" NOT_TRACED __attribute__((no_sanitize("address", "undefined"))) void 
 
 int main(int argc, char** argv) {
   if (argc == 2) return run_file(argv[1]);
-  const int64_t runs = number_after(argc, argv, "--runs", INT64_MAX);
-  const int64_t seconds = number_after(argc, argv, "--seconds", runs == INT64_MAX ? 10 : 100'000);
-  const auto seed = static_cast<uint64_t>(number_after(argc, argv, "--seed", 1));
-  const std::string path = text_after(argc, argv, "--current", "fuzz.current");
+  const int64_t runs = int_option(argc, argv, "--runs", INT64_MAX);
+  const int64_t seconds = int_option(argc, argv, "--seconds", runs == INT64_MAX ? 10 : 100'000);
+  const auto seed = static_cast<uint64_t>(int_option(argc, argv, "--seed", 1));
+  const std::string path = text_option(argc, argv, "--current", "fuzz.current");
   Random random(seed, "fuzz");
-  Current current(path);
+  CurrentInput current(path);
   std::vector<Input> corpus = fuzz::seeds(random);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   int64_t accepted = 0;
@@ -146,19 +146,19 @@ int main(int argc, char** argv) {
     if (done < static_cast<int64_t>(corpus.size())) {
       input = corpus[static_cast<size_t>(done)];
     } else {
-      change(random, input, corpus);
+      mutate_input(random, input, corpus);
     }
-    current.hold(input);
+    current.store(input);
     const int64_t before = reached_count;
     try {
-      const bool good = LLVMFuzzerTestOneInput(input.data(), input.size()) == 0;
-      accepted += good ? 1 : 0;
-      const bool learnt = before == 0 ? good : reached_count > before;
-      if (learnt && corpus.size() < corpus_max) corpus.push_back(std::move(input));
-    } catch (const std::exception& why) {
-      current.keep(input);
+      const bool is_accepted = LLVMFuzzerTestOneInput(input.data(), input.size()) == 0;
+      accepted += is_accepted ? 1 : 0;
+      const bool is_new = before == 0 ? is_accepted : reached_count > before;
+      if (is_new && corpus.size() < corpus_max) corpus.push_back(std::move(input));
+    } catch (const std::exception& error) {
+      current.truncate_to(input);
       std::fprintf(stderr, "run %lld of seed %llu: %s\nreplay: %s %s\n", static_cast<long long>(done),
-                   static_cast<unsigned long long>(seed), why.what(), argv[0], path.c_str());
+                   static_cast<unsigned long long>(seed), error.what(), argv[0], path.c_str());
       return 1;
     }
   }

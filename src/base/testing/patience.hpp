@@ -14,8 +14,8 @@
 namespace spinloom {
 
 inline double patience_factor() {
-  const char* const given = std::getenv("SPINLOOM_TEST_PATIENCE");
-  const double factor = given == nullptr ? 1.0 : std::strtod(given, nullptr);
+  const char* const variable = std::getenv("SPINLOOM_TEST_PATIENCE");
+  const double factor = variable == nullptr ? 1.0 : std::strtod(variable, nullptr);
   return factor > 0 ? factor : 1.0;
 }
 

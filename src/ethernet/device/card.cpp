@@ -14,8 +14,8 @@ Card::Card(const Options& options, PortPointer wire, PortPointer host)
       batch_(options.batch),
       initialised_(options.limits.matcher.rule_sets) {}
 
-Result<std::unique_ptr<Card>> Card::create(const Options& given, PortPointer wire, PortPointer host) {
-  Options options = given;
+Result<std::unique_ptr<Card>> Card::create(const Options& requested, PortPointer wire, PortPointer host) {
+  Options options = requested;
   if (options.batch == 0) return fail(Code::invalid, "a NIC takes at least one frame at a time (Options::batch)");
   const auto longest = static_cast<uint32_t>(wire->frame_bytes_max());
   options.limits.frame_bytes_max = std::min(options.limits.frame_bytes_max, longest);

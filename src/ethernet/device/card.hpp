@@ -13,9 +13,9 @@
 // Invariants: (1) frames of one turn leave in the order in which they were sent; (2) a frame for the host that the
 //   host's port does not take is lost and counted (to_host_lost); (3) nothing is allocated per frame once queues have
 //   grown.
-// Threads: one owner, except for handler_now(). Host programs may read and write host_memory() and state() meanwhile,
-//   word by word: the NIC writes words of short writes whole, the first one last. Time: host time; only patience and
-//   stages look at it.
+// Threads: one owner, except for running_handler(). Host programs may read and write host_memory() and state()
+//   meanwhile, word by word: the NIC writes words of short writes whole, the first one last. Time: host time; only
+//   patience and stages look at it.
 #pragma once
 
 #include <atomic>
@@ -82,8 +82,8 @@ class Card final : private spin::HandlerCalls {
     return nic_->configure(std::move(rule_sets));
   }
   [[nodiscard]] Status remove(ContextId id);
-  // Runs the payload handler without a frame. If the host's part (set_host) calls this while a handler waits, the
-  // payload handler runs when that one has ended.
+  // Runs the payload handler without a frame. If the host's part (set_host_callback) calls this while a handler waits,
+  // the payload handler runs when that one has ended.
   [[nodiscard]] Status invoke(ContextId id, uint32_t message);
 
   // ---- working ----
@@ -96,8 +96,8 @@ class Card final : private spin::HandlerCalls {
   // Makes wait() also return when this descriptor is readable. Ports and descriptors beyond eight in all are left out.
   void watch(int descriptor) { watched_.push_back(descriptor); }
   [[nodiscard]] bool in_handler() const { return running_.exists(); }
-  // Sets the host's part in this process, which is called once a turn, and while a handler waits.
-  void set_host(std::function<void()> host) { host_part_ = std::move(host); }
+  // Sets the function that does the host's part in this process. It is called once a turn, and while a handler waits.
+  void set_host_callback(std::function<void()> host) { host_callback_ = std::move(host); }
   // Sets the receiver of the lines that handlers print; until then they go to the log.
   void set_debug(std::function<void(const frames::DebugLine&)> debug) { debug_ = std::move(debug); }
 
@@ -116,24 +116,25 @@ class Card final : private spin::HandlerCalls {
   }
   [[nodiscard]] const Stages& stages() const { return stages_; }
   [[nodiscard]] uint64_t to_host_lost() const { return to_host_lost_; }
-  [[nodiscard]] uint64_t unfit() const { return unfit_; }  // not sent: of a length that the wire does not take
+  // The number of frames that were not sent because the wire does not take their length.
+  [[nodiscard]] uint64_t unsendable_frames() const { return unsendable_frames_; }
   // Returns "the payload handler of context 0" or the like, or "" if no handler runs. Any thread may call it, such as
   // one that finds that the owner's thread does not come back.
-  [[nodiscard]] std::string handler_now() const;
+  [[nodiscard]] std::string running_handler() const;
   [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // within native handlers, without calls
 
  private:
   struct Installed {
     host::SharedMemory host;
     std::vector<uint64_t> windows;  // the offsets of its blocks of NIC memory
-    bool fault_told = false;
+    bool fault_reported = false;
   };
 
   Card(const Options& options, PortPointer wire, PortPointer host);
-  [[nodiscard]] Result<frames::ContextOptions> context_of(ContextId id, const ContextSetup& setup,
-                                                          Installed& installed);
-  [[nodiscard]] Result<spin::MemoryWindow> window(ContextId id, uint64_t bytes, const std::vector<uint8_t>& content,
-                                                  Installed& installed);
+  [[nodiscard]] Result<frames::ContextOptions> make_context(ContextId id, const ContextSetup& setup,
+                                                            Installed& installed);
+  [[nodiscard]] Result<spin::MemoryWindow> allocate_window(ContextId id, uint64_t bytes,
+                                                           const std::vector<uint8_t>& content, Installed& installed);
   void free_windows(const Installed& installed);
 
   // card_turn.cpp
@@ -147,16 +148,16 @@ class Card final : private spin::HandlerCalls {
   void perform(const frames::StoreFrame& store);
   void perform(const frames::ToHost& frame);
   void perform(const frames::Transmit& transmit);
-  void gone(const frames::EgressFrame& frame, bool sent);
+  void finish_egress(const frames::EgressFrame& frame, bool sent);
   void perform(const frames::DmaWrite& write);
   void perform(const frames::DebugLine& line);
 
   // card_handler.cpp
   void run_handlers();
   void run_handler(const spin::Her& her);
-  void tell_fault(const spin::Her& her, spin::HandlerEnd end);
+  void report_fault(const spin::Her& her, spin::HandlerEnd end);
   std::optional<uint32_t> call(const spin::HandlerCall& call) override;
-  [[nodiscard]] bool pass_time();
+  [[nodiscard]] bool work_while_handler_waits();
 
   Options options_;
   PortPointer wire_;
@@ -169,27 +170,27 @@ class Card final : private spin::HandlerCalls {
   std::vector<Installed> installed_;  // by context
 
   frames::Actions actions_;
-  spin::Fifo<spin::Her> started_;  // handlers that are to run
+  spin::Fifo<spin::Her> handlers_to_run_;  // handlers that are to run
   std::vector<Bytes> batch_;
-  std::vector<frames::EgressFrame> leaving_;  // for the wire
-  std::vector<Bytes> leaving_bytes_;  // the same frames
+  std::vector<frames::EgressFrame> egress_;  // frames for the wire
+  std::vector<Bytes> egress_bytes_;  // the same frames
   std::vector<Bytes> to_host_;
-  uint32_t host_frames_open_ = 0;  // from the host's port, not yet on the wire
-  std::function<void()> host_part_;
+  uint32_t host_frames_in_nic_ = 0;  // frames from the host's port that are not on the wire yet
+  std::function<void()> host_callback_;
   std::vector<int> watched_;
   std::function<void(const frames::DebugLine&)> debug_;
 
   // These members belong to the handler that runs.
   spin::HerId running_;
-  std::atomic<uint32_t> handler_now_ = 0;  // its context and kind; 0 if none runs
-  std::optional<uint32_t> answer_;
+  std::atomic<uint32_t> running_handler_ = 0;  // its context and kind; 0 if none runs
+  std::optional<uint32_t> call_answer_;
   std::optional<std::chrono::steady_clock::time_point> waits_since_;
   bool out_of_patience_ = false;
 
   std::vector<std::optional<bool>> initialised_;  // by context
-  std::optional<Error> trouble_;  // an Error of a port
-  uint64_t to_host_lost_ = 0;
-  uint64_t unfit_ = 0;
+  std::optional<Error> port_error_;  // an Error of a port
+  uint64_t to_host_lost_ = 0;  // frames for the host that its port did not take
+  uint64_t unsendable_frames_ = 0;
   uint64_t native_cycles_ = 0;
   Stages stages_;
 };

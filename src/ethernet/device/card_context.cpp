@@ -7,8 +7,8 @@
 namespace spinloom::ethernet {
 
 // Allocates a window of NIC memory with this content, the rest of which is zero; an empty one for 0 bytes.
-Result<spin::MemoryWindow> Card::window(ContextId id, uint64_t bytes, const std::vector<uint8_t>& content,
-                                        Installed& installed) {
+Result<spin::MemoryWindow> Card::allocate_window(ContextId id, uint64_t bytes, const std::vector<uint8_t>& content,
+                                                 Installed& installed) {
   if (content.size() > bytes) {
     return fail(Code::invalid, "context ", id, ": ", content.size(), " B do not fit into its ", bytes, " B");
   }
@@ -29,7 +29,7 @@ void Card::free_windows(const Installed& installed) {
   }
 }
 
-Result<frames::ContextOptions> Card::context_of(ContextId id, const ContextSetup& setup, Installed& installed) {
+Result<frames::ContextOptions> Card::make_context(ContextId id, const ContextSetup& setup, Installed& installed) {
   frames::ContextOptions options;
   spin::Context& context = options.handlers;
   options.frames_to_memory = setup.image.empty();
@@ -45,9 +45,9 @@ Result<frames::ContextOptions> Card::context_of(ContextId id, const ContextSetup
     context.initialise_entry = entry("initialise_handler");
     context.mail_entry = entry("mail_handler");
   }
-  SPL_ASSIGN(context.constants, window(id, setup.constants.size(), setup.constants, installed));
+  SPL_ASSIGN(context.constants, allocate_window(id, setup.constants.size(), setup.constants, installed));
   const uint64_t state_bytes = std::max<uint64_t>(setup.state_bytes, setup.state.size());
-  SPL_ASSIGN(context.state, window(id, state_bytes, setup.state, installed));
+  SPL_ASSIGN(context.state, allocate_window(id, state_bytes, setup.state, installed));
   context.budget_cycles = setup.budget_cycles;
   context.hpus = setup.hpus;
   if (setup.host_bytes > 0) {
@@ -65,11 +65,11 @@ Status Card::install(ContextId id, const ContextSetup& setup) {
   }
   if (nic_->context(id) != nullptr) return fail(Code::invalid, "context ", id, " is installed: remove it first");
   Installed installed;
-  const auto options = context_of(id, setup, installed);
-  Status made = options ? nic_->install(id, *options) : Status(options.error());
-  if (!made) {
+  const auto options = make_context(id, setup, installed);
+  Status status = options ? nic_->install(id, *options) : Status(options.error());
+  if (!status) {
     free_windows(installed);
-    return made;
+    return status;
   }
   installed_[id.value] = std::move(installed);
   return {};
@@ -105,7 +105,7 @@ Status Card::invoke(ContextId id, uint32_t message) {
   if (running_.exists()) return {};
   run_handlers();
   (void)flush_wire();
-  return trouble_ ? Status(*trouble_) : Status{};
+  return port_error_ ? Status(*port_error_) : Status{};
 }
 
 std::span<uint8_t> Card::state(ContextId id) {

@@ -21,30 +21,31 @@ void write_words(uint8_t* to, const uint8_t* from, uint64_t length) {
 }
 
 template <class Action>
-constexpr bool adds_none = std::is_same_v<Action, frames::RunHandler> || std::is_same_v<Action, frames::Resume>;
+constexpr bool adds_no_actions = std::is_same_v<Action, frames::RunHandler> || std::is_same_v<Action, frames::Resume>;
 
 }  // namespace
 
 // Performs the actions in order. An action that may add others, which moves the list, is copied first.
 void Card::perform() {
-  const auto act = portals::Overloaded{
+  const auto perform_one = portals::Overloaded{
       [this](const frames::Resume& resume) {
-        if (resume.her == running_) answer_ = resume.value;  // the handler may have been stopped for waiting too long
+        // The handler may have been stopped for waiting too long.
+        if (resume.her == running_) call_answer_ = resume.value;
       },
-      [this](const frames::RunHandler& run) { started_.push(run.her); },
+      [this](const frames::RunHandler& run) { handlers_to_run_.push(run.her); },
       [](const frames::StoreLocal& store) { portals::perform(store); },
-      [this](const frames::LocalAtomic& atomic) { answer_ = portals::perform(atomic); },
+      [this](const frames::LocalAtomic& atomic) { call_answer_ = portals::perform(atomic); },
       [this](const frames::DmaRead& read) { nic_->on_dma_done(portals::perform(read), actions_); },
       [this](const frames::DmaAtomic& atomic) { nic_->on_dma_done(portals::perform(atomic), actions_); },
-      [this](const frames::Initialised& end) { initialised_[end.context.value] = end.good; },
+      [this](const frames::Initialised& end) { initialised_[end.context.value] = end.succeeded; },
       [this](const auto& other) { perform(other); },
   };
   for (size_t next = 0; next < actions_.list.size(); ++next) {
     std::visit(
-        [&act]<class Action>(const Action& action) {
-          if constexpr (adds_none<Action>) return act(action);
+        [&perform_one]<class Action>(const Action& action) {
+          if constexpr (adds_no_actions<Action>) return perform_one(action);
           const auto copy = action;
-          act(copy);
+          perform_one(copy);
         },
         actions_.list[next]);
   }
@@ -60,7 +61,7 @@ void Card::perform(const frames::StoreFrame& store) {
 // A frame of a handler leaves at once, because its slot is free afterwards.
 void Card::perform(const frames::ToHost& frame) {
   const Bytes bytes{frame.bytes.bytes, frame.bytes.length};
-  if (host_ == nullptr || !host_->takes(bytes)) {
+  if (host_ == nullptr || !host_->accepts(bytes)) {
     ++to_host_lost_;
     return;
   }
@@ -70,23 +71,23 @@ void Card::perform(const frames::ToHost& frame) {
 
 void Card::perform(const frames::Transmit& transmit) {
   const Bytes bytes{transmit.frame.bytes.bytes, transmit.frame.bytes.length};
-  if (!wire_->takes(bytes)) {
-    ++unfit_;
-    return gone(transmit.frame, false);
+  if (!wire_->accepts(bytes)) {
+    ++unsendable_frames_;
+    return finish_egress(transmit.frame, false);
   }
-  leaving_.push_back(transmit.frame);
-  leaving_bytes_.push_back(bytes);
+  egress_.push_back(transmit.frame);
+  egress_bytes_.push_back(bytes);
 }
 
-void Card::gone(const frames::EgressFrame& frame, bool sent) {
-  if (!frame.dma.exists()) --host_frames_open_;
+void Card::finish_egress(const frames::EgressFrame& frame, bool sent) {
+  if (!frame.dma.exists()) --host_frames_in_nic_;
   sent ? nic_->on_transmitted(frame, actions_) : nic_->on_not_sent(frame, actions_);
 }
 
 void Card::perform(const frames::DmaWrite& write) {
-  const bool words =
+  const bool is_short_words =
       write.source.length <= 16 && write.source.length % 8 == 0 && reinterpret_cast<uintptr_t>(write.host) % 8 == 0;
-  if (words) {
+  if (is_short_words) {
     write_words(write.host, write.source.bytes, write.source.length);
   } else {
     std::memcpy(write.host, write.source.bytes, write.source.length);

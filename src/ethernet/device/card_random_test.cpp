@@ -67,7 +67,7 @@ TEST(RandomTraffic, EveryFrameIsCountedOnceAndLeavesOnce) {
     std::vector<FrameBytes> answers, for_host, from_host;
     const uint64_t frames = 50 + random.below(400);
     for (uint64_t i = 0; i < frames; ++i) {
-      packet::Ends to = ends;
+      packet::Endpoints to = ends;
       if (random.below(8) == 0) ++to.target.value;
       const FrameBytes payload = packet::test::random_bytes(random, random.below(random.below(2) == 0 ? 60 : 1460));
       const auto port = static_cast<uint16_t>(random.below(2) == 0 ? 7 : random.below(65536));

@@ -124,7 +124,7 @@ TEST(Card, FramesThatAPortDoesNotTakeAreCounted) {
   rig.wire.in.assign(all.begin(), all.end());
   rig.settle();
   EXPECT_EQ(rig.wire.out, fitting);
-  EXPECT_EQ(rig.card->unfit(), 3u);
+  EXPECT_EQ(rig.card->unsendable_frames(), 3u);
   EXPECT_EQ(rig.card->nic().count(frames::Count::sent_by_host), fitting.size());
   EXPECT_EQ(rig.host.out, fitting);
   EXPECT_EQ(rig.card->to_host_lost(), 2u);

@@ -22,29 +22,29 @@ spin::PayloadRef reference(Bytes bytes) {
 Result<bool> Card::turn() {
   bool moved = false;
   SPL_TRY(take_from_wire(moved));
-  if (host_ != nullptr && host_frames_open_ == 0) SPL_TRY(take_from_host(moved));
-  while (!leaving_.empty() && flush_wire()) {
+  if (host_ != nullptr && host_frames_in_nic_ == 0) SPL_TRY(take_from_host(moved));
+  while (!egress_.empty() && flush_wire()) {
     run_handlers();
     moved = true;
   }
-  if (host_part_) host_part_();  // no frame that may leave waits for it
-  if (trouble_) return *trouble_;
+  if (host_callback_) host_callback_();  // no frame that may leave waits for it
+  if (port_error_) return *port_error_;
   return moved;
 }
 
 Status Card::take_from_wire(bool& moved) {
   stages_.enter(Stage::receive);
-  const auto came = wire_->receive(batch_);
-  if (!came || *came == 0) {
+  const auto received = wire_->receive(batch_);
+  if (!received || *received == 0) {
     stages_.enter(Stage::waiting);
-    return came ? Status{} : Status(came.error());
+    return received ? Status{} : Status(received.error());
   }
   moved = true;
-  stages_.count(Stage::receive, *came);
+  stages_.count(Stage::receive, *received);
   const uint64_t matched = nic_->count(frames::Count::matched);
   stages_.enter(Stage::match);
-  for (size_t i = 0; i < *came; ++i) nic_->on_frame(reference(batch_[i]), actions_);
-  stages_.count(Stage::match, *came);
+  for (size_t i = 0; i < *received; ++i) nic_->on_frame(reference(batch_[i]), actions_);
+  stages_.count(Stage::match, *received);
   stages_.enter(Stage::store);
   perform();
   stages_.count(Stage::store, nic_->count(frames::Count::matched) - matched);
@@ -56,34 +56,34 @@ Status Card::take_from_wire(bool& moved) {
 
 Status Card::take_from_host(bool& moved) {
   stages_.enter(Stage::from_host);
-  const auto came = host_->receive(batch_);
-  if (came && *came > 0) {
+  const auto received = host_->receive(batch_);
+  if (received && *received > 0) {
     moved = true;
-    stages_.count(Stage::from_host, *came);
-    host_frames_open_ = static_cast<uint32_t>(*came);
-    for (const Bytes bytes : std::span(batch_).first(*came)) {
+    stages_.count(Stage::from_host, *received);
+    host_frames_in_nic_ = static_cast<uint32_t>(*received);
+    for (const Bytes bytes : std::span(batch_).first(*received)) {
       const bool taken = nic_->on_host_frame(reference(bytes), 0, actions_);
       SPL_ASSERT(taken, "a batch of the host is larger than what the NIC holds for it");
     }
     perform();
   }
   stages_.enter(Stage::waiting);
-  return came ? Status{} : Status(came.error());
+  return received ? Status{} : Status(received.error());
 }
 
 // Gives the port the frames that it takes, and tells the engine which have left. Returns true if any has left.
 bool Card::flush_wire() {
-  if (leaving_.empty() || trouble_) return false;
+  if (egress_.empty() || port_error_) return false;
   const Stage before = stages_.enter(Stage::transmit);
-  const auto sent = wire_->send(leaving_bytes_);
-  if (!sent) trouble_ = sent.error();
+  const auto sent = wire_->send(egress_bytes_);
+  if (!sent) port_error_ = sent.error();
   const size_t count = sent ? *sent : 0;
   for (size_t i = 0; i < count; ++i) {
-    const frames::EgressFrame frame = leaving_[i];
-    gone(frame, true);
+    const frames::EgressFrame frame = egress_[i];
+    finish_egress(frame, true);
   }
-  leaving_.erase(leaving_.begin(), leaving_.begin() + static_cast<ptrdiff_t>(count));
-  leaving_bytes_.erase(leaving_bytes_.begin(), leaving_bytes_.begin() + static_cast<ptrdiff_t>(count));
+  egress_.erase(egress_.begin(), egress_.begin() + static_cast<ptrdiff_t>(count));
+  egress_bytes_.erase(egress_bytes_.begin(), egress_bytes_.begin() + static_cast<ptrdiff_t>(count));
   stages_.count(Stage::transmit, count);
   perform();
   stages_.enter(before);
@@ -91,11 +91,11 @@ bool Card::flush_wire() {
 }
 
 void Card::flush_host() {
-  if (to_host_.empty() || trouble_) return;
+  if (to_host_.empty() || port_error_) return;
   const Stage before = stages_.enter(Stage::to_host);
-  if (const auto came_ns = wire_->time_ns()) host_->set_time_ns(*came_ns);
+  if (const auto arrival_ns = wire_->time_ns()) host_->set_time_ns(*arrival_ns);
   const auto sent = host_->send(to_host_);
-  if (!sent) trouble_ = sent.error();
+  if (!sent) port_error_ = sent.error();
   const size_t count = sent ? *sent : 0;
   to_host_lost_ += to_host_.size() - count;
   stages_.count(Stage::to_host, count);
@@ -103,28 +103,28 @@ void Card::flush_host() {
   stages_.enter(before);
 }
 
-bool Card::ended() const { return wire_->ended() && leaving_.empty() && started_.empty(); }
+bool Card::ended() const { return wire_->ended() && egress_.empty() && handlers_to_run_.empty(); }
 
 void Card::wait(std::chrono::milliseconds limit) {
-  std::array<pollfd, 8> places{};
+  std::array<pollfd, 8> watched{};
   nfds_t count = 0;
   const auto add = [&](const port::FramePort& port, bool sends) {
     if (port.descriptor() < 0) return;
-    places[count++] = {port.descriptor(), static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0};
+    watched[count++] = {port.descriptor(), static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0};
   };
-  add(*wire_, !leaving_.empty());
+  add(*wire_, !egress_.empty());
   if (host_ != nullptr) add(*host_, false);
   for (const int descriptor : watched_) {
-    if (count < places.size()) places[count++] = {descriptor, POLLIN, 0};
+    if (count < watched.size()) watched[count++] = {descriptor, POLLIN, 0};
   }
-  if (count > 0) (void)poll(places.data(), count, static_cast<int>(limit.count()));
+  if (count > 0) (void)poll(watched.data(), count, static_cast<int>(limit.count()));
 }
 
 Status Card::run(const std::function<bool()>& go_on) {
   using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds between{20};
+  constexpr std::chrono::milliseconds ask_interval{20};
   const std::chrono::nanoseconds patience = live::HpuPoolOptions::spin_by_default();
-  Clock::time_point asked = Clock::now();
+  Clock::time_point last_asked = Clock::now();
   std::optional<Clock::time_point> idle_since;
   for (uint32_t turns = 0; turns == 0 || !ended(); ++turns) {
     SPL_ASSIGN(const bool moved, turn());
@@ -136,12 +136,12 @@ Status Card::run(const std::function<bool()>& go_on) {
     if (!moved) {
       if (!idle_since) idle_since = now;
       if (now - *idle_since >= patience) {
-        wait(between);
+        wait(ask_interval);
         now = Clock::now();
       }
     }
-    if (now - asked < between) continue;
-    asked = now;
+    if (now - last_asked < ask_interval) continue;
+    last_asked = now;
     if (!go_on()) break;
   }
   return {};

@@ -32,7 +32,7 @@ TEST_P(Waiting, AHandlerAsksItsHostAndSendsWhatItAnswers) {
   make(ask);
   uint32_t looks = 0;
   uint8_t seen[SPL_HOST_HPUS] = {};
-  rig->card->set_host([&] {
+  rig->card->set_host_callback([&] {
     const auto memory = rig->card->host_memory(ContextId{0});
     auto* const data = reinterpret_cast<spl_host_data*>(rig->card->state(ContextId{0}).data());
     for (uint32_t hpu = 0; hpu < 16; ++hpu) {
@@ -77,7 +77,7 @@ TEST_P(Waiting, AHandlerThatWaitsInVainEnds) {
 TEST_P(Waiting, AHandlerWaitsUntilItsFrameHasLeft) {
   make(send_and_wait);
   rig->wire.room = 0;
-  rig->card->set_host([&] { rig->wire.room += rig->wire.in.empty() ? 1 : 0; });
+  rig->card->set_host_callback([&] { rig->wire.room += rig->wire.in.empty() ? 1 : 0; });
   const FrameBytes first = datagram(1), second = datagram(2);
   FrameBytes first_changed = first, second_changed = second;
   first_changed[14] ^= 0xff;
@@ -146,7 +146,7 @@ TEST_P(Waiting, TheHostActivatesAHandlerWhileAnotherWaits) {
   uint32_t printed = 0;
   rig->card->set_debug([&](const frames::DebugLine&) { ++printed; });
   bool asked = false;
-  rig->card->set_host([&] {
+  rig->card->set_host_callback([&] {
     if (rig->card->nic().state().hpus_busy == 0 || std::exchange(asked, true)) return;
     EXPECT_TRUE(rig->card->invoke(ContextId{1}, 5).ok());
     EXPECT_FALSE(rig->card->initialise(ContextId{1}).ok());

@@ -83,13 +83,13 @@ TEST_P(Echo, ADamagedPayloadComesBackDamaged) {
 }
 
 TEST_P(Echo, WhatIsNotForThemGoesToTheHost) {
-  packet::Ends others = ends;
+  packet::Endpoints others = ends;
   others.target.value += 1;
   expect_for_host(echo_frame(others, 1, 1, FrameBytes(30)));
   expect_for_host(udp_frame(others, 1, 7, FrameBytes(30)));
   expect_for_host(arp_request_frame(ends.source_mac, ends.source, others.target));
   expect_for_host(udp_frame(ends, 7, 8, FrameBytes(30)));
-  packet::Ends group = ends;
+  packet::Endpoints group = ends;
   group.target_mac = packet::broadcast;
   expect_for_host(echo_frame(group, 1, 1, FrameBytes(30)));
   FrameBytes reply = echo_frame(ends, 1, 1, FrameBytes(30));
@@ -158,7 +158,7 @@ TEST_P(Unit, AForwarderAsksTheProtocolUnitOfArp) {
   answer.resize(port::EchoStation(far_mac, far).answer(asks[0], answer));
   EXPECT_TRUE(pass(answer).empty());
   EXPECT_TRUE(rig.host.out.empty()) << "the answer was for the unit";
-  const packet::Ends onwards{ends.target_mac, far_mac, ends.target, far};
+  const packet::Endpoints onwards{ends.target_mac, far_mac, ends.target, far};
   FrameBytes wanted = udp_frame(onwards, 4000, 9000, FrameBytes(100, 5));
   const auto forwarded = pass(datagram);
   ASSERT_EQ(forwarded.size(), 1u);

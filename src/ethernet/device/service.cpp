@@ -25,18 +25,18 @@ constexpr uint64_t host_bytes_max = uint64_t{1} << 32;
 Result<std::unique_ptr<Service>> Service::open(const std::string& nic, Card& card,
                                                std::vector<frames::RuleSet> rule_sets) {
   SPL_ASSIGN(const registers::Map map, registers::Map::make(shape_of(card.nic().limits())));
-  std::unique_ptr<Service> made(new Service(card, std::move(rule_sets), map));
-  SPL_ASSIGN(made->desk_, host::Desk::open(nic, *made));
+  std::unique_ptr<Service> service(new Service(card, std::move(rule_sets), map));
+  SPL_ASSIGN(service->desk_, host::Desk::open(nic, *service));
   SPL_ASSIGN(const std::string folder, runtime_folder(true));
   const std::string path = registers::control_socket_path(nic, folder);
-  SPL_ASSIGN(made->tools_, host::Listener::open(path, registers::request_bytes_max));
-  made->show_rules();
-  Service* const service = made.get();
-  card.watch(made->desk_->descriptor());
-  card.watch(made->tools_->descriptor());
-  card.set_host([service] { service->serve(); });
-  card.set_debug([service](const frames::DebugLine& line) { service->print(line); });
-  return made;
+  SPL_ASSIGN(service->tools_, host::Listener::open(path, registers::request_bytes_max));
+  service->show_rules();
+  Service* const raw_service = service.get();
+  card.watch(service->desk_->descriptor());
+  card.watch(service->tools_->descriptor());
+  card.set_host_callback([raw_service] { raw_service->serve(); });
+  card.set_debug([raw_service](const frames::DebugLine& line) { raw_service->print(line); });
+  return service;
 }
 
 Service::Service(Card& card, std::vector<frames::RuleSet> rule_sets, const registers::Map& map)
@@ -51,10 +51,10 @@ void Service::serve() {
   tools_->serve(*this);
 }
 
-void Service::hear(int guest, std::span<const uint8_t> record) {
+void Service::on_record(int client, std::span<const uint8_t> record) {
   show_contexts();
-  const std::vector<uint8_t> said = registers::answer(file_, *this, record);
-  (void)send(guest, said.data(), said.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  const std::vector<uint8_t> answer = registers::answer(file_, *this, record);
+  (void)send(client, answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 Status Service::configure(std::vector<frames::RuleSet> rule_sets) {
@@ -73,7 +73,7 @@ Result<ContextId> Service::context_for(const host::Request& request) const {
               "it with fewer handlers");
 }
 
-Result<host::Place> Service::install(const host::Request& request) {
+Result<host::InstalledContext> Service::install(const host::Request& request) {
   if (request.host_bytes > host_bytes_max) {
     return fail(Code::exhausted, "host memory of ", request.host_bytes, " B; the NIC shares at most ", host_bytes_max);
   }
@@ -90,13 +90,13 @@ Result<host::Place> Service::install(const host::Request& request) {
   SPL_TRY(card_.install(id, setup));
   const spin::Context& context = *card_.nic().context(id);
   const host::SharedMemory& memory = *card_.shared_host_memory(id);
-  return host::Place{id.value,
-                     card_.nic_memory().descriptor(),
-                     memory.descriptor(),
-                     card_.nic_memory().bytes().size(),
-                     context.state.offset,
-                     context.constants.offset,
-                     memory.bytes().size()};
+  return host::InstalledContext{id.value,
+                                card_.nic_memory().descriptor(),
+                                memory.descriptor(),
+                                card_.nic_memory().bytes().size(),
+                                context.state.offset,
+                                context.constants.offset,
+                                memory.bytes().size()};
 }
 
 Status Service::activate(uint32_t context, const frames::RuleSet& rules) {

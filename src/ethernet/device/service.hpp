@@ -24,7 +24,7 @@
 
 namespace spinloom::ethernet {
 
-class Service final : host::Office, registers::Device, registers::NicMemory, host::Clerk {
+class Service final : host::NicServices, registers::Device, registers::NicMemory, host::RecordHandler {
  public:
   static constexpr size_t stdout_characters = 8192;  // as the board's
 
@@ -41,8 +41,8 @@ class Service final : host::Office, registers::Device, registers::NicMemory, hos
   void show_contexts();
   void print(const frames::DebugLine& line);
 
-  // host::Office
-  Result<host::Place> install(const host::Request& request) override;
+  // host::NicServices
+  Result<host::InstalledContext> install(const host::Request& request) override;
   Status activate(uint32_t context, const frames::RuleSet& rules) override;
   Status deactivate(uint32_t context) override;
   Status remove(uint32_t context) override;
@@ -51,12 +51,12 @@ class Service final : host::Office, registers::Device, registers::NicMemory, hos
   const frames::Counts& counts() const override { return card_.nic().counts(); }
 
   // registers::Device
-  [[nodiscard]] uint32_t value_of(registers::Place place) const override;
+  [[nodiscard]] uint32_t value_of(registers::RegisterInstance place) const override;
   uint32_t pop_stdout() override;
   [[nodiscard]] registers::Window mapped(uint32_t context) const override;
   Status call(const registers::HostCall& call) override;
-  [[nodiscard]] Status may_change(registers::Place place, uint32_t value) const override;
-  void changed(const registers::Configuration& configuration) override;
+  [[nodiscard]] Status may_change(registers::RegisterInstance place, uint32_t value) const override;
+  void configuration_changed(const registers::Configuration& configuration) override;
   [[nodiscard]] std::string status_text() const override;
 
   // registers::NicMemory
@@ -64,9 +64,9 @@ class Service final : host::Office, registers::Device, registers::NicMemory, hos
   Status write(uint64_t address, std::span<const uint64_t> words) override;
   [[nodiscard]] Result<uint8_t*> place_of(uint64_t address, uint64_t bytes) const;
 
-  // host::Clerk, for tools
-  void hear(int guest, std::span<const uint8_t> record) override;
-  void left(int) override {}
+  // host::RecordHandler, for tools
+  void on_record(int client, std::span<const uint8_t> record) override;
+  void on_disconnect(int) override {}
 
   Card& card_;
   std::vector<frames::RuleSet> rule_sets_;  // in force; one for each context

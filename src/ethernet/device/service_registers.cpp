@@ -11,7 +11,7 @@ using registers::Register;
 constexpr uint64_t handler_memory = 0x1c000000;  // its address on the board
 constexpr uint32_t handler_bytes = 4096;
 
-using Shown = std::pair<registers::Place, uint32_t>;
+using Shown = std::pair<registers::RegisterInstance, uint32_t>;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void Service::show_rules() {
       shown.push_back({{Register::me_end, index}, rule.end});
     }
   }
-  file_.show(shown);
+  file_.set_reported(shown);
 }
 
 void Service::show_contexts() {
@@ -46,34 +46,34 @@ void Service::show_contexts() {
   for (uint32_t number = 0; number < rule_sets_.size(); ++number) {
     const spin::Context* const context = card_.nic().context(ContextId{number});
     const spin::Context none;
-    const spin::Context& one = context == nullptr ? none : *context;
+    const spin::Context& shown_context = context == nullptr ? none : *context;
     const registers::Window host = context == nullptr ? registers::Window{} : mapped(number);
     const auto show = [&](Register id, uint64_t value) {
       shown.push_back({{id, number}, static_cast<uint32_t>(value)});
     };
     const auto show_handler = [&](Register address, Register bytes, const std::optional<uint32_t>& entry) {
-      show(address, entry && !live::HandlerLibrary::is_native(one.image) ? *entry : 0);
+      show(address, entry && !live::HandlerLibrary::is_native(shown_context.image) ? *entry : 0);
       show(bytes, entry ? handler_bytes : 0);
     };
     installed += context == nullptr ? 0 : 1;
     show(Register::her_ctx_enabled, context == nullptr ? 0 : 1);
     show(Register::spinloom_active,
          context == nullptr || card_.nic().is_active(ContextId{number}) ? 1 : 0);  // 1 after reset
-    show(Register::her_meta_handler_mem_addr, context == nullptr ? 0 : handler_memory + one.state.offset);
-    show(Register::her_meta_handler_mem_size, one.state.length);
+    show(Register::her_meta_handler_mem_addr, context == nullptr ? 0 : handler_memory + shown_context.state.offset);
+    show(Register::her_meta_handler_mem_size, shown_context.state.length);
     show(Register::her_meta_host_mem_addr_0, host.address);
     show(Register::her_meta_host_mem_addr_1, host.address >> 32);
     show(Register::her_meta_host_mem_size, host.bytes);
-    show_handler(Register::her_meta_hh_addr, Register::her_meta_hh_size, one.header_entry);
-    show_handler(Register::her_meta_ph_addr, Register::her_meta_ph_size, one.payload_entry);
-    show_handler(Register::her_meta_th_addr, Register::her_meta_th_size, one.completion_entry);
-    show_handler(Register::spinloom_init_addr, Register::spinloom_init_size, one.initialise_entry);
+    show_handler(Register::her_meta_hh_addr, Register::her_meta_hh_size, shown_context.header_entry);
+    show_handler(Register::her_meta_ph_addr, Register::her_meta_ph_size, shown_context.payload_entry);
+    show_handler(Register::her_meta_th_addr, Register::her_meta_th_size, shown_context.completion_entry);
+    show_handler(Register::spinloom_init_addr, Register::spinloom_init_size, shown_context.initialise_entry);
   }
   shown.push_back({{Register::her_valid, 0}, installed == 0 ? 0u : 1u});
-  file_.show(shown);
+  file_.set_reported(shown);
 }
 
-Status Service::may_change(registers::Place place, uint32_t value) const {
+Status Service::may_change(registers::RegisterInstance place, uint32_t value) const {
   const registers::Description& one = registers::describe(place.id);
   if (place.id == Register::her_valid || one.guard == Register::her_valid) {
     return fail(Code::unsupported,
@@ -93,7 +93,7 @@ Status Service::may_change(registers::Place place, uint32_t value) const {
   return {};
 }
 
-void Service::changed(const registers::Configuration& configuration) {
+void Service::configuration_changed(const registers::Configuration& configuration) {
   std::vector<frames::RuleSet> sets(rule_sets_.size());
   if (configuration.matching_valid) {
     const auto rule_of = [](const registers::Rule& rule) {
@@ -114,7 +114,7 @@ void Service::changed(const registers::Configuration& configuration) {
   }
 }
 
-uint32_t Service::value_of(registers::Place place) const {
+uint32_t Service::value_of(registers::RegisterInstance place) const {
   if (place.id >= Register::counts_received) {
     const auto which = static_cast<size_t>(place.id) - static_cast<size_t>(Register::counts_received);
     return which < frames::count_kinds ? static_cast<uint32_t>(card_.nic().counts()[which]) : 0;
@@ -161,7 +161,7 @@ Status Service::call(const registers::HostCall& call) {
 }
 
 std::string Service::status_text() const {
-  return text("wire: ", card_.wire().description(), '\n', "under way: ", card_.nic().waiting(), '\n',
+  return text("wire: ", card_.wire().description(), '\n', "under way: ", card_.nic().describe_waiting(), '\n',
               "programs: ", desk_->programs(), '\n');
 }
 

@@ -206,7 +206,7 @@ TEST_F(ServiceTest, FramesOfAContextWithoutHandlersComeToTheProgram) {
       rig_.wire.put(ping(sequence, sequence));
       size_t bytes = 0;
       const void* const frame = spl_eth_next_frame(eth, 10'000'000, &bytes, nullptr);
-      ASSERT_NE(frame, nullptr) << sequence << ": " << rig_.card->nic().waiting();
+      ASSERT_NE(frame, nullptr) << sequence << ": " << rig_.card->nic().describe_waiting();
       const FrameBytes expected = ping(sequence, sequence);
       ASSERT_EQ(bytes, expected.size());
       ASSERT_EQ(std::memcmp(frame, expected.data(), bytes), 0);
@@ -280,7 +280,7 @@ class ToolTest : public ServiceTest {
     const auto map = registers::Map::make({});
     return map->address(*map->named(path));
   }
-  registers::Answer ask(registers::Ask kind, uint64_t where, uint32_t count, std::vector<uint64_t> words = {}) {
+  registers::Answer ask(registers::RequestKind kind, uint64_t where, uint32_t count, std::vector<uint64_t> words = {}) {
     tool_->send(registers::encode(registers::Request{kind, where, count, std::move(words)}));
     rig_.settle();
     const auto said = registers::decode_answer(tool_->answer());
@@ -288,15 +288,15 @@ class ToolTest : public ServiceTest {
     return *said;
   }
   uint64_t read(const char* path) {
-    const registers::Answer said = ask(registers::Ask::read_registers, address(path), 1);
-    EXPECT_TRUE(said.good) << said.text;
+    const registers::Answer said = ask(registers::RequestKind::read_registers, address(path), 1);
+    EXPECT_TRUE(said.succeeded) << said.text;
     return said.words.empty() ? 0 : said.words[0];
   }
   void write(const char* path, uint64_t value) { EXPECT_EQ(refused(path, value), ""); }
   std::string refused(const char* path, uint64_t value) {
-    return ask(registers::Ask::write_register, address(path), 0, {value}).text;
+    return ask(registers::RequestKind::write_register, address(path), 0, {value}).text;
   }
-  std::string status() { return ask(registers::Ask::status, 0, 0).text; }
+  std::string status() { return ask(registers::RequestKind::status, 0, 0).text; }
 
   std::optional<Tool> tool_;
 };
@@ -324,10 +324,10 @@ TEST_F(ToolTest, ToolsReadCountsAndReplaceRules) {
   EXPECT_EQ(read("counts/inactive"), 1u);
   EXPECT_NE(status().find("context 1: installed, not active"), std::string::npos) << status();
   const uint64_t memory = 0x1c000000 + rig_.card->nic().context(ContextId{1})->constants.offset;
-  const registers::Answer word = ask(registers::Ask::read_memory, memory, 1);
-  ASSERT_TRUE(word.good) << word.text;
+  const registers::Answer word = ask(registers::RequestKind::read_memory, memory, 1);
+  ASSERT_TRUE(word.succeeded) << word.text;
   EXPECT_EQ(std::memcmp(word.words.data(), station().data(), 8), 0);
-  EXPECT_FALSE(ask(registers::Ask::read_memory, 0x1d000000, 1).good);
+  EXPECT_FALSE(ask(registers::RequestKind::read_memory, 0x1d000000, 1).succeeded);
 }
 
 // Registers show the state of the NIC, however it came about.

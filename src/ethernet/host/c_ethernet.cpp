@@ -11,9 +11,9 @@
 
 using spinloom::Code;
 using spinloom::Error;
-using spinloom::host::Ask;
 using spinloom::host::Program;
 using spinloom::host::Request;
+using spinloom::host::RequestKind;
 
 struct spl_eth {
   std::unique_ptr<Program> program;
@@ -75,7 +75,7 @@ int spl_eth_open(spl_eth** out, const spl_eth_options* options) {
   return guarded(
       [&] {
         Request request;
-        request.ask = Ask::install;
+        request.kind = RequestKind::install;
         request.context = options->context;
         request.constants_bytes = options->constants_bytes;
         request.state_bytes = options->state_bytes == 0 ? 64 << 10 : options->state_bytes;
@@ -106,28 +106,28 @@ uint32_t spl_eth_context(const spl_eth* eth) { return eth->program->context(); }
 int spl_eth_activate(spl_eth* eth, const spl_eth_rules* rules) {
   if (rules == nullptr) return refuse(spinloom::fail(Code::invalid, "spl_eth_activate needs rules"));
   Request request;
-  request.ask = Ask::activate;
+  request.kind = RequestKind::activate;
   request.rules = *rules;
   return ask(eth, request);
 }
 
 int spl_eth_deactivate(spl_eth* eth) {
   Request request;
-  request.ask = Ask::deactivate;
+  request.kind = RequestKind::deactivate;
   return ask(eth, request);
 }
 
 void spl_eth_close(spl_eth* eth) {
   if (eth == nullptr) return;
   Request request;
-  request.ask = Ask::remove;
+  request.kind = RequestKind::remove;
   (void)ask(eth, request);
   delete eth;
 }
 
 int spl_eth_invoke(spl_eth* eth, uint32_t message) {
   Request request;
-  request.ask = Ask::invoke;
+  request.kind = RequestKind::invoke;
   request.message = message;
   return ask(eth, request);
 }
@@ -137,17 +137,17 @@ void* spl_eth_state(spl_eth* eth, size_t* bytes) { return memory_of(eth->program
 void* spl_eth_constants(spl_eth* eth, size_t* bytes) { return memory_of(eth->program->constants(), bytes); }
 
 void* spl_eth_pop_request(spl_eth* eth, uint32_t hpu, uint64_t* flag) {
-  const auto asked = eth->program->pop_request(hpu);
-  if (!asked) return nullptr;
-  if (flag != nullptr) *flag = asked->flag;
-  return asked->payload;
+  const auto request = eth->program->pop_request(hpu);
+  if (!request) return nullptr;
+  if (flag != nullptr) *flag = request->flag;
+  return request->payload;
 }
 
 void* spl_eth_next_request(spl_eth* eth, uint64_t timeout_us, uint64_t* flag) {
-  const auto asked = eth->program->next_request(patience(timeout_us));
-  if (!asked) return nullptr;
-  if (flag != nullptr) *flag = asked->flag;
-  return asked->payload;
+  const auto request = eth->program->next_request(patience(timeout_us));
+  if (!request) return nullptr;
+  if (flag != nullptr) *flag = request->flag;
+  return request->payload;
 }
 
 int spl_eth_push_response(spl_eth* eth, uint64_t flag, uint32_t value) {
@@ -156,9 +156,9 @@ int spl_eth_push_response(spl_eth* eth, uint64_t flag, uint32_t value) {
 }
 
 int spl_eth_next_notice(spl_eth* eth, uint64_t timeout_us, spl_eth_notice* out) {
-  const auto found = eth->program->next_notice(patience(timeout_us));
-  if (!found) return 0;
-  if (out != nullptr) *out = *found;
+  const auto notice = eth->program->next_notice(patience(timeout_us));
+  if (!notice) return 0;
+  if (out != nullptr) *out = *notice;
   return 1;
 }
 
@@ -169,26 +169,26 @@ const void* spl_eth_next_frame(spl_eth* eth, uint64_t timeout_us, size_t* bytes,
   }
   return guarded(
       [&]() -> const void* {
-        const auto found = eth->program->next_frame(patience(timeout_us));
-        if (!found) return nullptr;
-        if (bytes != nullptr) *bytes = found->bytes.size();
-        if (message != nullptr) *message = found->message;
-        return found->bytes.data();
+        const auto frame = eth->program->next_frame(patience(timeout_us));
+        if (!frame) return nullptr;
+        if (bytes != nullptr) *bytes = frame->bytes.size();
+        if (message != nullptr) *message = frame->message;
+        return frame->bytes.data();
       },
       nullptr);
 }
 
 int spl_eth_counter(spl_eth* eth, unsigned counter, uint32_t* sum, uint32_t* count) {
-  const auto found = eth->program->counter(counter, false);
-  if (!found) return refuse(found.error());
-  if (sum != nullptr) *sum = static_cast<uint32_t>(found->argument);
-  if (count != nullptr) *count = found->value;
+  const auto result = eth->program->counter(counter, false);
+  if (!result) return refuse(result.error());
+  if (sum != nullptr) *sum = static_cast<uint32_t>(result->argument);
+  if (count != nullptr) *count = result->value;
   return SPL_ETH_OK;
 }
 
 int spl_eth_clear_counter(spl_eth* eth, unsigned counter) {
-  const auto found = eth->program->counter(counter, true);
-  return found ? SPL_ETH_OK : refuse(found.error());
+  const auto result = eth->program->counter(counter, true);
+  return result ? SPL_ETH_OK : refuse(result.error());
 }
 
 int spl_eth_counts(spl_eth* eth, uint64_t* values, unsigned count) {

@@ -1,6 +1,6 @@
 // Desk - where programs come to a NIC: it installs, activates and removes contexts for them over a Unix socket.
 //
-// Contract: the NIC implements Office. serve() answers requests that have come (listener.hpp) and returns at once;
+// Contract: the NIC implements NicServices. serve() answers requests that have come (listener.hpp) and returns at once;
 //   descriptor() is what to poll on. A context belongs to the program that installed it. When a program leaves, its
 //   contexts are removed; until then no other program may touch them.
 // Invariants: (1) whatever a program sends, the NIC goes on; (2) a program waits for one answer at a time.
@@ -18,7 +18,7 @@
 namespace spinloom::host {
 
 // A context and its memory.
-struct Place {
+struct InstalledContext {
   uint32_t context = 0;
   int nic_memory = -1;  // descriptors; they stay the NIC's
   int host_memory = -1;
@@ -29,11 +29,11 @@ struct Place {
 };
 
 // The NIC's services for programs.
-class Office {
+class NicServices {
  public:
-  virtual ~Office() = default;
+  virtual ~NicServices() = default;
   // Uses the first free context if the request names SPL_ETH_ANY_CONTEXT.
-  [[nodiscard]] virtual Result<Place> install(const Request& request) = 0;
+  [[nodiscard]] virtual Result<InstalledContext> install(const Request& request) = 0;
   // Runs the initialisation handler if there is one, sets the rules and activates the context.
   [[nodiscard]] virtual Status activate(uint32_t context, const frames::RuleSet& rules) = 0;
   [[nodiscard]] virtual Status deactivate(uint32_t context) = 0;
@@ -44,26 +44,26 @@ class Office {
   [[nodiscard]] virtual const frames::Counts& counts() const = 0;
 };
 
-class Desk final : Clerk {
+class Desk final : RecordHandler {
  public:
   // Listens for programs of the NIC of this name. Returns an Error if another process does.
-  static Result<std::unique_ptr<Desk>> open(const std::string& nic, Office& office);
+  static Result<std::unique_ptr<Desk>> open(const std::string& nic, NicServices& nic_services);
 
   void serve();
   [[nodiscard]] int descriptor() const { return listener_->descriptor(); }
-  [[nodiscard]] size_t programs() const { return listener_->guests(); }
+  [[nodiscard]] size_t programs() const { return listener_->clients(); }
 
  private:
-  explicit Desk(Office& office) : office_(office) {}
-  void hear(int program, std::span<const uint8_t> record) override;
-  void left(int program) override;
-  [[nodiscard]] Answer answer(int program, const Request& request, Place& place);
+  explicit Desk(NicServices& nic_services) : nic_(nic_services) {}
+  void on_record(int program, std::span<const uint8_t> record) override;
+  void on_disconnect(int program) override;
+  [[nodiscard]] Answer answer(int program, const Request& request, InstalledContext& installed);
   void close(uint32_t context);
 
-  Office& office_;
+  NicServices& nic_;
   std::unique_ptr<Listener> listener_;
   std::map<uint32_t, int> owners_;  // by context
-  std::vector<uint32_t> leaving_;  // contexts that could not be removed yet
+  std::vector<uint32_t> contexts_to_remove_;  // contexts that could not be removed yet
 };
 
 }  // namespace spinloom::host

@@ -39,8 +39,8 @@ Result<Request> read_request(std::span<const uint8_t> bytes) {
     return fail(Code::invalid, "the program was built for version ", request.version, " of the NIC's records, this is ",
                 desk_version, ": build it with this Spinloom's header");
   }
-  if (request.ask > Ask::counts)
-    return fail(Code::invalid, "request ", static_cast<uint32_t>(request.ask), " is unknown");
+  if (request.kind > RequestKind::counts)
+    return fail(Code::invalid, "request ", static_cast<uint32_t>(request.kind), " is unknown");
   if (request.rules.count > SPL_ETH_RULES_MAX) {
     return fail(Code::invalid, request.rules.count, " rules; a set has at most ", SPL_ETH_RULES_MAX);
   }
@@ -62,15 +62,15 @@ Result<frames::RuleSet> rule_set_of(const spl_eth_rules& rules) {
   frames::RuleSet set;
   set.mode = rules.any != 0 ? frames::RuleMode::any : frames::RuleMode::all;
   for (uint32_t rule = 0; rule < std::min<uint32_t>(rules.count, SPL_ETH_RULES_MAX); ++rule) {
-    SPL_ASSIGN(frames::Rule made, rule_of(rules.rule[rule]));
-    set.rules.push_back(made);
+    SPL_ASSIGN(frames::Rule converted, rule_of(rules.rule[rule]));
+    set.rules.push_back(converted);
   }
   SPL_ASSIGN(set.last_frame, rule_of(rules.last_frame));
   return set;
 }
 
-Result<std::string> desk_path(const std::string& nic, bool makes) {
-  SPL_ASSIGN(const std::string folder, runtime_folder(makes));
+Result<std::string> desk_path(const std::string& nic, bool create) {
+  SPL_ASSIGN(const std::string folder, runtime_folder(create));
   return text(folder, "/spinloom-", nic, ".host");
 }
 

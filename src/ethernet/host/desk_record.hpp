@@ -21,11 +21,11 @@ namespace spinloom::host {
 inline constexpr uint32_t desk_version = 0x53504c32;
 
 // frames_read: the program has read `message` entries of the ring of frames.
-enum class Ask : uint32_t { install, activate, deactivate, remove, invoke, frames_read, counts };
+enum class RequestKind : uint32_t { install, activate, deactivate, remove, invoke, frames_read, counts };
 
 struct Request {
   uint32_t version = desk_version;
-  Ask ask = Ask::counts;
+  RequestKind kind = RequestKind::counts;
   uint32_t context = 0;  // an installation may also have SPL_ETH_ANY_CONTEXT
   uint32_t message = 0;
   uint64_t host_bytes = 0;
@@ -54,7 +54,7 @@ struct Answer {
 [[nodiscard]] Result<frames::RuleSet> rule_set_of(const spl_eth_rules& rules);
 
 // Returns the path at which a NIC of this name listens for programs: in the folder for sockets
-// (base/private_folder.hpp), which is created if `makes` is set.
-[[nodiscard]] Result<std::string> desk_path(const std::string& nic, bool makes);
+// (base/private_folder.hpp), which is created if `create` is set.
+[[nodiscard]] Result<std::string> desk_path(const std::string& nic, bool create);
 
 }  // namespace spinloom::host

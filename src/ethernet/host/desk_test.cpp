@@ -29,15 +29,15 @@ namespace spinloom::host {
 namespace {
 
 // An office whose contexts have memory but no handlers: the test does what these would do.
-class TestOffice final : public Office {
+class TestNic final : public NicServices {
  public:
-  TestOffice() : nic(std::move(*SharedMemory::create(1 << 20))) {}
-  Result<Place> install(const Request& request) override {
+  TestNic() : nic(std::move(*SharedMemory::create(1 << 20))) {}
+  Result<InstalledContext> install(const Request& request) override {
     if (request.context > 1) return fail(Code::exhausted, "there is no context ", request.context);
     if (open.count(request.context) != 0) return fail(Code::invalid, "context ", request.context, " is in use");
     SPL_ASSIGN(open[request.context], SharedMemory::create(request.host_bytes));
-    return Place{request.context, nic.descriptor(),  open[request.context].descriptor(), 1 << 20, 4096,
-                 1 << 19,         request.host_bytes};
+    return InstalledContext{request.context, nic.descriptor(),  open[request.context].descriptor(), 1 << 20, 4096,
+                            1 << 19,         request.host_bytes};
   }
   Status activate(uint32_t context, const frames::RuleSet& rules) override {
     active[context] = rules;
@@ -74,7 +74,7 @@ class DeskTest : public testing::Test {
  protected:
   void SetUp() override {
     name_ = "test" + std::to_string(getpid());
-    auto made = Desk::open(name_, office_);
+    auto made = Desk::open(name_, nic_);
     ASSERT_TRUE(made.ok()) << made.error().message;
     desk_ = std::move(*made);
     thread_ = std::thread([this] {
@@ -98,7 +98,7 @@ class DeskTest : public testing::Test {
     return eth;
   }
 
-  TestOffice office_;
+  TestNic nic_;
   std::string name_;
   std::unique_ptr<Desk> desk_;
   std::thread thread_;
@@ -111,17 +111,17 @@ TEST_F(DeskTest, MemoryIsShared) {
   auto* const state = static_cast<uint8_t*>(spl_eth_state(eth, &bytes));
   EXPECT_EQ(bytes, 64u << 10);
   state[100] = 42;
-  EXPECT_EQ(office_.nic.bytes()[4096 + 100], 42);
-  office_.open[0].bytes()[7] = 43;
+  EXPECT_EQ(nic_.nic.bytes()[4096 + 100], 42);
+  nic_.open[0].bytes()[7] = 43;
   EXPECT_EQ(static_cast<uint8_t*>(spl_eth_host_memory(eth, nullptr))[7], 43);
   uint64_t counts[3] = {};
   EXPECT_EQ(spl_eth_counts(eth, counts, 3), frames::count_kinds);
   EXPECT_EQ(counts[2], 3u);
   EXPECT_EQ(spl_eth_invoke(eth, 9), SPL_ETH_OK);
-  EXPECT_EQ(office_.invoked, 9u);
+  EXPECT_EQ(nic_.invoked, 9u);
   spl_eth_close(eth);
   stop();
-  EXPECT_TRUE(office_.open.empty());
+  EXPECT_TRUE(nic_.open.empty());
 }
 
 // To make a file longer than its process may is a signal, which would end a user's program.
@@ -141,7 +141,7 @@ TEST_F(DeskTest, RequestsAreAnsweredWhereTheHandlerLooks) {
   spl_eth* const eth = opened();
   uint64_t flag = 0;
   EXPECT_EQ(spl_eth_next_request(eth, 0, &flag), nullptr);
-  uint8_t* const page = office_.open[0].bytes().data() + 5 * SPL_HOST_PAGE_BYTES;
+  uint8_t* const page = nic_.open[0].bytes().data() + 5 * SPL_HOST_PAGE_BYTES;
   page[SPL_HOST_PAGE_PAYLOAD] = 17;
   const uint64_t asked = SPL_HOST_FLAG(1, 300, 5);
   std::memcpy(page, &asked, sizeof asked);
@@ -151,7 +151,7 @@ TEST_F(DeskTest, RequestsAreAnsweredWhereTheHandlerLooks) {
   EXPECT_EQ(SPL_HOST_FLAG_LENGTH(flag), 300u);
   EXPECT_EQ(spl_eth_pop_request(eth, 5, &flag), nullptr);  // a request is popped once
   ASSERT_EQ(spl_eth_push_response(eth, asked, 77), SPL_ETH_OK);
-  const auto* const data = reinterpret_cast<const spl_host_data*>(office_.nic.bytes().data() + 4096);
+  const auto* const data = reinterpret_cast<const spl_host_data*>(nic_.nic.bytes().data() + 4096);
   EXPECT_EQ(data->response[5], SPL_HOST_FLAG(1, 77, 5));
   EXPECT_EQ(spl_eth_push_response(eth, SPL_HOST_FLAG(1, 0, 40), 0), SPL_ETH_INVALID);
   spl_eth_close(eth);
@@ -159,8 +159,8 @@ TEST_F(DeskTest, RequestsAreAnsweredWhereTheHandlerLooks) {
 
 TEST_F(DeskTest, NoticesComeInOrderAndFreeTheirRing) {
   spl_eth* const eth = opened();
-  auto* const data = reinterpret_cast<spl_host_data*>(office_.nic.bytes().data() + 4096);
-  auto* const ring = reinterpret_cast<spl_host_notice*>(office_.open[0].bytes().data() + SPL_HOST_RING_OFFSET);
+  auto* const data = reinterpret_cast<spl_host_data*>(nic_.nic.bytes().data() + 4096);
+  auto* const ring = reinterpret_cast<spl_host_notice*>(nic_.open[0].bytes().data() + SPL_HOST_RING_OFFSET);
   for (uint32_t number = 1; number <= 2 * SPL_HOST_RING_NOTICES; ++number) {
     ring[(number - 1) % SPL_HOST_RING_NOTICES] = {uint64_t{number} << 40, number * 3, number};
     spl_eth_notice notice{};
@@ -175,10 +175,10 @@ TEST_F(DeskTest, NoticesComeInOrderAndFreeTheirRing) {
 
 TEST_F(DeskTest, FramesAreReadAndTheNicIsTold) {
   spl_eth* const eth = opened();
-  const uint64_t entries = office_.open[0].bytes().size() / frames::ring_entry_bytes;
+  const uint64_t entries = nic_.open[0].bytes().size() / frames::ring_entry_bytes;
   for (uint32_t number = 1; number <= entries; ++number) {
     const frames::RingHeader header{number, 60, number + 5, 0};
-    uint8_t* const entry = office_.open[0].bytes().data() + (number - 1) % entries * frames::ring_entry_bytes;
+    uint8_t* const entry = nic_.open[0].bytes().data() + (number - 1) % entries * frames::ring_entry_bytes;
     entry[sizeof header] = static_cast<uint8_t>(number);
     std::memcpy(entry, &header, sizeof header);
     size_t bytes = 0;
@@ -189,13 +189,13 @@ TEST_F(DeskTest, FramesAreReadAndTheNicIsTold) {
     EXPECT_EQ(bytes, 60u);
     EXPECT_EQ(message, number + 5);
   }
-  EXPECT_GE(office_.read, entries / 2);
+  EXPECT_GE(nic_.read, entries / 2);
   spl_eth_close(eth);
 }
 
 TEST_F(DeskTest, CountersAreThoseOfTheState) {
   spl_eth* const eth = opened();
-  auto* const data = reinterpret_cast<spl_host_data*>(office_.nic.bytes().data() + 4096);
+  auto* const data = reinterpret_cast<spl_host_data*>(nic_.nic.bytes().data() + 4096);
   data->counter[3].sum = 500;
   data->counter[3].count = 20;
   uint32_t sum = 0;
@@ -222,7 +222,7 @@ TEST_F(DeskTest, ARefusalHasASentence) {
   EXPECT_NE(std::string(spl_eth_error()).find("spinloom nic run"), std::string::npos);
   options.handlers = "/no/such/file.so";
   options.nic = name_.c_str();
-  EXPECT_FALSE(Desk::open(name_, office_).ok());  // one NIC of a name
+  EXPECT_FALSE(Desk::open(name_, nic_).ok());  // one NIC of a name
 }
 
 TEST_F(DeskTest, AProgramThatIsKilledLosesItsContexts) {
@@ -233,14 +233,14 @@ TEST_F(DeskTest, AProgramThatIsKilledLosesItsContexts) {
     const spl_eth_rules rules = spl_eth_rules_all();
     _exit(spl_eth_activate(eth, &rules) == SPL_ETH_OK ? 0 : 1);
   }
-  office_.busy = true;  // its frames are still under way when it dies
+  nic_.busy = true;  // its frames are still under way when it dies
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   while (desk_->programs() > 0) std::this_thread::yield();
-  EXPECT_TRUE(office_.active.empty());
-  office_.busy = false;
-  while (!office_.open.empty()) std::this_thread::yield();
+  EXPECT_TRUE(nic_.active.empty());
+  nic_.busy = false;
+  while (!nic_.open.empty()) std::this_thread::yield();
 }
 
 // The life of a host program for FPsPIN: init, requests and responses, counters, memory, exit.
@@ -251,7 +251,7 @@ TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
   fpspin_ruleset_slmp(&rules);
   ASSERT_TRUE(fpspin_init(&ctx, "/dev/pspin0", nullptr, 1, &rules, 1, FPSPIN_HOSTDMA_PAGES_DEFAULT + 2));
   EXPECT_EQ(ctx.mmap_len, 18u * 4096);
-  const frames::RuleSet& installed = office_.active.at(1);
+  const frames::RuleSet& installed = nic_.active.at(1);
   EXPECT_EQ(installed.rules[2], (frames::Rule{9, 0x0000ffff, 0x00007224, 0x00007224}));
   EXPECT_EQ(installed.last_frame, (frames::Rule{10, 0x00800000, 0x00800000, 0x00800000}));
   fpspin_flag_t flag;
@@ -264,7 +264,7 @@ TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
   fpspin_flag_t answer{};
   answer.len = 77;
   fpspin_push_resp(&ctx, 3, answer);
-  auto* const data = reinterpret_cast<spl_host_data*>(office_.nic.bytes().data() + 4096);
+  auto* const data = reinterpret_cast<spl_host_data*>(nic_.nic.bytes().data() + 4096);
   EXPECT_EQ(data->response[3], SPL_HOST_FLAG(9, 77, 3));
   data->counter[0].sum = 300;
   data->counter[0].count = 4;
@@ -274,7 +274,7 @@ TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
   EXPECT_EQ(fpspin_get_counter(&ctx, 0).count, 0u);
   uint32_t word = 0x1234;
   fpspin_write_memory(&ctx, ctx.handler_mem.addr + 8, &word, sizeof word);
-  EXPECT_EQ(std::memcmp(office_.nic.bytes().data() + 4096 + SPL_PSPIN_HANDLER_MEM + 8, &word, sizeof word), 0);
+  EXPECT_EQ(std::memcmp(nic_.nic.bytes().data() + 4096 + SPL_PSPIN_HANDLER_MEM + 8, &word, sizeof word), 0);
   fpspin_exit(&ctx);
   EXPECT_FALSE(fpspin_init(&ctx, "/dev/pspin0", nullptr, 9, &rules, 1, FPSPIN_HOSTDMA_PAGES_DEFAULT));
   unsetenv("SPINLOOM_NIC_NAME");
@@ -327,7 +327,7 @@ TEST_F(SocketsTest, ALinkInThePlaceOfALockIsNotFollowed) {
   const std::string kept = folder_ + "/kept";
   const std::string lock = *desk_path("red", false) + ".lock";
   ASSERT_EQ(symlink(kept.c_str(), lock.c_str()), 0);
-  TestOffice office;
+  TestNic office;
   const auto made = Desk::open("red", office);
   ASSERT_FALSE(made.ok());
   EXPECT_NE(made.error().message.find(lock), std::string::npos) << made.error().message;
@@ -336,7 +336,7 @@ TEST_F(SocketsTest, ALinkInThePlaceOfALockIsNotFollowed) {
 
 TEST_F(SocketsTest, AFolderThatOthersMayChangeIsRefused) {
   ASSERT_EQ(chmod(folder_.c_str(), 0777), 0);
-  TestOffice office;
+  TestNic office;
   const auto made = Desk::open("red", office);
   ASSERT_FALSE(made.ok());
   for (const std::string& said : {made.error().message, refusal_to_a_program()}) {

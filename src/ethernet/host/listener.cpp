@@ -33,20 +33,20 @@ Result<std::unique_ptr<Listener>> Listener::open(const std::string& path, size_t
     return fail(Code::invalid, "the path of the NIC's socket is too long: ", path, "; give the NIC a shorter name");
   }
   path.copy(address.sun_path, path.size());
-  std::unique_ptr<Listener> made(new Listener(path, record_bytes));
-  SPL_TRY(made->lock());
+  std::unique_ptr<Listener> listener(new Listener(path, record_bytes));
+  SPL_TRY(listener->lock());
   unlink(path.c_str());
-  made->listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  made->poll_ = epoll_create1(EPOLL_CLOEXEC);
+  listener->listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  listener->poll_ = epoll_create1(EPOLL_CLOEXEC);
   const mode_t before = umask(0077);
-  const bool bound = made->listener_ >= 0 && made->poll_ >= 0 &&
-                     bind(made->listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-                     listen(made->listener_, 16) == 0;
+  const bool bound = listener->listener_ >= 0 && listener->poll_ >= 0 &&
+                     bind(listener->listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+                     listen(listener->listener_, 16) == 0;
   const int why = errno;
   umask(before);
   if (!bound) return fail(Code::environment, "the NIC's socket ", path, ": ", std::strerror(why));
-  watch(made->poll_, made->listener_);
-  return made;
+  watch(listener->poll_, listener->listener_);
+  return listener;
 }
 
 // A process that ends deletes its lock file. Whoever had opened it before then locks a file that nobody else can find,
@@ -62,15 +62,15 @@ Status Listener::lock() {
     if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
       return fail(Code::invalid, "another NIC listens at ", path_, ": give this one another name");
     }
-    struct stat held{};
-    struct stat found{};
-    if (fstat(lock_, &held) == 0 && stat(file.c_str(), &found) == 0 && held.st_ino == found.st_ino) return {};
+    struct stat locked{};
+    struct stat on_disk{};
+    if (fstat(lock_, &locked) == 0 && stat(file.c_str(), &on_disk) == 0 && locked.st_ino == on_disk.st_ino) return {};
     close(std::exchange(lock_, -1));
   }
 }
 
 Listener::~Listener() {
-  for (const int guest : guests_) close(guest);
+  for (const int client : clients_) close(client);
   if (listener_ >= 0) {
     close(listener_);
     unlink(path_.c_str());
@@ -81,30 +81,30 @@ Listener::~Listener() {
   close(lock_);
 }
 
-void Listener::serve(Clerk& clerk) {
+void Listener::serve(RecordHandler& handler) {
   std::array<epoll_event, 16> events{};
   const int count = epoll_wait(poll_, events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     const int socket = events[static_cast<size_t>(i)].data.fd;
     if (socket == listener_) {
-      const int guest = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (guest < 0) continue;
-      guests_.push_back(guest);
-      watch(poll_, guest);
-    } else if (!hear(socket, clerk)) {
-      clerk.left(socket);
+      const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (client < 0) continue;
+      clients_.push_back(client);
+      watch(poll_, client);
+    } else if (!receive_from(socket, handler)) {
+      handler.on_disconnect(socket);
       close(socket);
-      std::erase(guests_, socket);
+      std::erase(clients_, socket);
     }
   }
 }
 
-// Returns true if the guest is still there.
-bool Listener::hear(int guest, Clerk& clerk) {
-  const ssize_t got = recv(guest, record_.data(), record_.size(), MSG_DONTWAIT);
+// Returns true if the client is still there.
+bool Listener::receive_from(int client, RecordHandler& handler) {
+  const ssize_t got = recv(client, record_.data(), record_.size(), MSG_DONTWAIT);
   if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
   if (got == 0) return false;
-  clerk.hear(guest, {record_.data(), static_cast<size_t>(got)});
+  handler.on_record(client, {record_.data(), static_cast<size_t>(got)});
   return true;
 }
 

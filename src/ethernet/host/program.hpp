@@ -36,12 +36,12 @@ class Program {
   [[nodiscard]] std::span<uint8_t> constants() const { return constants_; }
 
   // program_requests.cpp
-  struct Asked {
+  struct HostRequest {
     uint8_t* payload;
     uint64_t flag;
   };
-  [[nodiscard]] std::optional<Asked> pop_request(uint32_t hpu);
-  [[nodiscard]] std::optional<Asked> next_request(std::chrono::microseconds patience);
+  [[nodiscard]] std::optional<HostRequest> pop_request(uint32_t hpu);
+  [[nodiscard]] std::optional<HostRequest> next_request(std::chrono::microseconds patience);
   [[nodiscard]] Status respond(uint64_t flag, uint32_t value);
   [[nodiscard]] std::optional<spl_eth_notice> next_notice(std::chrono::microseconds patience);
   struct Frame {
@@ -53,7 +53,7 @@ class Program {
 
  private:
   Program() = default;
-  [[nodiscard]] Status use_host_data() const;
+  [[nodiscard]] Status check_host_data() const;
 
   uint32_t context_ = 0;
   int socket_ = -1;
@@ -61,11 +61,11 @@ class Program {
   SharedMemory host_;
   std::span<uint8_t> state_;
   std::span<uint8_t> constants_;
-  std::array<uint8_t, 32> seen_{};  // by HPU: the newest request that has been returned
+  std::array<uint8_t, 32> newest_request_{};  // by HPU: the newest request that has been returned
   uint32_t next_hpu_ = 0;
   uint32_t notices_ = 0;
   uint64_t frames_ = 0;  // frames that the program has taken
-  uint32_t frames_unsaid_ = 0;  // frames among these that have not been reported to the NIC yet
+  uint32_t unreported_frames_ = 0;  // frames among these that have not been reported to the NIC yet
 };
 
 }  // namespace spinloom::host

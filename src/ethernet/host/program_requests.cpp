@@ -17,7 +17,7 @@ Word load(const void* at) {
 
 // Calls `look` until it gives something or `patience` is over; sleeps a little when there has been nothing for long.
 template <class Look>
-auto look_for(std::chrono::microseconds patience, Look look) -> decltype(look()) {
+auto poll_for(std::chrono::microseconds patience, Look look) -> decltype(look()) {
   const auto until = std::chrono::steady_clock::now() + patience;
   for (int round = 0;; ++round) {
     if (auto found = look()) return found;
@@ -28,26 +28,27 @@ auto look_for(std::chrono::microseconds patience, Look look) -> decltype(look())
 
 }  // namespace
 
-Status Program::use_host_data() const {
+Status Program::check_host_data() const {
   if (state_.size() >= sizeof(spl_host_data)) return {};
   return fail(Code::invalid, "the state of the context has ", state_.size(),
               " B: requests and counters need a spl_host_data of ", sizeof(spl_host_data), " B at its beginning");
 }
 
-std::optional<Program::Asked> Program::pop_request(uint32_t hpu) {
+std::optional<Program::HostRequest> Program::pop_request(uint32_t hpu) {
   const uint64_t at = uint64_t{hpu} * SPL_HOST_PAGE_BYTES;
-  if (hpu >= seen_.size() || at + SPL_HOST_PAGE_BYTES > host_.bytes().size()) return std::nullopt;
+  if (hpu >= newest_request_.size() || at + SPL_HOST_PAGE_BYTES > host_.bytes().size()) return std::nullopt;
   uint8_t* const page = host_.bytes().data() + at;
   const auto flag = load<uint64_t>(page);
-  if (SPL_HOST_FLAG_ID(flag) == seen_[hpu]) return std::nullopt;
-  seen_[hpu] = SPL_HOST_FLAG_ID(flag);
-  return Asked{page + SPL_HOST_PAGE_PAYLOAD, flag};
+  if (SPL_HOST_FLAG_ID(flag) == newest_request_[hpu]) return std::nullopt;
+  newest_request_[hpu] = SPL_HOST_FLAG_ID(flag);
+  return HostRequest{page + SPL_HOST_PAGE_PAYLOAD, flag};
 }
 
-std::optional<Program::Asked> Program::next_request(std::chrono::microseconds patience) {
-  return look_for(patience, [this]() -> std::optional<Asked> {
-    for (uint32_t tried = 0; tried < seen_.size(); ++tried) {  // from where the last one was found: all have their turn
-      next_hpu_ = (next_hpu_ + 1) % static_cast<uint32_t>(seen_.size());
+std::optional<Program::HostRequest> Program::next_request(std::chrono::microseconds patience) {
+  return poll_for(patience, [this]() -> std::optional<HostRequest> {
+    // The search goes on from where the last one was found, so that all have their turn.
+    for (uint32_t tried = 0; tried < newest_request_.size(); ++tried) {
+      next_hpu_ = (next_hpu_ + 1) % static_cast<uint32_t>(newest_request_.size());
       if (const auto found = pop_request(next_hpu_)) return found;
     }
     return std::nullopt;
@@ -55,7 +56,7 @@ std::optional<Program::Asked> Program::next_request(std::chrono::microseconds pa
 }
 
 Status Program::respond(uint64_t flag, uint32_t value) {
-  SPL_TRY(use_host_data());
+  SPL_TRY(check_host_data());
   const uint32_t hpu = SPL_HOST_FLAG_HPU(flag);
   if (hpu >= SPL_HOST_HPUS) return fail(Code::invalid, "no HPU has number ", hpu, ": the flag is not one of a request");
   auto* const data = reinterpret_cast<spl_host_data*>(state_.data());
@@ -64,9 +65,9 @@ Status Program::respond(uint64_t flag, uint32_t value) {
 }
 
 std::optional<spl_eth_notice> Program::next_notice(std::chrono::microseconds patience) {
-  if (!use_host_data().ok() || host_.bytes().size() < SPL_HOST_BYTES) return std::nullopt;
+  if (!check_host_data().ok() || host_.bytes().size() < SPL_HOST_BYTES) return std::nullopt;
   const uint8_t* const ring = host_.bytes().data() + SPL_HOST_RING_OFFSET;
-  return look_for(patience, [&]() -> std::optional<spl_eth_notice> {
+  return poll_for(patience, [&]() -> std::optional<spl_eth_notice> {
     const uint8_t* const entry = ring + notices_ % SPL_HOST_RING_NOTICES * sizeof(spl_host_notice);
     const auto last = load<uint64_t>(entry + offsetof(spl_host_notice, value));  // value and sequence, written at once
     if (static_cast<uint32_t>(last >> 32) != notices_ + 1) return std::nullopt;
@@ -81,26 +82,26 @@ std::optional<spl_eth_notice> Program::next_notice(std::chrono::microseconds pat
 std::optional<Program::Frame> Program::next_frame(std::chrono::microseconds patience) {
   const uint64_t entries = host_.bytes().size() / frames::ring_entry_bytes;
   if (entries == 0) return std::nullopt;
-  if (frames_unsaid_ >= std::max<uint64_t>(entries / 4, 1)) {
+  if (unreported_frames_ >= std::max<uint64_t>(entries / 4, 1)) {
     Request request;
-    request.ask = Ask::frames_read;
-    request.message = frames_unsaid_;
-    if (ask(request)) frames_unsaid_ = 0;
+    request.kind = RequestKind::frames_read;
+    request.message = unreported_frames_;
+    if (ask(request)) unreported_frames_ = 0;
   }
-  return look_for(patience, [&]() -> std::optional<Frame> {
+  return poll_for(patience, [&]() -> std::optional<Frame> {
     const uint8_t* const entry = host_.bytes().data() + frames_ % entries * frames::ring_entry_bytes;
     if (load<uint32_t>(entry) != static_cast<uint32_t>(frames_ + 1)) return std::nullopt;
     frames::RingHeader header;
     std::memcpy(&header, entry, sizeof header);
     if (header.length > frames::ring_entry_bytes - sizeof header) return std::nullopt;
     ++frames_;
-    ++frames_unsaid_;
+    ++unreported_frames_;
     return Frame{{entry + sizeof header, header.length}, header.message};
   });
 }
 
 Result<spl_eth_notice> Program::counter(unsigned which, bool clear) {
-  SPL_TRY(use_host_data());
+  SPL_TRY(check_host_data());
   if (which >= SPL_HOST_COUNTERS) {
     return fail(Code::invalid, "counter ", which, "; they are 0 to ", SPL_HOST_COUNTERS - 1);
   }

@@ -14,8 +14,8 @@ namespace spinloom::host {
 Result<SharedMemory> SharedMemory::create(uint64_t bytes) {
   const int descriptor = memfd_create("spinloom-nic", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) return fail(Code::environment, "memory to share: ", std::strerror(errno));
-  rlimit longest{};  // ftruncate beyond this limit would end the process
-  const bool fits = getrlimit(RLIMIT_FSIZE, &longest) != 0 || bytes <= longest.rlim_cur;
+  rlimit file_limit{};  // ftruncate beyond this limit would end the process
+  const bool fits = getrlimit(RLIMIT_FSIZE, &file_limit) != 0 || bytes <= file_limit.rlim_cur;
   if (!fits) errno = EFBIG;
   // The seal keeps either process from shrinking memory that the other one uses.
   if (!fits || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0 ||
@@ -28,17 +28,17 @@ Result<SharedMemory> SharedMemory::create(uint64_t bytes) {
 }
 
 Result<SharedMemory> SharedMemory::map(int descriptor, uint64_t bytes) {
-  SharedMemory made;
-  made.descriptor_ = descriptor;
+  SharedMemory memory;
+  memory.descriptor_ = descriptor;
   struct stat file{};
   if (fstat(descriptor, &file) != 0 || static_cast<uint64_t>(file.st_size) < bytes || bytes == 0) {
     return fail(Code::environment, "the memory that the NIC shares has ", file.st_size, " B, not ", bytes);
   }
   void* const start = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (start == MAP_FAILED) return fail(Code::exhausted, "mapping ", bytes, " B: ", std::strerror(errno));
-  made.start_ = static_cast<uint8_t*>(start);
-  made.length_ = bytes;
-  return made;
+  memory.start_ = static_cast<uint8_t*>(start);
+  memory.length_ = bytes;
+  return memory;
 }
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {

@@ -22,7 +22,7 @@ int call(bpf_cmd command, bpf_attr& attributes) {
   return static_cast<int>(syscall(SYS_bpf, command, &attributes, sizeof(attributes)));
 }
 
-Error not_taken(const char* what) {
+Error kernel_refusal(const char* what) {
   const int error = errno;
   if (error == EPERM || error == EACCES) {
     return fail(Code::environment, "the kernel does not let this process ", what,
@@ -39,18 +39,18 @@ Result<Descriptor> load(bpf_prog_type type, std::span<const bpf_insn> program) {
   attributes.insns = reinterpret_cast<uint64_t>(program.data());
   attributes.license = reinterpret_cast<uint64_t>(license);
   Descriptor out(call(BPF_PROG_LOAD, attributes));
-  if (!out) return not_taken("load a BPF program");
+  if (!out) return kernel_refusal("load a BPF program");
   return out;
 }
 
-Result<Descriptor> attach(const Descriptor& program, int interface_index, uint32_t place, uint32_t flags) {
+Result<Descriptor> attach(const Descriptor& program, int interface_index, uint32_t attach_type, uint32_t flags) {
   bpf_attr attributes{};
   attributes.link_create.prog_fd = static_cast<uint32_t>(program.number());
   attributes.link_create.target_ifindex = static_cast<uint32_t>(interface_index);
-  attributes.link_create.attach_type = place;
+  attributes.link_create.attach_type = attach_type;
   attributes.link_create.flags = flags;
   Descriptor out(call(BPF_LINK_CREATE, attributes));
-  if (!out) return not_taken("attach a BPF program to the interface");
+  if (!out) return kernel_refusal("attach a BPF program to the interface");
   return out;
 }
 
@@ -59,12 +59,12 @@ constexpr bpf_insn set(int32_t value) {
   return {BPF_ALU64 | BPF_MOV | BPF_K, Register, 0, 0, value};
 }
 constexpr bpf_insn call_kernel(int32_t function) { return {BPF_JMP | BPF_CALL, 0, 0, 0, function}; }
-constexpr bpf_insn leave{BPF_JMP | BPF_EXIT, 0, 0, 0, 0};
+constexpr bpf_insn exit_program{BPF_JMP | BPF_EXIT, 0, 0, 0, 0};
 
 }  // namespace
 
 Result<Descriptor> bpf_drop_ingress(int interface_index) {
-  constexpr std::array program{set<BPF_REG_0>(action_shot), leave};
+  constexpr std::array program{set<BPF_REG_0>(action_shot), exit_program};
   SPL_ASSIGN(const Descriptor loaded, load(BPF_PROG_TYPE_SCHED_CLS, program));
   return attach(loaded, interface_index, tcx_ingress, 0);
 }
@@ -77,7 +77,7 @@ Result<XdpProgram> bpf_redirect_queue(int interface_index, int xdp_socket) {
   map.value_size = sizeof(uint32_t);
   map.max_entries = 1;
   out.sockets = Descriptor(call(BPF_MAP_CREATE, map));
-  if (!out.sockets) return not_taken("make a map of AF_XDP sockets");
+  if (!out.sockets) return kernel_refusal("make a map of AF_XDP sockets");
 
   const uint32_t queue = 0;
   const auto socket = static_cast<uint32_t>(xdp_socket);
@@ -85,7 +85,7 @@ Result<XdpProgram> bpf_redirect_queue(int interface_index, int xdp_socket) {
   entry.map_fd = static_cast<uint32_t>(out.sockets.number());
   entry.key = reinterpret_cast<uint64_t>(&queue);
   entry.value = reinterpret_cast<uint64_t>(&socket);
-  if (call(BPF_MAP_UPDATE_ELEM, entry) != 0) return not_taken("put an AF_XDP socket into a map");
+  if (call(BPF_MAP_UPDATE_ELEM, entry) != 0) return kernel_refusal("put an AF_XDP socket into a map");
 
   // return redirect(sockets, context->rx_queue_index, otherwise XDP_DROP)
   const std::array program{
@@ -94,7 +94,7 @@ Result<XdpProgram> bpf_redirect_queue(int interface_index, int xdp_socket) {
       bpf_insn{0, 0, 0, 0, 0},  // the upper half of the 64 bits
       set<BPF_REG_3>(XDP_DROP),
       call_kernel(BPF_FUNC_redirect_map),
-      leave,
+      exit_program,
   };
   SPL_ASSIGN(const Descriptor loaded, load(BPF_PROG_TYPE_XDP, program));
   auto link = attach(loaded, interface_index, BPF_XDP, XDP_FLAGS_DRV_MODE);

@@ -19,15 +19,15 @@ namespace {
 
 using namespace spinloom;
 
-int told(const Error& error) {
+int report(const Error& error) {
   std::fprintf(stderr, "spinloom_port_echo: %s\n", error.message.c_str());
   return error.code == Code::environment ? 3 : 2;
 }
 
 // Waits until a frame or standard input has something. Returns false when standard input is at its end.
 bool wait_for(const port::FramePort& port) {
-  std::array<pollfd, 2> places{{{STDIN_FILENO, POLLIN, 0}, {port.descriptor(), POLLIN, 0}}};
-  if (poll(places.data(), places.size(), -1) < 0 || places[0].revents == 0) return true;
+  std::array<pollfd, 2> watched{{{STDIN_FILENO, POLLIN, 0}, {port.descriptor(), POLLIN, 0}}};
+  if (poll(watched.data(), watched.size(), -1) < 0 || watched[0].revents == 0) return true;
   std::array<char, 256> ignored{};
   return read(STDIN_FILENO, ignored.data(), ignored.size()) > 0;
 }
@@ -40,10 +40,10 @@ int main(int count, char** words) {
     return 2;
   }
   const auto address = packet::parse_ipv4(words[2]);
-  if (!address) return told(address.error());
+  if (!address) return report(address.error());
   const uint64_t frames = count == 4 ? std::strtoull(words[3], nullptr, 10) : std::numeric_limits<uint64_t>::max();
   auto opened = port::open_port(words[1]);
-  if (!opened) return told(opened.error());
+  if (!opened) return report(opened.error());
   port::FramePort& port = **opened;
   std::printf("%s\n", port.description().c_str());
   std::fflush(stdout);
@@ -51,7 +51,7 @@ int main(int count, char** words) {
   port::EchoStation station(port.mac(), *address);
   for (uint64_t seen = 0; seen < frames;) {
     const auto came = station.answer_all(port);
-    if (!came) return told(came.error());
+    if (!came) return report(came.error());
     seen += *came;
     if (*came > 0) continue;
     if (port.ended()) break;

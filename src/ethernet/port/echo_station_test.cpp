@@ -10,7 +10,7 @@ namespace spinloom::port {
 namespace {
 
 const packet::MacAddress station_mac{{2, 0, 0, 0, 0, 2}};
-const packet::Ends to_station{{{2, 0, 0, 0, 0, 1}}, station_mac, {0x0a000001}, {0x0a000002}};
+const packet::Endpoints to_station{{{2, 0, 0, 0, 0, 1}}, station_mac, {0x0a000001}, {0x0a000002}};
 
 std::string answer_to(const packet::FrameBytes& frame) {
   const EchoStation station(station_mac, to_station.target);
@@ -40,7 +40,7 @@ TEST(EchoStation, KeepsTags) {
 }
 
 TEST(EchoStation, AnswersNobodyElse) {
-  packet::Ends other = to_station;
+  packet::Endpoints other = to_station;
   other.target.value += 1;
   EXPECT_EQ(answer_to(packet::echo_frame(other, 5, 6, {})), "");
   EXPECT_EQ(answer_to(packet::arp_request_frame(other.source_mac, other.source, other.target)), "");

@@ -12,7 +12,7 @@ void finish_checksum(std::span<uint8_t> frame, size_t start, size_t offset) {
   store_be(frame.data() + start + offset, sum == 0 ? uint16_t{0xffff} : sum);  // 0 is "none" in UDP
 }
 
-void finish_if_left(std::span<uint8_t> frame) {
+void finish_if_offloaded(std::span<uint8_t> frame) {
   const auto ethernet = packet::read_ethernet(frame);
   if (!ethernet || ethernet->type != packet::ether_type::ipv4) return;
   const auto ipv4 = packet::read_ipv4(ethernet->payload);
@@ -22,8 +22,8 @@ void finish_if_left(std::span<uint8_t> frame) {
   const size_t offset = is_udp ? 6 : 16;
   if (ipv4->payload.size() < offset + 2) return;
   const auto length = static_cast<uint16_t>(ipv4->payload.size());
-  const auto left = static_cast<uint16_t>(~packet::pseudo_header(*ipv4, ipv4->protocol, length).finish());
-  if (load_be<uint16_t>(ipv4->payload.data() + offset) != left) return;
+  const auto unfinished = static_cast<uint16_t>(~packet::pseudo_header(*ipv4, ipv4->protocol, length).finish());
+  if (load_be<uint16_t>(ipv4->payload.data() + offset) != unfinished) return;
   const auto start = static_cast<size_t>(ipv4->payload.data() - frame.data());
   finish_checksum(frame.first(start + ipv4->payload.size()), start, offset);
 }

@@ -20,10 +20,10 @@ struct Pair {
 };
 
 Pair random_pair(Random& random) {
-  const packet::Ends ends{packet::test::random_mac(random),
-                          packet::test::random_mac(random),
-                          {static_cast<uint32_t>(random.next())},
-                          {static_cast<uint32_t>(random.next())}};
+  const packet::Endpoints ends{packet::test::random_mac(random),
+                               packet::test::random_mac(random),
+                               {static_cast<uint32_t>(random.next())},
+                               {static_cast<uint32_t>(random.next())}};
   Pair out;
   out.right = packet::udp_frame(ends, 1, static_cast<uint16_t>(random.next()),
                                 packet::test::random_bytes(random, random.below(100)));
@@ -39,7 +39,7 @@ TEST(FinishChecksum, FillsInWhatWasLeft) {
   for_seeds(300, [](Random& random) {
     Pair pair = random_pair(random);
     auto again = pair.left;
-    finish_if_left(pair.left);
+    finish_if_offloaded(pair.left);
     EXPECT_EQ(pair.left, pair.right);
     const size_t padding = again.size() - udp_at - load_be<uint16_t>(&again[udp_at + 4]);
     finish_checksum(std::span(again).first(again.size() - padding), udp_at, 6);
@@ -51,12 +51,12 @@ TEST(FinishChecksum, LeavesRightAndWrongOnesAsTheyAre) {
   for_seeds(300, [](Random& random) {
     const Pair pair = random_pair(random);
     auto frame = pair.right;
-    finish_if_left(frame);
+    finish_if_offloaded(frame);
     EXPECT_EQ(frame, pair.right);
     // A wrong field is not made right, unless it is just what Linux leaves.
     store_be(&frame[udp_sum_at], static_cast<uint16_t>(load_be<uint16_t>(&pair.left[udp_sum_at]) + 1));
     const auto wrong = frame;
-    finish_if_left(frame);
+    finish_if_offloaded(frame);
     EXPECT_EQ(frame, wrong);
   });
 }

@@ -7,7 +7,7 @@ namespace spinloom::port {
 
 size_t FramePort::frame_bytes_max() const { return mtu() + packet::ethernet_header_bytes + packet::vlan_tag_bytes; }
 
-bool FramePort::takes(Bytes frame) const {
+bool FramePort::accepts(Bytes frame) const {
   const size_t plain = mtu() + packet::ethernet_header_bytes;
   if (frame.size() < packet::ethernet_header_bytes) return false;
   if (frame.size() <= plain) return true;
@@ -16,7 +16,7 @@ bool FramePort::takes(Bytes frame) const {
 
 Status FramePort::check_lengths(std::span<const Bytes> frames) const {
   for (const Bytes frame : frames) {
-    if (takes(frame)) continue;
+    if (accepts(frame)) continue;
     return fail(Code::invalid, "a frame of ", frame.size(), " bytes cannot be sent over ", description(),
                 ": frames have ", packet::ethernet_header_bytes, " to ", mtu() + packet::ethernet_header_bytes,
                 " bytes, and ", packet::vlan_tag_bytes, " more with a VLAN tag");

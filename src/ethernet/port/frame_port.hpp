@@ -58,7 +58,7 @@ class FramePort {
   [[nodiscard]] virtual std::string description() const = 0;  // one line
 
   // True if send() takes a frame of this length. A frame with a VLAN tag may be longer by the tag.
-  [[nodiscard]] bool takes(Bytes frame) const;
+  [[nodiscard]] bool accepts(Bytes frame) const;
   // Returns the length of the longest frame, which has one VLAN tag.
   [[nodiscard]] size_t frame_bytes_max() const;
 

@@ -41,8 +41,8 @@ std::string names_of_all() {
 
 }  // namespace
 
-Status InterfaceEnd::look(int socket, const std::string& name) {
-  if (looked_++ % 16 != 0) return {};
+Status InterfaceEnd::check(int socket, const std::string& name) {
+  if (calls_++ % 16 != 0) return {};
   int error = 0;
   socklen_t length = sizeof(error);
   getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length);
@@ -51,7 +51,7 @@ Status InterfaceEnd::look(int socket, const std::string& name) {
               "): its peer's namespace may have ended");
 }
 
-Error refused(const std::string& what, int error) {
+Error system_error(const std::string& what, int error) {
   if (error == EPERM || error == EACCES) {
     return fail(Code::environment, "not allowed to ", what,
                 ": run it as root, with CAP_NET_ADMIN and CAP_NET_RAW, or in a network namespace of your own "
@@ -60,7 +60,7 @@ Error refused(const std::string& what, int error) {
   return fail(Code::environment, "cannot ", what, ": ", std::strerror(error));
 }
 
-Result<Interface> find(const std::string& name) {
+Result<Interface> find_interface(const std::string& name) {
   if (name.empty() || name.size() >= IFNAMSIZ) {
     return fail(Code::invalid, "'", name, "' is no name of an interface: 1 to ", IFNAMSIZ - 1, " letters");
   }
@@ -74,12 +74,12 @@ Result<Interface> find(const std::string& name) {
   }
   const Descriptor socket = any_socket();
   ifreq request = request_for(name);
-  if (ioctl(socket.number(), SIOCGIFHWADDR, &request) != 0) return refused("read the address of " + name, errno);
+  if (ioctl(socket.number(), SIOCGIFHWADDR, &request) != 0) return system_error("read the address of " + name, errno);
   if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER && request.ifr_hwaddr.sa_family != ARPHRD_LOOPBACK) {
     return fail(Code::unsupported, name, " is not an Ethernet interface (type ", request.ifr_hwaddr.sa_family, ")");
   }
   std::memcpy(out.mac.bytes.data(), request.ifr_hwaddr.sa_data, out.mac.bytes.size());
-  if (ioctl(socket.number(), SIOCGIFMTU, &request) != 0) return refused("read the MTU of " + name, errno);
+  if (ioctl(socket.number(), SIOCGIFMTU, &request) != 0) return system_error("read the MTU of " + name, errno);
   out.mtu = static_cast<size_t>(request.ifr_mtu);
   return out;
 }
@@ -87,7 +87,7 @@ Result<Interface> find(const std::string& name) {
 Result<int> flags_of(const std::string& name) {
   const Descriptor socket = any_socket();
   ifreq request = request_for(name);
-  if (ioctl(socket.number(), SIOCGIFFLAGS, &request) != 0) return refused("read the flags of " + name, errno);
+  if (ioctl(socket.number(), SIOCGIFFLAGS, &request) != 0) return system_error("read the flags of " + name, errno);
   return int{request.ifr_flags};
 }
 
@@ -97,7 +97,7 @@ Status set_flag(const std::string& name, int flag, bool on) {
   const Descriptor socket = any_socket();
   ifreq request = request_for(name);
   request.ifr_flags = static_cast<int16_t>(on ? flags | flag : flags & ~flag);
-  if (ioctl(socket.number(), SIOCSIFFLAGS, &request) != 0) return refused("change the flags of " + name, errno);
+  if (ioctl(socket.number(), SIOCSIFFLAGS, &request) != 0) return system_error("change the flags of " + name, errno);
   return {};
 }
 
@@ -115,7 +115,7 @@ Status set_address(const std::string& name, packet::Ipv4Address address, int pre
   };
   const uint32_t mask = prefix_bits == 0 ? 0 : ~uint32_t{0} << (32 - prefix_bits);
   if (set(SIOCSIFADDR, address.value) && set(SIOCSIFNETMASK, mask)) return {};
-  return refused(text("give ", name, " the address ", packet::print(address), "/", prefix_bits), errno);
+  return system_error(text("give ", name, " the address ", packet::to_text(address), "/", prefix_bits), errno);
 }
 
 int receive_queues(const std::string& name) {
@@ -128,7 +128,7 @@ int receive_queues(const std::string& name) {
   return static_cast<int>(channels.combined_count + channels.rx_count);
 }
 
-uint32_t dropped_on_the_way_out(const std::string& name) {
+uint32_t transmit_drops(const std::string& name) {
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return 0;
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(all, freeifaddrs);

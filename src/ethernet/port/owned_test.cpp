@@ -35,7 +35,7 @@ TEST_P(Owned, NothingIsLeftToHardwareAtEitherEnd) {
   }
 }
 
-// The settings that own() may change, as text: features, the flag for ARP, and values in /proc.
+// The settings that claim_interface() may change, as text: features, the flag for ARP, and values in /proc.
 std::string state_of(const std::string& name) {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   struct {
@@ -75,7 +75,7 @@ TEST_P(Owned, WhatWasChangedIsPutBack) {
 TEST_P(Owned, TheKernelDoesNotAnswer) {
   if (!run("ip address add 10.9.0.2/32 dev lo")) GTEST_SKIP() << "no address can be set";
   Random random(4);
-  const packet::Ends ends{host_->mac(), nic_->mac(), {0x0a090001}, {0x0a090002}};
+  const packet::Endpoints ends{host_->mac(), nic_->mac(), {0x0a090001}, {0x0a090002}};
   const std::vector<FrameBytes> asked{packet::arp_request_frame(ends.source_mac, ends.source, ends.target)};
   send_all(*host_, asked);
   // The NIC sends a frame after it has seen the question; what the kernel answered would have come before.
@@ -150,7 +150,7 @@ TEST(Tap, TheKernelIsThePeer) {
   auto port = open_port("tap:tap0,10.7.0.1/24");
   if (!port) GTEST_SKIP() << port.error().message;
   // The kernel answers us, and we see its frames whole.
-  const packet::Ends ends{(*port)->mac(), packet::broadcast, {0x0a070002}, {0x0a070001}};
+  const packet::Endpoints ends{(*port)->mac(), packet::broadcast, {0x0a070002}, {0x0a070001}};
   send_all(**port, {packet::arp_request_frame(ends.source_mac, ends.source, ends.target)});
   std::array<Bytes, 8> batch;
   for (bool answered = false; !answered;) {

@@ -26,16 +26,16 @@ constexpr size_t ring_bytes_max = size_t{32} << 20;
 constexpr size_t ring_slots_max = 4096;
 constexpr size_t block_bytes_min = size_t{64} << 10;
 constexpr size_t slot_overhead = 128;  // the kernel's header, the address, the virtio-net header
-constexpr size_t sent_at_once = 64;
+constexpr size_t frames_per_call = 64;
 
 // The work that is left to do for a frame: struct virtio_net_hdr, whose header file is not C++.
 struct VirtioHeader {
   static constexpr uint8_t needs_checksum = 1;
 
   uint8_t flags = 0;
-  uint8_t cut = 0;  // how to cut it into frames (GSO); 0 for one frame
+  uint8_t gso_type = 0;  // how to cut it into frames (GSO); 0 for one frame
   uint16_t header_bytes = 0;
-  uint16_t cut_bytes = 0;
+  uint16_t gso_bytes = 0;
   uint16_t checksum_start = 0;
   uint16_t checksum_offset = 0;
 };
@@ -47,7 +47,7 @@ class PacketPort final : public FramePort {
 
   Status open() {
     socket_ = Descriptor(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket_) return refused("open a packet socket on " + interface_.name, errno);
+    if (!socket_) return system_error("open a packet socket on " + interface_.name, errno);
     SPL_TRY(set(PACKET_VERSION, int{TPACKET_V2}));
     SPL_TRY(set(PACKET_VNET_HDR, int{1}));
     SPL_TRY(set(PACKET_IGNORE_OUTGOING, int{1}));
@@ -61,14 +61,14 @@ class PacketPort final : public FramePort {
     ring.tp_block_nr = static_cast<uint32_t>(slots_ * slot_bytes_ / ring.tp_block_size);
     SPL_TRY(set(PACKET_RX_RING, ring));
     ring_ = Mapping(socket_.number(), slots_ * slot_bytes_, 0);
-    if (!ring_) return refused("map the packet ring of " + interface_.name, errno);
+    if (!ring_) return system_error("map the packet ring of " + interface_.name, errno);
 
     sockaddr_ll place{};
     place.sll_family = AF_PACKET;
     place.sll_protocol = htons(ETH_P_ALL);
     place.sll_ifindex = interface_.index;
     if (bind(socket_.number(), reinterpret_cast<const sockaddr*>(&place), sizeof(place)) != 0) {
-      return refused("bind a packet socket to " + interface_.name, errno);
+      return system_error("bind a packet socket to " + interface_.name, errno);
     }
     packet_mreq all{};
     all.mr_ifindex = interface_.index;
@@ -77,17 +77,17 @@ class PacketPort final : public FramePort {
   }
 
   Result<size_t> receive(std::span<Bytes> batch) override {
-    for (; held_ > 0; --held_) give_back();
+    for (; held_ > 0; --held_) release_slot();
     size_t count = 0;
     while (count < batch.size() && held_ < slots_) {
       uint8_t* const slot = ring_.data() + (first_ + held_) % slots_ * slot_bytes_;
       if ((status_of(slot).load(std::memory_order_acquire) & TP_STATUS_USER) == 0) break;
       ++held_;
-      const Bytes frame = whole(slot);
+      const Bytes frame = restore_frame(slot);
       if (!frame.empty()) batch[count++] = frame;
     }
     counters_.received += count;
-    if (count == 0) SPL_TRY(ended_.look(socket_.number(), interface_.name));
+    if (count == 0) SPL_TRY(interface_end_.check(socket_.number(), interface_.name));
     return count;
   }
 
@@ -95,7 +95,7 @@ class PacketPort final : public FramePort {
     SPL_TRY(check_lengths(frames));
     size_t count = 0;
     while (count < frames.size()) {
-      const auto part = frames.subspan(count, std::min(frames.size() - count, sent_at_once));
+      const auto part = frames.subspan(count, std::min(frames.size() - count, frames_per_call));
       for (size_t i = 0; i < part.size(); ++i) {
         parts_[2 * i] = {const_cast<VirtioHeader*>(&plain), sizeof(plain)};
         parts_[2 * i + 1] = {const_cast<uint8_t*>(part[i].data()), part[i].size()};
@@ -109,7 +109,7 @@ class PacketPort final : public FramePort {
         ++count;
         continue;
       }
-      if (taken < 0 && errno != EAGAIN && count == 0) return refused("send over " + description(), errno);
+      if (taken < 0 && errno != EAGAIN && count == 0) return system_error("send over " + description(), errno);
       if (taken < 0) break;
       count += static_cast<size_t>(taken);
       counters_.sent += static_cast<uint64_t>(taken);
@@ -129,8 +129,8 @@ class PacketPort final : public FramePort {
   }
   int descriptor() const override { return socket_.number(); }
   std::string description() const override {
-    return text("packet:", interface_.name, " (", packet::print(interface_.mac), ", MTU ", interface_.mtu, "; ",
-                silence_.how, ")");
+    return text("packet:", interface_.name, " (", packet::to_text(interface_.mac), ", MTU ", interface_.mtu, "; ",
+                silence_.method, ")");
   }
 
  private:
@@ -139,31 +139,31 @@ class PacketPort final : public FramePort {
   template <class Value>
   Status set(int option, const Value& value) {
     if (setsockopt(socket_.number(), SOL_PACKET, option, &value, sizeof(value)) == 0) return {};
-    return refused(text("set option ", option, " of a packet socket on ", interface_.name), errno);
+    return system_error(text("set option ", option, " of a packet socket on ", interface_.name), errno);
   }
 
   static std::atomic_ref<uint32_t> status_of(uint8_t* slot) {
     return std::atomic_ref(reinterpret_cast<tpacket2_hdr*>(slot)->tp_status);
   }
 
-  void give_back() {
+  void release_slot() {
     status_of(ring_.data() + first_ * slot_bytes_).store(TP_STATUS_KERNEL, std::memory_order_release);
     first_ = (first_ + 1) % slots_;
   }
 
   // Returns the frame in a slot, as a wire would carry it, or none if no wire would carry it.
-  Bytes whole(uint8_t* slot) {
+  Bytes restore_frame(uint8_t* slot) {
     const auto& head = *reinterpret_cast<const tpacket2_hdr*>(slot);
-    VirtioHeader left{};
+    VirtioHeader offload{};
     uint8_t* begin = slot + head.tp_mac;
-    std::memcpy(&left, begin - sizeof(left), sizeof(left));
+    std::memcpy(&offload, begin - sizeof(offload), sizeof(offload));
     size_t length = head.tp_snaplen;
-    if (head.tp_snaplen < head.tp_len || left.cut != 0 || length < 12) {
+    if (head.tp_snaplen < head.tp_len || offload.gso_type != 0 || length < 12) {
       ++counters_.truncated;
       return {};
     }
-    if ((left.flags & VirtioHeader::needs_checksum) != 0) {
-      finish_checksum({begin, length}, left.checksum_start, left.checksum_offset);
+    if ((offload.flags & VirtioHeader::needs_checksum) != 0) {
+      finish_checksum({begin, length}, offload.checksum_start, offload.checksum_offset);
     }
     if ((head.tp_status & TP_STATUS_VLAN_VALID) != 0) {  // into the place of the virtio-net header
       std::memmove(begin - packet::vlan_tag_bytes, begin, 12);
@@ -184,17 +184,17 @@ class PacketPort final : public FramePort {
   size_t slots_ = 0;
   size_t first_ = 0;  // the slot that we hold longest, or that the kernel fills next
   size_t held_ = 0;
-  std::array<mmsghdr, sent_at_once> messages_{};
-  std::array<iovec, 2 * sent_at_once> parts_{};
-  InterfaceEnd ended_;
+  std::array<mmsghdr, frames_per_call> messages_{};
+  std::array<iovec, 2 * frames_per_call> parts_{};
+  InterfaceEnd interface_end_;
   Counters counters_;
 };
 
 }  // namespace
 
 Result<PortPointer> open_packet_port(const std::string& name) {
-  SPL_ASSIGN(const Interface interface, find(name));
-  SPL_ASSIGN(Silence silence, own(interface, false));
+  SPL_ASSIGN(const Interface interface, find_interface(name));
+  SPL_ASSIGN(Silence silence, claim_interface(interface, false));
   auto port = std::make_unique<PacketPort>(interface, std::move(silence));
   SPL_TRY(port->open());
   return PortPointer(std::move(port));

@@ -54,11 +54,11 @@ Status PcapReader::ends_within(const char* what) const {
               ": it was cut off; its first ", records_, " records are good (editcap -r keeps them)");
 }
 
-Result<size_t> PcapReader::read(std::span<packet::Bytes> batch, Times times) {
+Result<size_t> PcapReader::read(std::span<packet::Bytes> batch, BatchTimes times) {
   size_t count = 0;
   size_t used = 0;
   while (has_record_ && count < batch.size() && used + record_.captured_bytes <= buffer_bytes) {
-    if (times == Times::one && count > 0 && record_.time_ns != time_ns_) break;
+    if (times == BatchTimes::same && count > 0 && record_.time_ns != time_ns_) break;
     uint8_t* const at = buffer_.get() + used;
     if (std::fread(at, 1, record_.captured_bytes, file_.get()) != record_.captured_bytes) {
       return ends_within("bytes").error();
@@ -66,10 +66,10 @@ Result<size_t> PcapReader::read(std::span<packet::Bytes> batch, Times times) {
     ++records_;
     time_ns_ = record_.time_ns;
     if (record_.captured_bytes < record_.original_bytes || record_.captured_bytes < format_.check_bytes) {
-      ++cut_off_;
+      ++truncated_records_;
     } else {
       const std::span<uint8_t> frame(at, record_.captured_bytes - format_.check_bytes);
-      finish_if_left(frame);
+      finish_if_offloaded(frame);
       batch[count++] = frame;
       used += record_.captured_bytes;
     }

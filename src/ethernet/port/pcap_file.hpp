@@ -1,10 +1,11 @@
 // Pcap files - frames out of a capture file, and frames into a new one.
 //
-// Contract: PcapReader::read() returns the next frames, as many as `batch` and its buffer take; with Times::one, only
-//   frames of one time. It returns 0 at the end of the file. A frame of which the record has only the beginning is left
-//   out and counted in cut_off(). A file that ends within a record is an Error. PcapWriter makes a file that does not
-//   exist yet; when flush() returns, all frames given to append() are written. Its file is removed again if neither
-//   keep() nor append() nor flush() was called: a start that fails leaves nothing. No file is ever overwritten.
+// Contract: PcapReader::read() returns the next frames, as many as `batch` and its buffer take; with BatchTimes::same,
+//   only frames of one time. It returns 0 at the end of the file. A frame of which the record has only the beginning is
+//   left out and counted in truncated_records(). A file that ends within a record is an Error. PcapWriter makes a file
+//   that does not exist yet; when flush() returns, all frames given to append() are written. Its file is removed again
+//   if neither keep() nor append() nor flush() was called: a start that fails leaves nothing. No file is ever
+//   overwritten.
 // Invariants: (1) frames stay until the next read(); (2) frames have no check sequence, also where the file has them;
 //   (3) checksums that a sender left to hardware, which a capture on its machine shows unfinished, are finished.
 // Threads: one at a time. Time: none of its own: time_ns() is that of the last record read.
@@ -25,16 +26,16 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-enum class Times : uint8_t { any, one };
+enum class BatchTimes : uint8_t { any, same };
 
 class PcapReader {
  public:
   static Result<PcapReader> open(const std::string& path);
   static Result<PcapReader> open(File file, std::string name);
 
-  [[nodiscard]] Result<size_t> read(std::span<packet::Bytes> batch, Times times = Times::any);
+  [[nodiscard]] Result<size_t> read(std::span<packet::Bytes> batch, BatchTimes times = BatchTimes::any);
   [[nodiscard]] int64_t time_ns() const { return time_ns_; }
-  [[nodiscard]] uint64_t cut_off() const { return cut_off_; }
+  [[nodiscard]] uint64_t truncated_records() const { return truncated_records_; }
   [[nodiscard]] bool ended() const { return ended_; }
 
  private:
@@ -50,7 +51,7 @@ class PcapReader {
   bool has_record_ = false;  // its header was read, its bytes were not
   bool ended_ = false;
   uint64_t records_ = 0;
-  uint64_t cut_off_ = 0;
+  uint64_t truncated_records_ = 0;
   int64_t time_ns_ = 0;
 };
 

@@ -49,7 +49,7 @@ class FilePort : public FramePort {
   virtual Result<size_t> next(std::span<Bytes> batch) = 0;
   Status flush() { return std::exchange(unflushed_, 0) == 0 ? Status{} : out_->flush(); }
   // Says which frames may come in one batch: all, or only those of one time.
-  Times times() const { return out_ ? Times::one : Times::any; }
+  BatchTimes times() const { return out_ ? BatchTimes::same : BatchTimes::any; }
 
   // Takes frames that are too long, or shorter than a header, out of a batch. Returns the number of frames left.
   size_t kept(std::span<Bytes> batch) {
@@ -77,9 +77,9 @@ class PcapPort final : public FilePort {
   Result<size_t> next(std::span<Bytes> batch) override {
     size_t count = 0;
     while (count == 0 && !batch.empty() && !ended()) {
-      const uint64_t before = in_->cut_off();
+      const uint64_t before = in_->truncated_records();
       SPL_ASSIGN(const size_t read, in_->read(batch, times()));
-      counters_.truncated += in_->cut_off() - before;
+      counters_.truncated += in_->truncated_records() - before;
       count = kept(batch.first(read));
     }
     if (count > 0) time_ns_ = in_->time_ns();
@@ -110,7 +110,7 @@ class ReplayPort final : public FilePort {
         bytes_.insert(bytes_.end(), frame.begin(), frame.end());
       }
     }
-    counters_.truncated += in.cut_off();
+    counters_.truncated += in.truncated_records();
     counters_.received = 0;
     if (places_.empty()) left_ = 0;
     return {};
@@ -120,7 +120,7 @@ class ReplayPort final : public FilePort {
     size_t count = 0;
     while (count < batch.size() && left_ > 0) {
       const Place place = places_[next_];
-      if (count > 0 && times() == Times::one && place.time_ns != time_ns_) break;
+      if (count > 0 && times() == BatchTimes::same && place.time_ns != time_ns_) break;
       time_ns_ = place.time_ns;
       batch[count++] = Bytes(bytes_).subspan(place.begin, place.bytes);
       if (++next_ == places_.size()) {

@@ -159,7 +159,7 @@ TEST_F(Pcap, AnswersHaveTheTimesOfTheirRequests) {
 
 // A capture on the sender's own machine shows frames before the hardware has filled in their checksums.
 TEST_F(Pcap, ChecksumsThatWereLeftToHardwareAreFilledIn) {
-  const packet::Ends ends{{{2, 0, 0, 0, 0, 9}}, {{2, 0, 0, 0, 0, 1}}, {0x0a000001}, {0x0a000002}};
+  const packet::Endpoints ends{{{2, 0, 0, 0, 0, 9}}, {{2, 0, 0, 0, 0, 1}}, {0x0a000001}, {0x0a000002}};
   const FrameBytes right = packet::udp_frame(ends, 1, 9330, FrameBytes(101, 7));
   FrameBytes left = right, damaged = right;
   const auto ipv4 = packet::read_ipv4(Bytes(left).subspan(14));

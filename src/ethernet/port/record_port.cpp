@@ -22,12 +22,12 @@ class RecordPort final : public FramePort {
   Result<size_t> receive(std::span<Bytes> batch) override {
     file_.keep();
     SPL_ASSIGN(const size_t count, inner_->receive(batch));
-    note(batch.first(count));
+    record_frames(batch.first(count));
     return count;
   }
   Result<size_t> send(std::span<const Bytes> frames) override {
     SPL_ASSIGN(const size_t count, inner_->send(frames));
-    note(frames.first(count));
+    record_frames(frames.first(count));
     return count;
   }
   bool ended() const override { return inner_->ended(); }
@@ -41,11 +41,11 @@ class RecordPort final : public FramePort {
 
  private:
   // A file that takes no more ends the record, not the port.
-  void note(std::span<const Bytes> frames) {
+  void record_frames(std::span<const Bytes> frames) {
     if (frames.empty() || !recording_) return;
-    if (const Status kept = append(frames); !kept) {
+    if (const Status written = append(frames); !written) {
       recording_ = false;
-      log::emit(log::Level::warning, "port", kept.error().message + "; nothing more is recorded, the port goes on");
+      log::emit(log::Level::warning, "port", written.error().message + "; nothing more is recorded, the port goes on");
     }
   }
   Status append(std::span<const Bytes> frames) {

@@ -24,16 +24,16 @@ namespace {
 
 // Says which process listens at an address, or "" if it cannot be found. Any user of this network namespace may ask.
 std::string holder_of(const sockaddr_un& address, socklen_t bytes) {
-  const Descriptor asks(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const Descriptor prober(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   ucred holder{};
   socklen_t length = sizeof holder;
-  if (connect(asks.number(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return "";
-  if (getsockopt(asks.number(), SOL_SOCKET, SO_PEERCRED, &holder, &length) != 0) return "";
+  if (connect(prober.number(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return "";
+  if (getsockopt(prober.number(), SOL_SOCKET, SO_PEERCRED, &holder, &length) != 0) return "";
   return text(" (process ", holder.pid, " of user ", holder.uid, ")");
 }
 
 // Opens the socket that no other process, and no other port of this process, gets for this interface.
-Result<Descriptor> claim(const Interface& interface) {
+Result<Descriptor> claim_name(const Interface& interface) {
   Descriptor out(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -42,7 +42,7 @@ Result<Descriptor> claim(const Interface& interface) {
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   const bool bound = bind(out.number(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
   if (bound && listen(out.number(), SOMAXCONN) == 0) return out;
-  if (errno != EADDRINUSE) return refused("claim " + interface.name, errno);
+  if (errno != EADDRINUSE) return system_error("claim " + interface.name, errno);
   return fail(Code::environment, "another NIC has the interface ", interface.name, holder_of(address, length),
               ": end that one, or name another (ss -xap src @", name, " shows its process)");
 }
@@ -56,7 +56,7 @@ std::string address_of(const std::string& name) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || name != one->ifa_name) continue;
     sockaddr_in address{};
     std::memcpy(&address, one->ifa_addr, sizeof(address));
-    return packet::print(packet::Ipv4Address{ntohl(address.sin_addr.s_addr)});
+    return packet::to_text(packet::Ipv4Address{ntohl(address.sin_addr.s_addr)});
   }
   return "";
 }
@@ -66,32 +66,33 @@ class Changes {
  public:
   Changes(std::string name, Undo& undo) : name_(std::move(name)), index_(if_nametoindex(name_.c_str())), undo_(undo) {}
 
-  void offloads_off() {
+  void turn_offloads_off() {
     const Features before = features();
-    for (const uint32_t command : {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM}) value(command, 0);
+    for (const uint32_t command : {ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO, ETHTOOL_STXCSUM})
+      ethtool_value_of(command, 0);
     constexpr uint32_t beside_frames = ETH_FLAG_LRO | ETH_FLAG_TXVLAN | ETH_FLAG_RXVLAN;
-    value(ETHTOOL_SFLAGS, value(ETHTOOL_GFLAGS, 0) & ~beside_frames);
+    ethtool_value_of(ETHTOOL_SFLAGS, ethtool_value_of(ETHTOOL_GFLAGS, 0) & ~beside_frames);
     const Features after = features();
-    Wishes back{ETHTOOL_SFEATURES, after.size, {}};
+    FeatureChanges back{ETHTOOL_SFEATURES, after.size, {}};
     for (size_t i = 0; i < back.blocks.size(); ++i) {
       const uint32_t changed = before.blocks[i].requested ^ after.blocks[i].requested;
       back.blocks[i] = {changed & after.blocks[i].available, before.blocks[i].requested};
     }
-    later([name = name_, back]() mutable { (void)ethtool(name, back); });
+    undo_later([name = name_, back]() mutable { (void)ethtool(name, back); });
   }
 
-  void setting(const std::string& path, const std::string& value) {
+  void change_setting(const std::string& path, const std::string& value) {
     std::string before;
     if (!(std::ifstream(path) >> before) || before == value) return;
     std::ofstream(path) << value;
-    later([path, before] { std::ofstream(path) << before; });
+    undo_later([path, before] { std::ofstream(path) << before; });
   }
 
-  Status flag(int which) {
+  Status raise_flag(int flag) {
     SPL_ASSIGN(const int before, flags_of(name_));
-    if ((before & which) != 0) return {};
-    SPL_TRY(set_flag(name_, which, true));
-    later([name = name_, which] { (void)set_flag(name, which, false); });
+    if ((before & flag) != 0) return {};
+    SPL_TRY(set_flag(name_, flag, true));
+    undo_later([name = name_, flag] { (void)set_flag(name, flag, false); });
     return {};
   }
 
@@ -99,12 +100,12 @@ class Changes {
   // ethtool_gfeatures and ethtool_sfeatures with room for more features than any kernel has.
   template <uint32_t command, class Block>
   struct Blocks {
-    uint32_t asked = command;
+    uint32_t ethtool_command = command;
     uint32_t size = 8;
     std::array<Block, 8> blocks{};
   };
   using Features = Blocks<ETHTOOL_GFEATURES, ethtool_get_features_block>;
-  using Wishes = Blocks<ETHTOOL_SFEATURES, ethtool_set_features_block>;
+  using FeatureChanges = Blocks<ETHTOOL_SFEATURES, ethtool_set_features_block>;
 
   template <class Question>
   static bool ethtool(const std::string& name, Question& question) {
@@ -120,12 +121,12 @@ class Changes {
     return ethtool(name_, out) ? out : Features{};
   }
 
-  uint32_t value(uint32_t command, uint32_t value) const {
+  uint32_t ethtool_value_of(uint32_t command, uint32_t value) const {
     ethtool_value setting{command, value};
     return ethtool(name_, setting) ? setting.data : 0;
   }
 
-  void later(std::function<void()> step) {
+  void undo_later(std::function<void()> step) {
     undo_.add([name = name_, index = index_, step = std::move(step)] {
       if (if_nametoindex(name.c_str()) == index) step();
     });
@@ -138,27 +139,28 @@ class Changes {
 
 }  // namespace
 
-Result<Silence> own(const Interface& interface, bool drops) {
+Result<Silence> claim_interface(const Interface& interface, bool port_takes_all) {
   if (const std::string address = address_of(interface.name); !address.empty()) {
     return fail(Code::invalid, interface.name, " has the address ", address,
                 ", so the kernel answers on it; a NIC takes an interface without addresses: ip address flush dev ",
                 interface.name);
   }
   Silence out;
-  SPL_ASSIGN(out.claim, claim(interface));
+  SPL_ASSIGN(out.claim, claim_name(interface));
   Changes changes(interface.name, out.changes);
-  changes.setting("/proc/sys/net/ipv6/conf/" + interface.name + "/disable_ipv6", "1");
-  changes.offloads_off();
-  if (const std::string peer = veth_peer(interface.index); !peer.empty()) Changes(peer, out.changes).offloads_off();
-  if (drops) {
-    out.how = "all that comes is taken before the kernel";
+  changes.change_setting("/proc/sys/net/ipv6/conf/" + interface.name + "/disable_ipv6", "1");
+  changes.turn_offloads_off();
+  if (const std::string peer = veth_peer(interface.index); !peer.empty())
+    Changes(peer, out.changes).turn_offloads_off();
+  if (port_takes_all) {
+    out.method = "all that comes is taken before the kernel";
   } else if (auto link = bpf_drop_ingress(interface.index)) {
     out.link = std::move(*link);
-    out.how = "the kernel drops what comes";
+    out.method = "the kernel drops what comes";
   } else {
-    changes.setting("/proc/sys/net/ipv4/conf/" + interface.name + "/forwarding", "0");
-    SPL_TRY(changes.flag(IFF_NOARP));
-    out.how = "no address, no ARP";
+    changes.change_setting("/proc/sys/net/ipv4/conf/" + interface.name + "/forwarding", "0");
+    SPL_TRY(changes.raise_flag(IFF_NOARP));
+    out.method = "no address, no ARP";
   }
   SPL_TRY(bring_up(interface.name));
   return out;

@@ -1,8 +1,8 @@
 // Silence - what makes an interface the wire of one NIC, on which the kernel keeps quiet.
 //
-// Contract: own() prepares an interface for a NIC that answers on it, as long as the Silence lives. It needs
-//   CAP_NET_ADMIN. The interface is the wire of one NIC: a second one is refused, because an abstract socket with the
-//   interface's index in its name exists. Such names belong to the network namespace, and go with the process.
+// Contract: claim_interface() prepares an interface for a NIC that answers on it, as long as the Silence lives. It
+//   needs CAP_NET_ADMIN. The interface is the wire of one NIC: a second one is refused, because an abstract socket with
+//   the interface's index in its name exists. Such names belong to the network namespace, and go with the process.
 // The Silence turns off all that makes frames on a virtual link differ from frames on a wire: checksums that are left
 // to hardware which does not exist (tx checksumming), frames longer than the MTU (TSO, GSO, GRO, LRO) and VLAN tags
 // beside the frame. It also turns off what the other end of a veth pair leaves to hardware, if that end is in this
@@ -30,10 +30,11 @@ struct Silence {
   Descriptor claim;
   Undo changes;
   Descriptor link;
-  const char* how = "";  // how the kernel is kept quiet, in words
+  const char* method = "";  // how the kernel is kept quiet, in words
 };
 
-// If `drops` is set, the port itself takes everything that comes in away from the kernel; (3) and (4) are left out.
-[[nodiscard]] Result<Silence> own(const Interface& interface, bool drops);
+// If `port_takes_all` is set, the port itself takes everything that comes in away from the kernel; (3) and (4) are left
+// out.
+[[nodiscard]] Result<Silence> claim_interface(const Interface& interface, bool port_takes_all);
 
 }  // namespace spinloom::port

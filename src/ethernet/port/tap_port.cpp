@@ -19,7 +19,7 @@ namespace spinloom::port {
 
 namespace {
 
-constexpr size_t frames_at_once = 64;
+constexpr size_t frames_per_call = 64;
 
 class TapPort final : public FramePort {
  public:
@@ -27,19 +27,19 @@ class TapPort final : public FramePort {
       : device_(std::move(device)),
         interface_(interface),
         slot_bytes_(frame_bytes_max() + 1),
-        buffer_(frames_at_once * slot_bytes_),
-        dropped_before_(dropped_on_the_way_out(interface.name)) {}
+        buffer_(frames_per_call * slot_bytes_),
+        dropped_before_(transmit_drops(interface.name)) {}
 
   Result<size_t> receive(std::span<Bytes> batch) override {
     size_t count = 0;
-    while (count < std::min(batch.size(), frames_at_once)) {
+    while (count < std::min(batch.size(), frames_per_call)) {
       uint8_t* const slot = buffer_.data() + count * slot_bytes_;
       const ssize_t length = read(device_.number(), slot, slot_bytes_);
       if (length < 0 && errno == EINTR) continue;
       if (length < 0 && errno == EAGAIN) break;
       if (length < 0) {
         if (count > 0) break;  // returns the frames that came; the next call reports the error
-        return gone();
+        return device_error();
       }
       if (static_cast<size_t>(length) == slot_bytes_) {
         ++counters_.truncated;
@@ -60,7 +60,7 @@ class TapPort final : public FramePort {
       if (length < 0 && errno == EAGAIN) break;
       if (length < 0) {
         if (count > 0) break;
-        return gone();
+        return device_error();
       }
       ++count;
     }
@@ -71,18 +71,18 @@ class TapPort final : public FramePort {
   packet::MacAddress mac() const override { return mac_for("tap:" + interface_.name); }
   size_t mtu() const override { return interface_.mtu; }
   Counters counters() override {
-    counters_.dropped = uint32_t{dropped_on_the_way_out(interface_.name) - dropped_before_};
+    counters_.dropped = uint32_t{transmit_drops(interface_.name) - dropped_before_};
     return counters_;
   }
   int descriptor() const override { return device_.number(); }
   std::string description() const override {
-    return text("tap:", interface_.name, " (", packet::print(mac()), ", MTU ", interface_.mtu, ")");
+    return text("tap:", interface_.name, " (", packet::to_text(mac()), ", MTU ", interface_.mtu, ")");
   }
 
  private:
-  Error gone() const {
+  Error device_error() const {
     return errno == EIO ? fail(Code::environment, interface_.name, " is down: ip link set ", interface_.name, " up")
-                        : refused("use " + description() + " any more", errno);
+                        : system_error("use " + description() + " any more", errno);
   }
 
   Descriptor device_;
@@ -134,19 +134,19 @@ Result<PortPointer> open_tap_port(const std::string& name, const std::string& ad
     return errno == ENOENT ? fail(Code::environment,
                                   "there is no /dev/net/tun here: modprobe tun, or give it to the "
                                   "container (--device /dev/net/tun)")
-                           : refused("open /dev/net/tun", errno);
+                           : system_error("open /dev/net/tun", errno);
   }
   ifreq request{};
   request.ifr_flags = IFF_TAP | IFF_NO_PI;
   name.copy(request.ifr_name, IFNAMSIZ - 1);
   if (ioctl(device.number(), TUNSETIFF, &request) != 0) {
     return errno == EBUSY ? fail(Code::environment, "the TAP device ", name, " is used by another process")
-                          : refused("make the TAP device " + name, errno);
+                          : system_error("make the TAP device " + name, errno);
   }
   set_own_address(name);
   if (!address.empty()) SPL_TRY(set_address_text(name, address));
   SPL_TRY(bring_up(name));
-  SPL_ASSIGN(const Interface interface, find(name));
+  SPL_ASSIGN(const Interface interface, find_interface(name));
   return PortPointer(std::make_unique<TapPort>(std::move(device), interface));
 }
 

@@ -281,7 +281,7 @@ int slmp_answer(slmp_receiver_t* receiver, int quiet_ms) {
   return slmp_guarded([&]() -> Status {
     SPL_TRY(slmp_given(receiver, "receiver"));
     SPL_TRY(slmp_in_range("quiet_ms", quiet_ms, 0, 3'600'000));
-    return receiver->receive.answer(milliseconds_of(quiet_ms));
+    return receiver->receive.answer_until_quiet(milliseconds_of(quiet_ms));
   });
 }
 

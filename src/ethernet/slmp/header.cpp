@@ -42,12 +42,12 @@ Result<Header> read(std::span<const uint8_t> datagram) {
   Header header{load_be<uint16_t>(at + flags_at), load_be<uint32_t>(at + message_id_at),
                 load_be<uint32_t>(at + offset_at)};
   SPL_TRY(check(header));
-  const size_t behind = has_report(header) ? report_bytes : 0;
-  if (header.has(ack) && datagram.size() != header_bytes + behind) {
+  const size_t report_length = has_report(header) ? report_bytes : 0;
+  if (header.has(ack) && datagram.size() != header_bytes + report_length) {
     return fail(Code::invalid, "an SLMP acknowledgement with ", datagram.size() - header_bytes,
-                " bytes of payload; it must have ", behind);
+                " bytes of payload; it must have ", report_length);
   }
-  if (behind != 0) header.room = load_be<uint32_t>(at + header_bytes);
+  if (report_length != 0) header.room = load_be<uint32_t>(at + header_bytes);
   return header;
 }
 

@@ -33,7 +33,7 @@ class Listening {
     thread_ = std::thread([this] {
       auto got = receiver_.receive(patient(patience));
       if (got.ok() && *got) bytes = std::move((*got)->bytes);
-      while (!sent) EXPECT_TRUE(receiver_.answer(Time{1'000'000'000}).ok());
+      while (!sent) EXPECT_TRUE(receiver_.answer_until_quiet(Time{1'000'000'000}).ok());
     });
   }
   ~Listening() { join(); }

@@ -18,7 +18,7 @@ Time ReceiveMessage::now() const {
 }
 
 // Takes what has come, at most a batch, and answers it. An answer that the system does not take is lost.
-Result<size_t> ReceiveMessage::take() {
+Result<size_t> ReceiveMessage::receive_batch() {
   SPL_ASSIGN(const size_t count, port_.receive(*received_));
   std::array<std::array<uint8_t, header_bytes>, UdpPort::batch> headers;
   std::array<std::array<uint8_t, report_bytes>, UdpPort::batch> reports;
@@ -28,12 +28,12 @@ Result<size_t> ReceiveMessage::take() {
   for (size_t i = 0; i < count; ++i) {
     auto outcome = receiver_.on_datagram(time, number_of_peer(received_->from[i]), received_->datagram(i));
     if (!outcome) continue;  // the receiver has counted it
-    if (outcome->message) whole_.push_back(std::move(*outcome->message));
+    if (outcome->message) complete_messages_.push_back(std::move(*outcome->message));
     if (!outcome->acknowledgement) continue;
     headers[answer_count] = write(*outcome->acknowledgement);
     reports[answer_count] = write_report(*outcome->acknowledgement);
-    const size_t behind = has_report(*outcome->acknowledgement) ? report_bytes : 0;
-    answers[answer_count] = {headers[answer_count], std::span(reports[answer_count]).first(behind),
+    const size_t report_length = has_report(*outcome->acknowledgement) ? report_bytes : 0;
+    answers[answer_count] = {headers[answer_count], std::span(reports[answer_count]).first(report_length),
                              &received_->from[i]};
     ++answer_count;
   }
@@ -45,23 +45,23 @@ Result<size_t> ReceiveMessage::take() {
   return count;
 }
 
-Result<std::optional<Receiver::Message>> ReceiveMessage::receive(Time longest) {
-  const Time end = longest == Time::never() ? longest : now() + longest;
-  while (whole_.empty()) {
-    SPL_ASSIGN(const size_t count, take());
-    if (count > 0 || !whole_.empty()) continue;
+Result<std::optional<Receiver::Message>> ReceiveMessage::receive(Time timeout) {
+  const Time end = timeout == Time::never() ? timeout : now() + timeout;
+  while (complete_messages_.empty()) {
+    SPL_ASSIGN(const size_t count, receive_batch());
+    if (count > 0 || !complete_messages_.empty()) continue;
     const Time time = now();
     if (time >= end) return std::optional<Receiver::Message>();
     port_.wait(std::min(end - time, Time{1'000'000'000'000}), -1, false);
   }
-  std::optional<Receiver::Message> message = std::move(whole_.front());
-  whole_.pop_front();
+  std::optional<Receiver::Message> message = std::move(complete_messages_.front());
+  complete_messages_.pop_front();
   return message;
 }
 
-Status ReceiveMessage::answer(Time quiet) {
-  for (Time end = now() + quiet; now() < end && whole_.empty();) {
-    SPL_ASSIGN(const size_t count, take());
+Status ReceiveMessage::answer_until_quiet(Time quiet) {
+  for (Time end = now() + quiet; now() < end && complete_messages_.empty();) {
+    SPL_ASSIGN(const size_t count, receive_batch());
     if (count > 0) {
       end = now() + quiet;
     } else {

@@ -5,7 +5,7 @@
 
 namespace spinloom::slmp {
 
-bool Receiver::was_given_out(Time now, const Key& key) {
+bool Receiver::expire_then_was_given_out(Time now, const Key& key) {
   while (!given_out_order_.empty() &&
          (given_out_order_.size() > config_.remembered_max || given_out_order_.front().first + config_.linger < now)) {
     given_out_.erase(given_out_order_.front().second);
@@ -31,16 +31,17 @@ Status Receiver::check_ends(const Partial* partial, const Header& header, uint64
 }
 
 Status Receiver::make_room(Time now, const Key& key, const Partial* partial, uint64_t begin, uint64_t end) {
-  const uint64_t held = partial == nullptr ? 0 : partial->bytes.size();
-  const uint64_t more = end > held ? end - held : 0;
+  const uint64_t partial_bytes = partial == nullptr ? 0 : partial->bytes.size();
+  const uint64_t more_bytes = end > partial_bytes ? end - partial_bytes : 0;
   const auto fits = [&] {
-    return bytes_held_ + more <= config_.bytes_max && (partial != nullptr || messages_.size() < config_.messages_max);
+    return bytes_held_ + more_bytes <= config_.bytes_max &&
+           (partial != nullptr || messages_.size() < config_.messages_max);
   };
   if (partial != nullptr && partial->ranges.count() >= config_.ranges_max && !partial->ranges.touches(begin, end)) {
     return fail(Code::exhausted, "message ", key.second, " lies in ", partial->ranges.count(), " pieces already");
   }
   for (auto at = messages_.begin(); at != messages_.end() && !fits();) {
-    if (at->first == key || at->second.grew + config_.idle_max >= now) {
+    if (at->first == key || at->second.last_growth + config_.idle_max >= now) {
       ++at;
       continue;
     }
@@ -49,7 +50,7 @@ Status Receiver::make_room(Time now, const Key& key, const Partial* partial, uin
     ++counts_.abandoned;
   }
   if (fits()) return {};
-  return fail(Code::exhausted, "message ", key.second, " needs ", more, " bytes more; ", messages_.size(),
+  return fail(Code::exhausted, "message ", key.second, " needs ", more_bytes, " bytes more; ", messages_.size(),
               " messages hold ", bytes_held_, " of ", config_.bytes_max, " bytes");
 }
 
@@ -71,7 +72,7 @@ Result<Receiver::Outcome> Receiver::on_datagram(Time now, uint64_t peer, std::sp
     return header.error();
   }
   const auto payload = datagram.subspan(header_bytes);
-  auto outcome = take(now, {peer, header->message_id}, *header, payload);
+  auto outcome = add_packet(now, {peer, header->message_id}, *header, payload);
   if (outcome && header->has(syn)) {
     const uint64_t room = (config_.bytes_max - bytes_held_) / std::max<uint64_t>(payload.size(), 1);
     outcome->acknowledgement = acknowledgement(*header, static_cast<uint32_t>(std::min<uint64_t>(room, UINT32_MAX)));
@@ -79,12 +80,12 @@ Result<Receiver::Outcome> Receiver::on_datagram(Time now, uint64_t peer, std::sp
   return outcome;
 }
 
-Result<Receiver::Outcome> Receiver::take(Time now, const Key& key, const Header& header,
-                                         std::span<const uint8_t> payload) {
+Result<Receiver::Outcome> Receiver::add_packet(Time now, const Key& key, const Header& header,
+                                               std::span<const uint8_t> payload) {
   const uint64_t begin = header.offset;
   const uint64_t end = begin + payload.size();
   Outcome outcome;
-  if (was_given_out(now, key)) {
+  if (expire_then_was_given_out(now, key)) {
     ++counts_.repeated;
     return outcome;
   }
@@ -95,8 +96,8 @@ Result<Receiver::Outcome> Receiver::take(Time now, const Key& key, const Header&
     ++counts_.malformed;
     return status.error();
   }
-  const bool known = partial != nullptr && partial->ranges.contains(begin, end);
-  if (known && (partial->end.has_value() || !header.has(eom))) {
+  const bool is_repeat = partial != nullptr && partial->ranges.contains(begin, end);
+  if (is_repeat && (partial->end.has_value() || !header.has(eom))) {
     ++counts_.repeated;
     return outcome;
   }
@@ -115,7 +116,7 @@ Result<Receiver::Outcome> Receiver::take(Time now, const Key& key, const Header&
   if (!payload.empty()) std::memcpy(partial->bytes.data() + begin, payload.data(), payload.size());
   if (begin < end) partial->ranges.add(begin, end);
   if (header.has(eom)) partial->end = end;
-  partial->grew = now;
+  partial->last_growth = now;
   ++counts_.packets;
   if (partial->end && partial->ranges.contains(0, *partial->end)) give_out(now, key, *partial, outcome);
   return outcome;

@@ -78,13 +78,14 @@ class Receiver {
     ByteRanges ranges;
     std::optional<uint64_t> end;  // known when the packet with EOM has come
     Time began;
-    Time grew;
+    Time last_growth;
   };
 
-  [[nodiscard]] Result<Outcome> take(Time now, const Key& key, const Header& header, std::span<const uint8_t> payload);
+  [[nodiscard]] Result<Outcome> add_packet(Time now, const Key& key, const Header& header,
+                                           std::span<const uint8_t> payload);
   [[nodiscard]] Status check_ends(const Partial* partial, const Header& header, uint64_t end) const;
   [[nodiscard]] Status make_room(Time now, const Key& key, const Partial* partial, uint64_t begin, uint64_t end);
-  [[nodiscard]] bool was_given_out(Time now, const Key& key);
+  [[nodiscard]] bool expire_then_was_given_out(Time now, const Key& key);
   void give_out(Time now, const Key& key, Partial& partial, Outcome& outcome);
 
   ReceiverConfig config_;

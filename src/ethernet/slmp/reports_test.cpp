@@ -67,7 +67,7 @@ Exchange exchange(Random& random, const Faults& faults, const SenderConfig& conf
   link.run(sender, config, segments);
   EXPECT_TRUE(sender.status().ok()) << sender.status().error().message;
   EXPECT_TRUE(slots.got && slots.got->bytes == message);
-  return {slots.dropped, sender.counts().retransmitted, sender.reported(), link.now};
+  return {slots.dropped, sender.counts().retransmitted, sender.receiver_reports(), link.now};
 }
 
 // 4,000 packets at most 1 us apart, to 64 slots with 4 us for each: 16 ms in all. docs/slmp.md has these numbers:

@@ -21,8 +21,8 @@ class RoundTrip {
 
   void sample(Time measured) {
     const int64_t ps = std::max<int64_t>(0, measured.ps);
-    if (!known_) {
-      known_ = true;
+    if (!has_sample_) {
+      has_sample_ = true;
       smooth_ps_ = ps;
       variation_ps_ = ps / 2;
       return;
@@ -32,12 +32,12 @@ class RoundTrip {
   }
 
   [[nodiscard]] Time timeout(uint32_t tries) const {
-    int64_t ps = std::clamp(known_ ? smooth_ps_ + 4 * variation_ps_ : first_.ps, least_.ps, most_.ps);
+    int64_t ps = std::clamp(has_sample_ ? smooth_ps_ + 4 * variation_ps_ : first_.ps, least_.ps, most_.ps);
     for (uint32_t i = 1; i < tries && ps < most_.ps; ++i) ps *= 2;
     return {std::min(ps, most_.ps)};
   }
   // Returns the total wait for a packet that leaves `tries` times.
-  [[nodiscard]] Time patience(uint32_t tries) const {
+  [[nodiscard]] Time total_wait(uint32_t tries) const {
     Time sum{};
     for (uint32_t left = 1; left <= tries; ++left) sum += timeout(left);
     return sum;
@@ -47,7 +47,7 @@ class RoundTrip {
   Time first_;
   Time least_;
   Time most_;
-  bool known_ = false;
+  bool has_sample_ = false;
   int64_t smooth_ps_ = 0;
   int64_t variation_ps_ = 0;
 };

@@ -40,12 +40,12 @@ struct Segments {
   [[nodiscard]] uint32_t length(uint32_t segment) const {
     return static_cast<uint32_t>(std::min<uint64_t>(payload_bytes, message_bytes - offset(segment)));
   }
-  [[nodiscard]] bool acknowledged(uint32_t segment) const {
+  [[nodiscard]] bool has_syn(uint32_t segment) const {
     if (mode == Mode::message) return segment == 0 || segment + 1 == count();
     return mode == Mode::segment;
   }
   [[nodiscard]] Header header(uint32_t segment) const {
-    uint16_t flags = acknowledged(segment) ? syn : 0;
+    uint16_t flags = has_syn(segment) ? syn : 0;
     if (segment + 1 == count()) flags |= eom;
     return {flags, message_id, static_cast<uint32_t>(offset(segment))};
   }

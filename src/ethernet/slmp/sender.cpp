@@ -38,7 +38,7 @@ Sender::Sender(const SenderConfig& config, const Segments& segments, uint32_t fi
       round_trip_(config.timeout_first, config.timeout_min, config.timeout_max),
       window_(config.window, config.fixed_window || !config.retransmit),
       room_(config.senders),
-      reported_(config.reports && first > 0) {
+      receiver_reports_(config.reports && first > 0) {
   SPL_ASSERT(count > 0 && end_ <= segments.count(), "segments ", first, " to ", end_, " of ", segments.count());
 }
 
@@ -49,14 +49,14 @@ bool Sender::contains(uint64_t offset) const {
 
 bool Sender::may_send_next() const {
   if (next_ == end_) return false;
-  const bool opening = first_ == 0 && next_ > 0 && segments_.acknowledged(0) && flights_.contains(0);
+  const bool opening = first_ == 0 && next_ > 0 && segments_.has_syn(0) && flights_.contains(0);
   if (opening) return false;
   if (config_.retransmit && next_ + 1 == segments_.count() && !flights_.empty()) return false;
-  return !segments_.acknowledged(next_) || has_room();
+  return !segments_.has_syn(next_) || has_room();
 }
 
 bool Sender::has_room() const {
-  return deadlines_.size() < window_.packets() && (!reported_ || room_.allows(transmissions_));
+  return deadlines_.size() < window_.packets() && (!receiver_reports_ || room_.allows(transmissions_));
 }
 
 bool Sender::may_send() const {
@@ -67,12 +67,12 @@ bool Sender::may_send() const {
 Time Sender::deadline() const {
   if (deadlines_.empty() || !status_) return Time::never();
   if (config_.retransmit) return deadlines_.begin()->first;
-  return moved_ + (all_sent() ? config_.drain_max : config_.silence_max);
+  return last_progress_ + (all_sent() ? config_.drain_max : config_.silence_max);
 }
 
-Time Sender::timer() const { return may_send() ? std::min(departure_, deadline()) : deadline(); }
+Time Sender::timer() const { return may_send() ? std::min(next_departure_, deadline()) : deadline(); }
 
-void Sender::give_up(Time now, uint32_t segment) {
+void Sender::fail_message(Time now, uint32_t segment) {
   const Flight& flight = flights_.at(segment);
   status_ = fail(Code::stalled, "message ", segments_.message_id, ": the packet at offset ", segments_.offset(segment),
                  " was sent ", flight.tries, flight.tries == 1 ? " time" : " times", " and not acknowledged within ",
@@ -84,12 +84,12 @@ void Sender::give_up(Time now, uint32_t segment) {
 // been acknowledged for as long as all tries of one packet take. Without retransmission, the first deadline is the end.
 void Sender::expire(Time now) {
   if (deadline() > now) return;
-  if (!config_.retransmit) return give_up(now, deadlines_.begin()->second);
-  const bool silent = now - heard_ >= round_trip_.patience(config_.tries_max);
+  if (!config_.retransmit) return fail_message(now, deadlines_.begin()->second);
+  const bool silent = now - last_acknowledged_ >= round_trip_.total_wait(config_.tries_max);
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const uint32_t segment = deadlines_.begin()->second;
     Flight& flight = flights_.at(segment);
-    if (silent || flight.tries >= config_.tries_max) return give_up(now, segment);
+    if (silent || flight.tries >= config_.tries_max) return fail_message(now, segment);
     deadlines_.erase(deadlines_.begin());
     flight.lost = true;
     lost_.push_back(segment);
@@ -98,10 +98,10 @@ void Sender::expire(Time now) {
   }
 }
 
-Sender::Packet Sender::depart(Time now, uint32_t segment) {
-  if (began_.ps < 0) began_ = heard_ = now;
-  moved_ = now;
-  departure_ = now + config_.gap;
+Sender::Packet Sender::transmit(Time now, uint32_t segment) {
+  if (began_.ps < 0) began_ = last_acknowledged_ = now;
+  last_progress_ = now;
+  next_departure_ = now + config_.gap;
   Packet packet{segments_.header(segment), segments_.offset(segment), segments_.length(segment)};
   ++transmissions_;
   if (!packet.header.has(syn)) {
@@ -116,7 +116,7 @@ Sender::Packet Sender::depart(Time now, uint32_t segment) {
   flight.lost = false;
   if (config_.reports) {
     room_.on_departure(flight.transmission);
-    if (reported_ || (segment == 0 && flight.tries <= SenderConfig::asks_max)) packet.header.flags |= report;
+    if (receiver_reports_ || (segment == 0 && flight.tries <= SenderConfig::asks_max)) packet.header.flags |= report;
   }
   deadlines_.insert({flight.deadline, segment});
   return packet;
@@ -125,33 +125,33 @@ Sender::Packet Sender::depart(Time now, uint32_t segment) {
 std::optional<Sender::Packet> Sender::next(Time now) {
   if (!status_) return std::nullopt;
   expire(now);
-  if (!may_send() || now < departure_) return std::nullopt;
+  if (!may_send() || now < next_departure_) return std::nullopt;
   if (!lost_.empty()) {
     const uint32_t segment = lost_.front();
     lost_.pop_front();
     ++counts_.retransmitted;
-    return depart(now, segment);
+    return transmit(now, segment);
   }
   ++counts_.sent;
-  return depart(now, next_++);
+  return transmit(now, next_++);
 }
 
 void Sender::on_acknowledgement(Time now, const Header& header) {
   const auto segment = static_cast<uint32_t>(header.offset / segments_.payload_bytes);
   if ((header.flags != ack && !(config_.reports && has_report(header))) || header.message_id != segments_.message_id ||
       !contains(header.offset) || segments_.offset(segment) != header.offset || segment >= next_ ||
-      !segments_.acknowledged(segment)) {
+      !segments_.has_syn(segment)) {
     ++counts_.foreign;
     return;
   }
-  reported_ = reported_ || has_report(header);
+  receiver_reports_ = receiver_reports_ || has_report(header);
   const auto found = flights_.find(segment);
   if (found == flights_.end()) {
     ++counts_.duplicates;
     return;
   }
   const Flight& flight = found->second;
-  heard_ = now;
+  last_acknowledged_ = now;
   room_.on_settled(flight.transmission);
   if (flight.tries == 1) {
     round_trip_.sample(now - flight.sent);
@@ -165,7 +165,7 @@ void Sender::on_acknowledgement(Time now, const Header& header) {
   flights_.erase(found);
   ++counts_.acknowledged;
   counts_.settled_bytes += segments_.length(segment);
-  if (!all_sent()) moved_ = now;
+  if (!all_sent()) last_progress_ = now;
   window_.on_acknowledgement();
 }
 

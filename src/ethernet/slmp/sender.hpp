@@ -86,7 +86,7 @@ class Sender {
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] const SenderCounts& counts() const { return counts_; }
   [[nodiscard]] uint32_t window() const { return window_.packets(); }
-  [[nodiscard]] bool reported() const { return reported_; }  // true if the receiver reports its room
+  [[nodiscard]] bool receiver_reports() const { return receiver_reports_; }  // true if the receiver reports its room
 
  private:
   struct Flight {  // a segment that waits for its acknowledgement
@@ -98,11 +98,11 @@ class Sender {
   };
 
   void expire(Time now);
-  void give_up(Time now, uint32_t segment);
+  void fail_message(Time now, uint32_t segment);
   [[nodiscard]] bool may_send() const;
   [[nodiscard]] bool may_send_next() const;
   [[nodiscard]] bool has_room() const;
-  [[nodiscard]] Packet depart(Time now, uint32_t segment);
+  [[nodiscard]] Packet transmit(Time now, uint32_t segment);
   [[nodiscard]] Time deadline() const;
 
   SenderConfig config_;
@@ -113,14 +113,14 @@ class Sender {
   RoundTrip round_trip_;
   Window window_;
   Room room_;
-  bool reported_;
+  bool receiver_reports_;
   std::unordered_map<uint32_t, Flight> flights_;
   std::set<std::pair<Time, uint32_t>> deadlines_;  // of the flights that are not lost
   std::deque<uint32_t> lost_;  // segments that leave again before new ones
-  Time departure_{0};  // no packet leaves earlier
+  Time next_departure_{0};  // no packet leaves earlier
   Time began_{-1};
-  Time heard_{0};  // when something was acknowledged, or the message began
-  Time moved_{0};  // when a packet left, or was acknowledged before all had left
+  Time last_acknowledged_{0};  // when something was acknowledged, or the message began
+  Time last_progress_{0};  // when a packet left, or was acknowledged before all had left
   uint64_t transmissions_ = 0;
   SenderCounts counts_;
   Status status_;

@@ -186,7 +186,7 @@ TEST(SlmpSender, AReportIsTheWindow) {
   Sender sender({.window = 64, .reports = true}, {7, 10000, 100, Mode::segment});
   EXPECT_EQ(sender.next(ms(0))->header, (Header{syn | report, 7, 0}));
   sender.on_acknowledgement(ms(1), {ack | report, 7, 0, 2});
-  EXPECT_TRUE(sender.reported());
+  EXPECT_TRUE(sender.receiver_reports());
   EXPECT_EQ(sender.next(ms(1))->header, (Header{syn | report, 7, 100}));
   EXPECT_EQ(offsets_at(sender, ms(1)), Offsets({200}));
   sender.on_acknowledgement(ms(2), {ack | report, 7, 100, 0});

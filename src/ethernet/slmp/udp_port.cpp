@@ -98,7 +98,7 @@ uint16_t UdpPort::own_port() const {
 
 // True if a call that failed with this error may be tried again later. Also notes that the target has refused
 // datagrams.
-bool UdpPort::passes(int error) {
+bool UdpPort::note_transient(int error) {
   if (error == ECONNREFUSED) refused_ = true;
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR || error == ENOBUFS || error == ECONNREFUSED;
 }
@@ -122,13 +122,13 @@ std::optional<size_t> UdpPort::send_segmented(std::span<const Datagram> run) {
   const auto bytes = static_cast<uint16_t>(run.front().bytes());
   std::memcpy(CMSG_DATA(option), &bytes, sizeof(bytes));
   if (sendmsg(file_, &message, MSG_DONTWAIT) >= 0) return run.size();
-  if (passes(errno)) return 0;
-  segments_ = false;
+  if (note_transient(errno)) return 0;
+  can_segment_ = false;
   return std::nullopt;
 }
 
 Result<size_t> UdpPort::send(std::span<const Datagram> datagrams) {
-  const size_t run = segments_ ? run_length(datagrams) : 0;
+  const size_t run = can_segment_ ? run_length(datagrams) : 0;
   if (run > 1) {
     if (const auto sent = send_segmented(datagrams.first(run))) return *sent;
   }
@@ -143,7 +143,7 @@ Result<size_t> UdpPort::send(std::span<const Datagram> datagrams) {
   }
   const int sent = sendmmsg(file_, messages.data(), static_cast<unsigned>(count), MSG_DONTWAIT);
   if (sent >= 0) return static_cast<size_t>(sent);
-  if (passes(errno)) return size_t{0};
+  if (note_transient(errno)) return size_t{0};
   return system_error("a UDP datagram cannot be sent");
 }
 
@@ -159,7 +159,7 @@ Result<size_t> UdpPort::receive(Received& out) {
   }
   const int got = recvmmsg(file_, messages.data(), batch, MSG_DONTWAIT, nullptr);
   if (got < 0) {
-    if (passes(errno)) return size_t{0};
+    if (note_transient(errno)) return size_t{0};
     return system_error("UDP datagrams cannot be received");
   }
   for (size_t i = 0; i < static_cast<size_t>(got); ++i) out.lengths[i] = messages[i].msg_len;

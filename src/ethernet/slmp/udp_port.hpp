@@ -60,12 +60,12 @@ class UdpPort {
 
  private:
   [[nodiscard]] Status open();
-  [[nodiscard]] bool passes(int error);
+  [[nodiscard]] bool note_transient(int error);
   [[nodiscard]] std::optional<size_t> send_segmented(std::span<const Datagram> run);
 
   int file_ = -1;
   std::atomic<bool> refused_ = false;
-  std::atomic<bool> segments_ = true;  // false once a UDP_SEGMENT call has been refused
+  std::atomic<bool> can_segment_ = true;  // false once a UDP_SEGMENT call has been refused
 };
 
 }  // namespace spinloom::slmp

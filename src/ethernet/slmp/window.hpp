@@ -26,8 +26,8 @@ class Window {
 
   void on_acknowledgement() {
     if (fixed_ || packets_ == most_) return;
-    if (packets_ >= threshold_ && ++credit_ < packets_) return;
-    credit_ = 0;
+    if (packets_ >= slow_start_threshold_ && ++acknowledged_since_growth_ < packets_) return;
+    acknowledged_since_growth_ = 0;
     ++packets_;
   }
 
@@ -36,17 +36,17 @@ class Window {
     if (fixed_ || lost < halved_before_) return;
     halved_before_ = next;
     packets_ = std::max(packets_ / 2, 1U);
-    threshold_ = packets_;
-    credit_ = 0;
+    slow_start_threshold_ = packets_;
+    acknowledged_since_growth_ = 0;
   }
 
  private:
   uint32_t most_;
   bool fixed_;
-  uint32_t packets_;
-  uint32_t threshold_ = std::numeric_limits<uint32_t>::max();
-  uint32_t credit_ = 0;
-  uint64_t halved_before_ = 0;
+  uint32_t packets_;  // the window now: cwnd of RFC 5681
+  uint32_t slow_start_threshold_ = std::numeric_limits<uint32_t>::max();  // ssthresh of RFC 5681
+  uint32_t acknowledged_since_growth_ = 0;
+  uint64_t halved_before_ = 0;  // losses of earlier transmissions do not halve the window again
 };
 
 // Returns the window with which a sender just fills a receiver's buffer: S_wnd = S_recv * v_send / (v_send - v_recv)

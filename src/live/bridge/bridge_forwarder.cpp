@@ -11,20 +11,25 @@ constexpr uint64_t frame_overhead_max = 512;  // headers of a bridge frame and o
 
 }  // namespace
 
-BridgeForwarder::BridgeForwarder(uint32_t rank, uint32_t members, const BridgeRoutes& routes,
+BridgeForwarder::BridgeForwarder(uint32_t rank, uint32_t program_count, const BridgeRoutes& routes,
                                  const BridgeOptions& options, BridgeLinks& links)
-    : rank_(rank), members_(members), routes_(routes), options_(options), links_(links), left_(routes.ranks()) {}
+    : rank_(rank),
+      program_count_(program_count),
+      routes_(routes),
+      options_(options),
+      links_(links),
+      left_(routes.ranks()) {}
 
 void BridgeForwarder::forward(Time now, nic::Rank hop, const wire::BridgeHeader& header,
                               std::span<const uint8_t> bytes) {
   const uint32_t source = header.source.value, target = header.target.value;
   const bool known = source < left_.size() && target < left_.size();
-  if (!known || routes_.before(rank_, source, target) != hop.value || !routes_.behind(rank_, source, target)) {
+  if (!known || routes_.previous_hop(rank_, source, target) != hop.value || !routes_.next_hop(rank_, source, target)) {
     ++counts_.refused;
     return;
   }
-  if (header.kind != wire::BridgeKind::gone) note_credit(header);
-  const bool about_leaving = header.kind == wire::BridgeKind::left || header.kind == wire::BridgeKind::leave;
+  if (header.kind != wire::BridgeKind::source_unreachable) note_credit(header);
+  const bool about_leaving = header.kind == wire::BridgeKind::leave_done || header.kind == wire::BridgeKind::leave;
   if (left_[target] && !about_leaving) {  // the target takes nothing more, but may have to hear of departures
     ++counts_.late;
     return;
@@ -35,9 +40,9 @@ void BridgeForwarder::forward(Time now, nic::Rank hop, const wire::BridgeHeader&
     return;
   }
   if (!options_.stores) return pass(source, target, bytes);
-  const Name name{source, target, static_cast<uint8_t>(header.of)};
-  Flow& flow = flows_[name];
-  if (flow.held.empty() && header.ends) return pass(source, target, bytes);
+  const FlowKey key{source, target, static_cast<uint8_t>(header.traffic_class)};
+  Flow& flow = flows_[key];
+  if (flow.held.empty() && header.is_last_packet) return pass(source, target, bytes);
   if (flow.held.empty()) flow.held_since = now;
   release_at_ = std::min(release_at_, flow.held_since + options_.hold_most);
   flow.held.emplace_back(bytes.begin(), bytes.end());
@@ -45,15 +50,15 @@ void BridgeForwarder::forward(Time now, nic::Rank hop, const wire::BridgeHeader&
   ++held_frames_;
   ++counts_.held;
   const bool half = flow.held_bytes * 2 >= options_.window_bytes || flow.held.size() * 2 >= options_.window_frames;
-  if (header.ends || half) release(name, flow);
+  if (header.is_last_packet || half) release(key, flow);
 }
 
 void BridgeForwarder::note_left(nic::Rank rank) {
   left_[rank.value] = true;
   std::erase_if(flows_, [&](const auto& one) {
-    const auto& [name, flow] = one;
-    if (std::get<1>(name) != rank.value) return false;
-    for (const auto& [number, bytes] : flow.way) way_bytes_ -= bytes;
+    const auto& [key, flow] = one;
+    if (std::get<1>(key) != rank.value) return false;
+    for (const auto& [number, bytes] : flow.in_flight) in_flight_bytes_ -= bytes;
     held_frames_ -= flow.held.size();
     return true;
   });
@@ -63,19 +68,19 @@ uint64_t BridgeForwarder::whole_until(uint32_t source, uint32_t target, uint8_t 
   const auto found = flows_.find({source, target, of});
   if (found == flows_.end()) return 0;
   uint64_t number = found->second.credited;
-  while (found->second.way.contains(number)) ++number;
+  while (found->second.in_flight.contains(number)) ++number;
   return number;
 }
 
 // Returns true if the frame is new, not too long, and inside its flow's window. The frame then counts against the
 // window until credit for it comes by.
 bool BridgeForwarder::admit(const wire::BridgeHeader& header, uint64_t bytes) {
-  Flow& flow = flows_[{header.source.value, header.target.value, static_cast<uint8_t>(header.of)}];
+  Flow& flow = flows_[{header.source.value, header.target.value, static_cast<uint8_t>(header.traffic_class)}];
   if (bytes > std::max(options_.piece_bytes, whole_bytes_max) + frame_overhead_max) return false;
   if (header.sequence < flow.credited || header.sequence - flow.credited >= options_.window_frames) return false;
-  if (!flow.way.emplace(header.sequence, bytes).second) return false;
-  way_bytes_ += bytes;
-  counts_.way_bytes_peak = std::max(counts_.way_bytes_peak, way_bytes_);
+  if (!flow.in_flight.emplace(header.sequence, bytes).second) return false;
+  in_flight_bytes_ += bytes;
+  counts_.in_flight_bytes_peak = std::max(counts_.in_flight_bytes_peak, in_flight_bytes_);
   return true;
 }
 
@@ -85,29 +90,29 @@ void BridgeForwarder::note_credit(const wire::BridgeHeader& header) {
     const auto found = flows_.find({header.target.value, header.source.value, of});
     if (found == flows_.end()) continue;
     Flow& flow = found->second;
-    while (!flow.way.empty() && flow.way.begin()->first < header.received[of]) {
-      way_bytes_ -= flow.way.begin()->second;
-      flow.credited = flow.way.begin()->first + 1;
-      flow.way.erase(flow.way.begin());
+    while (!flow.in_flight.empty() && flow.in_flight.begin()->first < header.received[of]) {
+      in_flight_bytes_ -= flow.in_flight.begin()->second;
+      flow.credited = flow.in_flight.begin()->first + 1;
+      flow.in_flight.erase(flow.in_flight.begin());
     }
   }
 }
 
-void BridgeForwarder::release(const Name& name, Flow& flow) {
+void BridgeForwarder::release(const FlowKey& key, Flow& flow) {
   const std::vector<std::vector<uint8_t>> held = std::exchange(flow.held, {});
   held_frames_ -= held.size();
   flow.held_bytes = 0;
-  for (const std::vector<uint8_t>& bytes : held) pass(std::get<0>(name), std::get<1>(name), bytes);
+  for (const std::vector<uint8_t>& bytes : held) pass(std::get<0>(key), std::get<1>(key), bytes);
 }
 
 bool BridgeForwarder::on_timer(Time now) {
   if (now < release_at_) return false;
   release_at_ = Time::never();
   bool happened = false;
-  for (auto& [name, flow] : flows_) {
+  for (auto& [key, flow] : flows_) {
     if (flow.held.empty()) continue;
     if (now >= flow.held_since + options_.hold_most) {
-      release(name, flow);
+      release(key, flow);
       happened = true;
     } else {
       release_at_ = std::min(release_at_, flow.held_since + options_.hold_most);
@@ -117,7 +122,7 @@ bool BridgeForwarder::on_timer(Time now) {
 }
 
 void BridgeForwarder::pass(uint32_t source, uint32_t target, std::span<const uint8_t> bytes) {
-  const auto next = routes_.behind(rank_, source, target);
+  const auto next = routes_.next_hop(rank_, source, target);
   if (!next || !links_.pass(nic::Rank{*next}, bytes)) {
     ++counts_.late;
     return;
@@ -127,7 +132,7 @@ void BridgeForwarder::pass(uint32_t source, uint32_t target, std::span<const uin
 }
 
 bool BridgeForwarder::all_left() const {
-  for (uint32_t rank = 0; rank < members_; ++rank) {
+  for (uint32_t rank = 0; rank < program_count_; ++rank) {
     if (rank != rank_ && !left_[rank]) return false;
   }
   return true;

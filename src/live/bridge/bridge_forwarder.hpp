@@ -29,12 +29,12 @@ struct ForwardCounts {
   uint64_t held = 0;  // frames that waited for the rest of their message
   uint64_t refused = 0;  // frames that were not on their path, or beyond their window
   uint64_t late = 0;  // frames for a rank that has left, or to which there is no link
-  uint64_t way_bytes_peak = 0;  // the most bytes of frames that were admitted and without credit at one time
+  uint64_t in_flight_bytes_peak = 0;  // the most bytes of frames that were admitted and without credit at one time
 };
 
 class BridgeForwarder {
  public:
-  BridgeForwarder(uint32_t rank, uint32_t members, const BridgeRoutes& routes, const BridgeOptions& options,
+  BridgeForwarder(uint32_t rank, uint32_t program_count, const BridgeRoutes& routes, const BridgeOptions& options,
                   BridgeLinks& links);
 
   void forward(Time now, nic::Rank hop, const wire::BridgeHeader& header, std::span<const uint8_t> bytes);
@@ -52,10 +52,10 @@ class BridgeForwarder {
   [[nodiscard]] const ForwardCounts& counts() const { return counts_; }
 
  private:
-  using Name = std::tuple<uint32_t, uint32_t, uint8_t>;  // source, target, class
+  using FlowKey = std::tuple<uint32_t, uint32_t, uint8_t>;  // source, target, class
   struct Flow {
     uint64_t credited = 0;  // the target has taken the frames before this number
-    std::map<uint64_t, uint64_t> way;  // by number: bytes of the admitted frames that the target has not taken
+    std::map<uint64_t, uint64_t> in_flight;  // by number: bytes of the admitted frames that the target has not taken
     std::vector<std::vector<uint8_t>> held;
     uint64_t held_bytes = 0;
     Time held_since{};
@@ -63,17 +63,17 @@ class BridgeForwarder {
 
   [[nodiscard]] bool admit(const wire::BridgeHeader& header, uint64_t bytes);
   void note_credit(const wire::BridgeHeader& header);
-  void release(const Name& name, Flow& flow);
+  void release(const FlowKey& key, Flow& flow);
   void pass(uint32_t source, uint32_t target, std::span<const uint8_t> bytes);
 
   uint32_t rank_;
-  uint32_t members_;
+  uint32_t program_count_;
   const BridgeRoutes& routes_;
   const BridgeOptions& options_;
   BridgeLinks& links_;
   std::vector<bool> left_;
-  std::map<Name, Flow> flows_;
-  uint64_t way_bytes_ = 0;
+  std::map<FlowKey, Flow> flows_;
+  uint64_t in_flight_bytes_ = 0;
   uint64_t held_frames_ = 0;
   Time release_at_ = Time::never();
   ForwardCounts counts_;

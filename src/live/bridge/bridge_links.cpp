@@ -30,22 +30,22 @@ std::optional<std::span<const uint8_t>> BridgeLinks::collect(const nic::Packet& 
   const bool inside = carrier.offset <= length && payload.length <= length - carrier.offset;
   if (!inside || length > frame_bytes_max || payload.space == nic::PayloadRef::Space::peer) return std::nullopt;
   if (payload.length == length) return std::span<const uint8_t>(payload.bytes, payload.length);
-  if (carrier.source.value >= open_.size()) return std::nullopt;
-  std::map<uint64_t, Parts>& open = open_[carrier.source.value];
-  auto found = open.find(carrier.message);
-  if (found == open.end()) {
-    if (open.size() >= open_max) return std::nullopt;
-    found = open.try_emplace(carrier.message).first;
+  if (carrier.source.value >= incomplete_.size()) return std::nullopt;
+  std::map<uint64_t, IncompleteFrame>& incomplete = incomplete_[carrier.source.value];
+  auto found = incomplete.find(carrier.message);
+  if (found == incomplete.end()) {
+    if (incomplete.size() >= incomplete_max) return std::nullopt;
+    found = incomplete.try_emplace(carrier.message).first;
     found->second.bytes.resize(length);
   }
-  Parts& parts = found->second;
-  if (parts.bytes.size() != length || payload.length == 0) return std::nullopt;
-  std::memcpy(parts.bytes.data() + carrier.offset, payload.bytes, payload.length);
-  parts.come += payload.length;
-  if (parts.come < length) return std::nullopt;
-  whole_ = std::move(parts.bytes);
-  open.erase(found);
-  return std::span<const uint8_t>(whole_);
+  IncompleteFrame& frame = found->second;
+  if (frame.bytes.size() != length || payload.length == 0) return std::nullopt;
+  std::memcpy(frame.bytes.data() + carrier.offset, payload.bytes, payload.length);
+  frame.bytes_arrived += payload.length;
+  if (frame.bytes_arrived < length) return std::nullopt;
+  complete_frame_ = std::move(frame.bytes);
+  incomplete.erase(found);
+  return std::span<const uint8_t>(complete_frame_);
 }
 
 }  // namespace spinloom::live

@@ -23,12 +23,12 @@ class Keeping final : public Transport {
   }
   bool poll() override { return false; }
   [[nodiscard]] bool has_news() const override { return false; }
-  void taken(nic::Rank, uint64_t) override {}
-  void stop(nic::Rank, bool) override {}
+  void return_loan(nic::Rank, uint64_t) override {}
+  void set_stopped(nic::Rank, bool) override {}
   [[nodiscard]] Status fetch(nic::Rank, uint64_t, uint8_t*, uint64_t) override { return fail(Code::invalid, "none"); }
   [[nodiscard]] bool congested(nic::Rank) const override { return false; }
   [[nodiscard]] bool drained() const override { return true; }
-  [[nodiscard]] Untaken untaken(nic::Rank) const override { return {}; }
+  [[nodiscard]] Outstanding outstanding(nic::Rank) const override { return {}; }
   [[nodiscard]] std::string describe(nic::Rank) override { return "none"; }
   void say_goodbye() override {}
 
@@ -94,7 +94,7 @@ TEST(BridgeLinks, OneNeighbourUsesUpNobodyElsesRoom) {
   BridgeLinks from(3, 5), to(4, 5);
   from.link(nic::Rank{4}, link);
   ASSERT_TRUE(from.pass(nic::Rank{4}, some(1000, 4)));
-  for (uint64_t message = 0; message < 2 * BridgeLinks::open_max; ++message) {
+  for (uint64_t message = 0; message < 2 * BridgeLinks::incomplete_max; ++message) {
     nic::Packet part = part_of(link.packet, 0, 100);
     part.message = message;
     part.source = nic::Rank{2};

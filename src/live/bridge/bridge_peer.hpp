@@ -1,7 +1,7 @@
 // BridgeTransport::Peer - one far rank: packets that wait, frames under way, and frames received, for each class.
 //
-// Invariants: (1) `way` holds the frames with packets for which the peer has not given credit, in the order sent; (2)
-//   `granted` equals `expected`, except for requests of a peer that was told to stop.
+// Invariants: (1) `in_flight` holds the frames with packets for which the peer has not given credit, in the order sent;
+//   (2) `granted` equals `expected`, except for requests of a peer that was told to stop.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -18,35 +18,35 @@ struct BridgeTransport::Flow {
   struct Sent {
     uint64_t sequence = 0;
     uint64_t bytes = 0;
-    bool note = false;
+    bool is_ack = false;
   };
-  std::deque<Sent> way;
-  uint64_t way_bytes = 0;
+  std::deque<Sent> in_flight;
+  uint64_t in_flight_bytes = 0;
 
   // The receiving direction.
   uint64_t expected = 0;  // the number of the peer's next frame that has not been taken
   std::map<uint64_t, std::vector<uint8_t>> early;  // by number: frames that arrived before frame `expected`
   uint64_t granted = 0;  // this rank gives the peer credit for all frames before this number
-  uint64_t told = 0;  // the value of `granted` in the latest frame that was sent to the peer
-  uint64_t untold_bytes = 0;
+  uint64_t announced = 0;  // the value of `granted` in the latest frame that was sent to the peer
+  uint64_t unannounced_bytes = 0;
 };
 
 struct BridgeTransport::Peer {
   nic::Rank rank;
   bool lost = false;
-  bool forwards_still = false;  // true: a gateway that has said goodbye, but still forwards until all ranks have left
+  bool still_forwards = false;  // true: a gateway that has said goodbye, but still forwards until all ranks have left
   bool stopped = false;  // this rank has told the peer that it has no room for requests
-  uint32_t moved = 0;
-  uint32_t moved_there = 0;
-  Untaken left;  // the result of untaken() at the time when the peer was lost
+  uint32_t resume_count = 0;
+  uint32_t peer_resume_count = 0;
+  Outstanding outstanding_at_loss;  // the result of outstanding() at the time when the peer was lost
   std::array<Flow, 2> flows;  // indexed by BridgeClass
-  std::optional<std::array<uint64_t, 2>> end;  // if set: lost once all frames before these numbers have come
+  std::optional<std::array<uint64_t, 2>> end_numbers;  // if set: lost once all frames before these numbers have come
   Time credit_at = Time::never();
 
   [[nodiscard]] Flow& flow(wire::BridgeClass of) { return flows[static_cast<size_t>(of)]; }
   [[nodiscard]] bool waits() const { return !flows[0].waiting.empty() || !flows[1].waiting.empty(); }
   [[nodiscard]] bool has_ended() const {
-    return end && flows[0].expected >= (*end)[0] && flows[1].expected >= (*end)[1];
+    return end_numbers && flows[0].expected >= (*end_numbers)[0] && flows[1].expected >= (*end_numbers)[1];
   }
 };
 

@@ -22,7 +22,7 @@ void BridgeTransport::take_frame(nic::Rank hop, std::span<const uint8_t> bytes) 
     ++counts_.malformed;
     return;
   }
-  if (frame->header.target == rank_) return take_mine(hop, *frame, bytes);
+  if (frame->header.target == rank_) return take_own(hop, *frame, bytes);
   if (!forwarder_) {
     ++counts_.malformed;
     return;
@@ -30,20 +30,20 @@ void BridgeTransport::take_frame(nic::Rank hop, std::span<const uint8_t> bytes) 
   forwarder_->forward(options_.stores ? monotonic_now() : Time{}, hop, frame->header, bytes);
 }
 
-void BridgeTransport::take_mine(nic::Rank hop, const wire::BridgeFrame& frame, std::span<const uint8_t> bytes) {
+void BridgeTransport::take_own(nic::Rank hop, const wire::BridgeFrame& frame, std::span<const uint8_t> bytes) {
   const wire::BridgeHeader& header = frame.header;
   const nic::Rank source = header.source;
-  if (source.value >= peers_.size() || routes_.before(rank_.value, source.value, rank_.value) != hop.value) {
+  if (source.value >= peers_.size() || routes_.previous_hop(rank_.value, source.value, rank_.value) != hop.value) {
     ++counts_.malformed;
     return;
   }
   switch (header.kind) {
     case wire::BridgeKind::hello: return;
-    case wire::BridgeKind::left: std::erase(confirming_, source); return;
+    case wire::BridgeKind::leave_done: std::erase(unconfirmed_gateways_, source); return;
     case wire::BridgeKind::leave:
       if (!forwarder_) return;
       forwarder_->note_left(source);
-      return say_directly(wire::BridgeKind::left, rank_, source);
+      return send_unnumbered(wire::BridgeKind::leave_done, rank_, source);
     default: break;
   }
   Peer* const peer = find(source);
@@ -51,10 +51,10 @@ void BridgeTransport::take_mine(nic::Rank hop, const wire::BridgeFrame& frame, s
     ++counts_.malformed;
     return;
   }
-  if (header.kind == wire::BridgeKind::gone && peer->lost) forget(source);
+  if (header.kind == wire::BridgeKind::source_unreachable && peer->lost) forget(source);
   if (peer->lost) return;
-  if (header.kind == wire::BridgeKind::gone) {
-    peer->end = header.received;
+  if (header.kind == wire::BridgeKind::source_unreachable) {
+    peer->end_numbers = header.received;
     if (peer->has_ended()) lose(*peer);
     return;
   }
@@ -68,18 +68,19 @@ void BridgeTransport::take_credit(Peer& peer, const wire::BridgeHeader& header) 
   for (size_t of = 0; of < peer.flows.size(); ++of) {
     Flow& flow = peer.flows[of];
     if (header.received[of] > flow.next) continue;  // frames that were never sent
-    while (!flow.way.empty() && flow.way.front().sequence < header.received[of]) {
-      flow.way_bytes -= flow.way.front().bytes;
-      flow.way.pop_front();
+    while (!flow.in_flight.empty() && flow.in_flight.front().sequence < header.received[of]) {
+      flow.in_flight_bytes -= flow.in_flight.front().bytes;
+      flow.in_flight.pop_front();
       room = true;
     }
   }
-  if (header.moved - peer.moved_there < uint32_t{1} << 31) peer.moved_there = header.moved;  // else the frame is older
+  // Otherwise the frame is older than one that has come.
+  if (header.resume_count - peer.peer_resume_count < uint32_t{1} << 31) peer.peer_resume_count = header.resume_count;
   if (room) flush(peer);
 }
 
 void BridgeTransport::take_numbered(Peer& peer, const wire::BridgeFrame& frame, std::span<const uint8_t> bytes) {
-  Flow& flow = peer.flow(frame.header.of);
+  Flow& flow = peer.flow(frame.header.traffic_class);
   const uint64_t sequence = frame.header.sequence;
   if (sequence < flow.expected || flow.early.contains(sequence)) {
     ++counts_.repeated;
@@ -106,12 +107,12 @@ void BridgeTransport::take_numbered(Peer& peer, const wire::BridgeFrame& frame, 
 
 void BridgeTransport::take_next(Peer& peer, const wire::BridgeFrame& frame) {
   const wire::BridgeHeader& header = frame.header;
-  Flow& flow = peer.flow(header.of);
+  Flow& flow = peer.flow(header.traffic_class);
   ++flow.expected;
   if (header.kind == wire::BridgeKind::bye) return lose(peer, true);
   const auto packet = wire::decode(frame.body);
   const bool good = packet && packet->source == peer.rank && packet->target == rank_ &&
-                    packet->is_answer() == (header.of == wire::BridgeClass::answers);
+                    packet->is_answer() == (header.traffic_class == wire::BridgeClass::answers);
   if (good) {
     std::ignore = client_.arrived(*this, *packet, 0);
   } else {
@@ -119,16 +120,16 @@ void BridgeTransport::take_next(Peer& peer, const wire::BridgeFrame& frame) {
   }
   if (peer.lost) return;
   if (peer.has_ended()) return lose(peer);
-  if (!peer.stopped || header.of == wire::BridgeClass::answers) flow.granted = flow.expected;
-  flow.untold_bytes += frame.body.size();
-  const uint64_t untold = flow.granted - flow.told;
-  if (untold == 0) return;
-  if (untold * 4 >= options_.window_frames || flow.untold_bytes * 4 >= options_.window_bytes) {
+  if (!peer.stopped || header.traffic_class == wire::BridgeClass::answers) flow.granted = flow.expected;
+  flow.unannounced_bytes += frame.body.size();
+  const uint64_t unannounced = flow.granted - flow.announced;
+  if (unannounced == 0) return;
+  if (unannounced * 4 >= options_.window_frames || flow.unannounced_bytes * 4 >= options_.window_bytes) {
     return give_credit(peer);
   }
   if (peer.credit_at != Time::never()) return;
   peer.credit_at = monotonic_now() + options_.credit_after;
-  look_at_ = std::min(look_at_, peer.credit_at);
+  next_credit_at_ = std::min(next_credit_at_, peer.credit_at);
 }
 
 }  // namespace spinloom::live

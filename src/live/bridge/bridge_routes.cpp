@@ -43,7 +43,7 @@ bool BridgeRoutes::is_gateway(uint32_t rank) const {
 }
 
 const BridgeRoutes::Path& BridgeRoutes::path(uint32_t a, uint32_t b) const {
-  const auto [found, is_new] = known_.try_emplace(uint64_t{a} << 32 | b);
+  const auto [found, is_new] = cached_paths_.try_emplace(uint64_t{a} << 32 | b);
   Path& path = found->second;
   if (!is_new || a == b) return path;
   path = search(std::min(a, b), std::max(a, b));
@@ -86,20 +86,20 @@ BridgeRoutes::Path BridgeRoutes::search(uint32_t low, uint32_t high) const {
   return path;
 }
 
-std::optional<uint32_t> BridgeRoutes::behind(uint32_t rank, uint32_t source, uint32_t target) const {
-  const Path& way = path(source, target);
-  const auto found = std::find(way.begin(), way.end(), rank);
-  if (found == way.end() || found + 1 == way.end()) return std::nullopt;
+std::optional<uint32_t> BridgeRoutes::next_hop(uint32_t rank, uint32_t source, uint32_t target) const {
+  const Path& hops = path(source, target);
+  const auto found = std::find(hops.begin(), hops.end(), rank);
+  if (found == hops.end() || found + 1 == hops.end()) return std::nullopt;
   return *(found + 1);
 }
 
-std::optional<uint32_t> BridgeRoutes::before(uint32_t rank, uint32_t source, uint32_t target) const {
-  return behind(rank, target, source);
+std::optional<uint32_t> BridgeRoutes::previous_hop(uint32_t rank, uint32_t source, uint32_t target) const {
+  return next_hop(rank, target, source);
 }
 
-Status BridgeRoutes::check(uint32_t members) const {
-  for (uint32_t a = 0; a < members; ++a) {
-    for (uint32_t b = a + 1; b < members; ++b) {
+Status BridgeRoutes::check(uint32_t program_count) const {
+  for (uint32_t a = 0; a < program_count; ++a) {
+    for (uint32_t b = a + 1; b < program_count; ++b) {
       if (direct(a, b) || !search(a, b).empty()) continue;  // search() does not cache: there may be very many pairs
       return fail(Code::environment, "rank ", a, " and rank ", b,
                   " do not reach each other: they share no network, and no gateway joins theirs");

@@ -34,10 +34,10 @@ class BridgeRoutes {
   [[nodiscard]] const Path& path(uint32_t a, uint32_t b) const;
   // The ranks before and after `rank` on the path from `source` to `target`. Nothing if `rank` is not on the path, or
   // is that end of it.
-  [[nodiscard]] std::optional<uint32_t> before(uint32_t rank, uint32_t source, uint32_t target) const;
-  [[nodiscard]] std::optional<uint32_t> behind(uint32_t rank, uint32_t source, uint32_t target) const;
-  // Returns an Error that names two of the first `members` ranks between which there is no path.
-  [[nodiscard]] Status check(uint32_t members) const;
+  [[nodiscard]] std::optional<uint32_t> previous_hop(uint32_t rank, uint32_t source, uint32_t target) const;
+  [[nodiscard]] std::optional<uint32_t> next_hop(uint32_t rank, uint32_t source, uint32_t target) const;
+  // Returns an Error that names two of the first `program_count` ranks between which there is no path.
+  [[nodiscard]] Status check(uint32_t program_count) const;
 
  private:
   [[nodiscard]] Path search(uint32_t low, uint32_t high) const;
@@ -45,7 +45,7 @@ class BridgeRoutes {
 
   std::vector<std::vector<uint64_t>> direct_;  // one bit for each pair of ranks
   std::vector<uint32_t> gateways_;
-  mutable std::unordered_map<uint64_t, Path> known_;  // by both ranks; each direction has an entry of its own
+  mutable std::unordered_map<uint64_t, Path> cached_paths_;  // by both ranks; each direction has an entry of its own
 };
 
 }  // namespace spinloom::live

@@ -33,11 +33,11 @@ TEST(BridgeRoutes, GoThroughTheGatewayOnlyWhereTheyMust) {
   EXPECT_EQ(routes.path(0, 2), (Path{0, 2}));
   EXPECT_EQ(routes.path(0, 3), (Path{0, 2, 3}));
   EXPECT_EQ(routes.path(4, 1), (Path{4, 2, 1}));
-  EXPECT_EQ(routes.behind(2, 0, 3), 3u);
-  EXPECT_EQ(routes.before(2, 0, 3), 0u);
-  EXPECT_EQ(routes.behind(3, 0, 3), std::nullopt);
-  EXPECT_EQ(routes.before(0, 0, 3), std::nullopt);
-  EXPECT_EQ(routes.behind(1, 0, 3), std::nullopt);
+  EXPECT_EQ(routes.next_hop(2, 0, 3), 3u);
+  EXPECT_EQ(routes.previous_hop(2, 0, 3), 0u);
+  EXPECT_EQ(routes.next_hop(3, 0, 3), std::nullopt);
+  EXPECT_EQ(routes.previous_hop(0, 0, 3), std::nullopt);
+  EXPECT_EQ(routes.next_hop(1, 0, 3), std::nullopt);
   EXPECT_TRUE(routes.check(5).ok());
 }
 

@@ -18,15 +18,17 @@ class BridgeTap final : public TransportClient {
     if (bridge_ != nullptr && bridge_->take(packet)) return true;
     return client_.arrived(from, packet, loan);
   }
-  void sent(const Reading& reading) override { client_.sent(reading); }
-  void fetched(uint64_t token, bool well) override { client_.fetched(token, well); }
+  void sent(const SendCompletion& completion) override { client_.sent(completion); }
+  void fetched(uint64_t token, bool succeeded) override { client_.fetched(token, succeeded); }
   void lost(nic::Rank peer) override {
     client_.lost(peer);
     if (bridge_ != nullptr) bridge_->lose_link(peer);
   }
   // In a job with gateways a lost peer never comes back.
-  [[nodiscard]] bool is_parted(nic::Rank peer) const override { return bridge_ == nullptr && client_.is_parted(peer); }
-  void back(nic::Rank peer) override { client_.back(peer); }
+  [[nodiscard]] bool is_disconnected(nic::Rank peer) const override {
+    return bridge_ == nullptr && client_.is_disconnected(peer);
+  }
+  void reconnected(nic::Rank peer) override { client_.reconnected(peer); }
 
  private:
   TransportClient& client_;

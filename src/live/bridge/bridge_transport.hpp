@@ -41,8 +41,8 @@ struct BridgeCounts {
 
 class BridgeTransport final : public Transport {
  public:
-  // The first `members` ranks have programs; the others only forward.
-  BridgeTransport(TransportClient& client, uint32_t rank, uint32_t members, BridgeRoutes routes,
+  // The first `program_count` ranks have programs; the others only forward.
+  BridgeTransport(TransportClient& client, uint32_t rank, uint32_t program_count, BridgeRoutes routes,
                   const BridgeOptions& options = {});
   ~BridgeTransport() override;
 
@@ -57,21 +57,21 @@ class BridgeTransport final : public Transport {
   [[nodiscard]] const char* name() const override { return "bridge"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;
   bool poll() override;
-  [[nodiscard]] bool has_news() const override { return !cut_.empty() || tells_next(); }
-  void taken(nic::Rank, uint64_t) override {}
-  void stop(nic::Rank peer, bool stopped) override;
+  [[nodiscard]] bool has_news() const override { return !lost_links_.empty() || can_notify_next(); }
+  void return_loan(nic::Rank, uint64_t) override {}
+  void set_stopped(nic::Rank peer, bool stopped) override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
   [[nodiscard]] bool congested(nic::Rank peer) const override;
   [[nodiscard]] bool drained() const override;
-  [[nodiscard]] Untaken untaken(nic::Rank peer) const override;
-  void moved(nic::Rank peer) override;
+  [[nodiscard]] Outstanding outstanding(nic::Rank peer) const override;
+  void note_resumed(nic::Rank peer) override;
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override;
   // Tells all far ranks that this rank leaves, and then all gateways: the farthest first, because nearer gateways
   // forward their confirmations. has_left() is true once all gateways have confirmed; then they send nothing more. A
   // rank without a program has nothing to say: it stays until all others have left.
   void say_goodbye() override;
-  [[nodiscard]] bool has_left() const { return confirming_.empty() && untold_.empty(); }
+  [[nodiscard]] bool has_left() const { return unconfirmed_gateways_.empty() && unnotified_gateways_.empty(); }
   // True if this rank forwards, and some rank with a program has neither told it that it leaves nor been lost.
   [[nodiscard]] bool is_needed() const { return forwarder_ && !forwarder_->all_left(); }
 
@@ -86,23 +86,23 @@ class BridgeTransport final : public Transport {
   [[nodiscard]] Peer* find(nic::Rank rank) const;
   // bridge_transport.cpp: the sending side
   [[nodiscard]] bool has_window(const Flow& flow) const;
-  [[nodiscard]] bool transmit(Peer& peer, WaitingSend& one);
+  [[nodiscard]] bool transmit(Peer& peer, WaitingSend& waiting);
   void flush(Peer& peer);
-  void say_directly(wire::BridgeKind kind, nic::Rank source, nic::Rank target,
-                    const std::array<uint64_t, 2>& numbers = {});
+  void send_unnumbered(wire::BridgeKind kind, nic::Rank source, nic::Rank target,
+                       const std::array<uint64_t, 2>& numbers = {});
   [[nodiscard]] nic::Rank first_of(const Peer& peer) const;
   void pass(const Peer& peer);
   [[nodiscard]] wire::BridgeHeader header_to(Peer& peer, wire::BridgeKind kind);
-  void lose(Peer& peer, bool forwards_still = false);
-  void cut(nic::Rank peer);
+  void lose(Peer& peer, bool still_forwards = false);
+  void lose_ranks_behind(nic::Rank peer);
   [[nodiscard]] size_t distance_of(nic::Rank gateway) const;
-  [[nodiscard]] bool tells_next() const { return confirming_.empty() && !untold_.empty(); }
-  void tell_next();
+  [[nodiscard]] bool can_notify_next() const { return unconfirmed_gateways_.empty() && !unnotified_gateways_.empty(); }
+  void notify_next();
   void forget(nic::Rank gone);
 
   // bridge_receive.cpp: the receiving side
   void take_frame(nic::Rank hop, std::span<const uint8_t> bytes);
-  void take_mine(nic::Rank hop, const wire::BridgeFrame& frame, std::span<const uint8_t> bytes);
+  void take_own(nic::Rank hop, const wire::BridgeFrame& frame, std::span<const uint8_t> bytes);
   void take_numbered(Peer& peer, const wire::BridgeFrame& frame, std::span<const uint8_t> bytes);
   void take_next(Peer& peer, const wire::BridgeFrame& frame);
   void take_credit(Peer& peer, const wire::BridgeHeader& header);
@@ -110,17 +110,17 @@ class BridgeTransport final : public Transport {
 
   TransportClient& client_;
   nic::Rank rank_;
-  uint32_t members_;
+  uint32_t program_count_;
   BridgeRoutes routes_;
   BridgeOptions options_;
   BridgeLinks links_;
   std::unique_ptr<BridgeForwarder> forwarder_;  // null if this rank forwards nothing
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null if the rank is reached directly or not at all
-  std::vector<nic::Rank> cut_;  // lost links that the next poll() handles
-  std::vector<nic::Rank> untold_;  // gateways that we have not told that we leave; the farthest is last
-  std::vector<nic::Rank> confirming_;  // gateways that we have told and that have not confirmed
+  std::vector<nic::Rank> lost_links_;  // lost links that the next poll() handles
+  std::vector<nic::Rank> unnotified_gateways_;  // gateways that we have not told that we leave; the farthest is last
+  std::vector<nic::Rank> unconfirmed_gateways_;  // gateways that we have told and that have not confirmed
   std::vector<uint8_t> frame_;
-  Time look_at_ = Time::never();
+  Time next_credit_at_ = Time::never();
   size_t waiting_ = 0;  // number of peers for which packets wait
   BridgeCounts counts_;
 };

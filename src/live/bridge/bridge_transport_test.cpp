@@ -71,7 +71,7 @@ TEST_P(Bridges, BringAllUnderCyclicLoadInBoundedMemory) {
       const ForwardCounts& counts = rig.bridge(gateway).forwarder()->counts();
       EXPECT_GT(counts.frames, 0u);
       EXPECT_EQ(counts.refused, 0u);
-      EXPECT_LE(counts.way_bytes_peak, pairs.size() * 2 * flow_bytes_max(options));
+      EXPECT_LE(counts.in_flight_bytes_peak, pairs.size() * 2 * flow_bytes_max(options));
       EXPECT_EQ(stores, counts.held > 0);
     }
   }
@@ -96,14 +96,14 @@ TEST(Bridge, OneFlowHasAWindowInTheGateway) {
     rig.stop(1, 0, true);
     for (int i = 0; i < 50; ++i) rig.send(0, 1, false, 1000);
     for (int i = 0; i < 3000; ++i) rig.step(false);
-    EXPECT_LE(rig.bridge(4).forwarder()->counts().way_bytes_peak, frames * (options.piece_bytes + headers));
+    EXPECT_LE(rig.bridge(4).forwarder()->counts().in_flight_bytes_peak, frames * (options.piece_bytes + headers));
     EXPECT_GT(rig.wanted(), 40u);
-    EXPECT_EQ(rig.bridge(0).untaken(nic::Rank{1}).gone, false);
-    EXPECT_GT(rig.bridge(0).untaken(nic::Rank{1}).bytes, 40'000u);
+    EXPECT_EQ(rig.bridge(0).outstanding(nic::Rank{1}).is_lost, false);
+    EXPECT_GT(rig.bridge(0).outstanding(nic::Rank{1}).bytes, 40'000u);
     rig.stop(1, 0, false);
     ASSERT_TRUE(rig.run(false, [&] { return rig.drained(); }));
     EXPECT_EQ(rig.wanted(), 0u);
-    EXPECT_EQ(rig.bridge(0).untaken(nic::Rank{1}).packets, 0u);
+    EXPECT_EQ(rig.bridge(0).outstanding(nic::Rank{1}).packets, 0u);
   }
 }
 
@@ -131,7 +131,7 @@ TEST(Bridge, AStoppedReceiverHoldsUpNobodyElse) {
   rig.stop(1, 0, true);
   for (int i = 0; i < 40; ++i) rig.send(0, 1, false, 1000);
   for (int i = 0; i < 40; ++i) rig.send(0, 3, false, 1000);
-  EXPECT_TRUE(rig.run(false, [&] { return rig.bridge(0).untaken(nic::Rank{3}).packets == 0; }));
+  EXPECT_TRUE(rig.run(false, [&] { return rig.bridge(0).outstanding(nic::Rank{3}).packets == 0; }));
   EXPECT_GT(rig.wanted(), 0u);
   EXPECT_LE(rig.wanted(), 40u);
 }
@@ -152,7 +152,7 @@ TEST(Bridge, ADeadGatewayLosesWhoIsBehindIt) {
     std::vector<uint32_t> lost = rig.lost(rank);
     std::sort(lost.begin(), lost.end());
     EXPECT_EQ(lost, (std::vector<uint32_t>{far[0], far[1], 4}));  // each once
-    EXPECT_TRUE(rig.bridge(rank).untaken(nic::Rank{far[0]}).gone);
+    EXPECT_TRUE(rig.bridge(rank).outstanding(nic::Rank{far[0]}).is_lost);
   }
   EXPECT_EQ(rig.wrong(), 0u);  // nothing came from a rank after its loss
   EXPECT_EQ(rig.unread(), 0u);  // all memory is free
@@ -237,7 +237,7 @@ TEST(Bridge, ForgedFramesAreRefused) {
   for (int round = 0; round < 3000; ++round) {
     wire::BridgeHeader header;
     header.kind = static_cast<wire::BridgeKind>(random.below(4));
-    header.of = static_cast<wire::BridgeClass>(random.below(2));
+    header.traffic_class = static_cast<wire::BridgeClass>(random.below(2));
     header.source.value = static_cast<uint32_t>(random.chance(1, 20) ? random.next() : random.below(9));
     header.target.value = static_cast<uint32_t>(random.chance(1, 20) ? random.next() : random.below(9));
     header.sequence = random.chance(1, 2) ? random.below(20) : random.next();

@@ -34,22 +34,22 @@ struct FabricWish {
 inline constexpr unsigned unknown_cost = 2;
 inline constexpr unsigned automatic_max = 1;  // docs/live.md, Speed, has tcp beside our datagrams
 
-struct FabricPlaceWanted {
+struct FabricOpenOptions {
   uint32_t address = 0;  // IPv4, host order: the interface that providers over IP use; 0: any
   std::string library;  // the path of libfabric; empty: where the system finds it
 };
 
-[[nodiscard]] Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const FabricPlaceWanted& place);
+[[nodiscard]] Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const FabricOpenOptions& place);
 
 // For people: the library that is loaded, and what it offers, cheapest first.
-struct FabricOffered {
-  struct One {
+struct FabricList {
+  struct Entry {
     std::string provider;
     std::string domain;
   };
   std::string library;
-  std::vector<One> all;
+  std::vector<Entry> entries;
 };
-[[nodiscard]] Result<FabricOffered> offered_fabrics(const std::string& library);
+[[nodiscard]] Result<FabricList> list_fabrics(const std::string& library);
 
 }  // namespace spinloom::live

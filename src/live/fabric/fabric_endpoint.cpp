@@ -30,95 +30,95 @@ constexpr size_t address_bytes_max = 128;
 
 class Endpoint final : public FabricPort {
  public:
-  static Result<std::unique_ptr<FabricPort>> open(const FabricLibrary& library, Info info) {
+  static Result<std::unique_ptr<FabricPort>> open(const FabricLibrary& library, InfoPtr info) {
     std::unique_ptr<Endpoint> made(new Endpoint(library, std::move(info)));
     SPL_TRY(made->open());
-    SPL_TRY(made->prepare());
+    SPL_TRY(made->make_operations());
     return std::unique_ptr<FabricPort>(std::move(made));
   }
 
   // Slots are made as they are needed: a peer that takes nothing keeps its own for ever.
   [[nodiscard]] Slot* slot(nic::Rank peer) override {
-    uint32_t& out = out_[peer.value];
-    if (out >= sends_of_peer_) return nullptr;
+    uint32_t& in_use = slots_in_use_[peer.value];
+    if (in_use >= sends_of_peer_) return nullptr;
     if (free_sends_.empty() && !make_sending()) return nullptr;
-    ++out;
-    Sending* const free = free_sends_.back();
+    ++in_use;
+    SendOperation* const free = free_sends_.back();
     free_sends_.pop_back();
     free->peer = peer;
     free->bytes.clear();
     return free;
   }
-  void give_back(Slot& slot) override {
-    --out_[slot.peer.value];
-    free_sends_.push_back(static_cast<Sending*>(&slot));
+  void release_slot(Slot& slot) override {
+    --slots_in_use_[slot.peer.value];
+    free_sends_.push_back(static_cast<SendOperation*>(&slot));
   }
 
   [[nodiscard]] bool send(Slot& slot) override {
     const nic::Rank peer = slot.peer;
-    Sending& sending = static_cast<Sending&>(slot);
+    SendOperation& sending = static_cast<SendOperation&>(slot);
     const ssize_t code = endpoint_->msg->send(endpoint_.get(), slot.bytes.data(), slot.bytes.size(),
-                                              description(sending.memory), addresses_[peer.value], &sending.context);
+                                              descriptor_of(sending.memory), addresses_[peer.value], &sending.context);
     if (code == 0) return true;
     if (code == -error_again) return false;
     failed_.push_back(failure(peer, code));
-    give_back(slot);
+    release_slot(slot);
     return true;
   }
 
-  void poll(std::vector<FabricEvent>& happened) override {
+  void poll(std::vector<FabricEvent>& events) override {
     post_receives();
-    for (FabricEvent& one : std::exchange(failed_, {})) happened.push_back(std::move(one));
-    for (const uint64_t token : std::exchange(refused_, {})) happened.push_back(end_of_read(token, false));
+    for (FabricEvent& one : std::exchange(failed_, {})) events.push_back(std::move(one));
+    for (const uint64_t token : std::exchange(refused_reads_, {})) events.push_back(end_of_read(token, false));
     while (true) {
       std::array<fi_cq_msg_entry, completions_per_poll> ended;
       const ssize_t count = completions_->ops->read(completions_.get(), ended.data(), ended.size());
-      if (count == -error_avail && take_error(happened)) continue;
+      if (count == -error_avail && take_error(events)) continue;
       for (ssize_t i = 0; i < count; ++i) {
         const fi_cq_msg_entry& one = ended[static_cast<size_t>(i)];
-        if (one.op_context != nullptr) end(*static_cast<Operation*>(one.op_context), one.len, happened);
+        if (one.op_context != nullptr) complete(*static_cast<Operation*>(one.op_context), one.len, events);
       }
       if (count < static_cast<ssize_t>(ended.size())) return;
     }
   }
 
-  void done(std::span<const uint8_t> came) override {
-    const auto found = came_.find(came.data());
+  void release_message(std::span<const uint8_t> bytes) override {
+    const auto found = delivered_.find(bytes.data());
     to_post_.push_back(found->second);
-    came_.erase(found);
+    delivered_.erase(found);
     if (to_post_.size() >= receives / 4) post_receives();
   }
 
-  [[nodiscard]] Result<FabricPlace> lend(const uint8_t* bytes, uint64_t length) override {
-    SPL_ASSIGN(Open<fid_mr> memory, know(bytes, length, cap_remote_read));
-    FabricPlace place;
-    place.key = memory->key;
-    place.address = has(mr_virt_addr) ? reinterpret_cast<uint64_t>(bytes) : 0;
-    lent_.emplace(place.key, std::move(memory));
-    return place;
+  [[nodiscard]] Result<FabricRegion> lend(const uint8_t* bytes, uint64_t length) override {
+    SPL_ASSIGN(FidPtr<fid_mr> memory, register_memory(bytes, length, cap_remote_read));
+    FabricRegion region;
+    region.key = memory->key;
+    region.address = has_mr_mode(mr_virt_addr) ? reinterpret_cast<uint64_t>(bytes) : 0;
+    lent_.emplace(region.key, std::move(memory));
+    return region;
   }
-  void take_back(const FabricPlace& place) override {
-    if (const auto found = lent_.find(place.key); found != lent_.end()) lent_.erase(found);
+  void end_loan(const FabricRegion& region) override {
+    if (const auto found = lent_.find(region.key); found != lent_.end()) lent_.erase(found);
   }
 
-  [[nodiscard]] Result<uint8_t*> landing(uint64_t length) override {
-    Landing made;
+  [[nodiscard]] Result<uint8_t*> make_read_buffer(uint64_t length) override {
+    ReadBuffer made;
     made.bytes.resize(length);
-    if (has(mr_local)) {
-      SPL_ASSIGN(made.memory, know(made.bytes.data(), length, cap_read));
+    if (has_mr_mode(mr_local)) {
+      SPL_ASSIGN(made.memory, register_memory(made.bytes.data(), length, cap_read));
     }
-    landings_.push_back(std::move(made));
-    return landings_.back().bytes.data();
+    read_buffers_.push_back(std::move(made));
+    return read_buffers_.back().bytes.data();
   }
 
-  [[nodiscard]] bool read(nic::Rank peer, const FabricPlace& from, uint8_t* to, uint64_t length,
+  [[nodiscard]] bool read(nic::Rank peer, const FabricRegion& from, uint8_t* to, uint64_t length,
                           uint64_t token) override {
     if (free_reads_.empty()) free_reads_.push_back(&reads_.emplace_back());  // reads of a lost peer may never end
-    const auto landing = std::find_if(landings_.begin(), landings_.end(), [&](const Landing& one) {
+    const auto read_buffer = std::find_if(read_buffers_.begin(), read_buffers_.end(), [&](const ReadBuffer& one) {
       return to >= one.bytes.data() && to < one.bytes.data() + one.bytes.size();
     });
-    void* const known = landing == landings_.end() ? nullptr : description(landing->memory);
-    RemoteRead& reading = *free_reads_.back();
+    void* const known = read_buffer == read_buffers_.end() ? nullptr : descriptor_of(read_buffer->memory);
+    ReadOperation& reading = *free_reads_.back();
     reading.token = token;
     const ssize_t code = endpoint_->rma->read(endpoint_.get(), to, length, known, addresses_[peer.value], from.address,
                                               from.key, &reading.context);
@@ -126,13 +126,13 @@ class Endpoint final : public FabricPort {
     if (code == 0) {
       free_reads_.pop_back();
     } else {
-      refused_.push_back(token);
+      refused_reads_.push_back(token);
     }
     return true;
   }
 
   [[nodiscard]] bool arm() override {
-    if (!failed_.empty() || !refused_.empty()) return false;
+    if (!failed_.empty() || !refused_reads_.empty()) return false;
     if (descriptor_ < 0) return true;
     fid* object = &completions_->fid;
     const int code = fabric_->ops->trywait(fabric_.get(), &object, 1);
@@ -150,19 +150,19 @@ class Endpoint final : public FabricPort {
   }
 
   [[nodiscard]] std::string describe(nic::Rank peer) const override {
-    if (peer.value >= told_.size()) return "no such rank";
+    if (peer.value >= exchanged_addresses_.size()) return "no such rank";
     std::array<char, 2 * address_bytes_max> shown{};
     size_t length = shown.size();
-    peers_->ops->straddr(peers_.get(), told_[peer.value].data(), shown.data(), &length);
+    peers_->ops->straddr(peers_.get(), exchanged_addresses_[peer.value].data(), shown.data(), &length);
     shown.back() = 0;
-    const std::string whole = shown.data();
-    const size_t scheme = whole.find("://");
-    return scheme == std::string::npos ? whole : whole.substr(scheme + 3);
+    const std::string printed = shown.data();
+    const size_t scheme = printed.find("://");
+    return scheme == std::string::npos ? printed : printed.substr(scheme + 3);
   }
 
-  [[nodiscard]] Status meet(const std::vector<std::string>& addresses) override {
-    told_ = addresses;
-    out_.resize(addresses.size());
+  [[nodiscard]] Status set_addresses(const std::vector<std::string>& addresses) override {
+    exchanged_addresses_ = addresses;
+    slots_in_use_.resize(addresses.size());
     addresses_.assign(addresses.size(), addr_notavail);
     for (size_t rank = 0; rank < addresses.size(); ++rank) {
       if (addresses[rank].empty()) continue;
@@ -175,10 +175,10 @@ class Endpoint final : public FabricPort {
   }
 
  private:
-  Endpoint(const FabricLibrary& library, Info info) : library_(library), info_(std::move(info)) {}
+  Endpoint(const FabricLibrary& library, InfoPtr info) : library_(library), info_(std::move(info)) {}
 
-  [[nodiscard]] bool has(int mode) const { return (info_->domain_attr->mr_mode & mode) != 0; }
-  static void* description(const Open<fid_mr>& memory) { return memory ? memory->mem_desc : nullptr; }
+  [[nodiscard]] bool has_mr_mode(int mode) const { return (info_->domain_attr->mr_mode & mode) != 0; }
+  static void* descriptor_of(const FidPtr<fid_mr>& memory) { return memory ? memory->mem_desc : nullptr; }
   [[nodiscard]] FabricEvent failure(nic::Rank peer, int64_t code) const {
     FabricEvent event;
     event.kind = FabricEvent::Kind::failed;
@@ -186,17 +186,17 @@ class Endpoint final : public FabricPort {
     event.why = library_.error_text(static_cast<int>(code < 0 ? -code : code));
     return event;
   }
-  static FabricEvent end_of_read(uint64_t token, bool well) {
+  static FabricEvent end_of_read(uint64_t token, bool succeeded) {
     FabricEvent event;
     event.kind = FabricEvent::Kind::read;
     event.token = token;
-    event.well = well;
+    event.succeeded = succeeded;
     return event;
   }
 
   // Makes an object by a call of libfabric that returns a code.
   template <class Object, class Call>
-  [[nodiscard]] Status make(const char* what, Open<Object>& to, Call call) {
+  [[nodiscard]] Status make(const char* what, FidPtr<Object>& to, Call call) {
     Object* made = nullptr;
     const int code = call(&made);
     if (code != 0) return library_.trouble(what, code);
@@ -243,15 +243,15 @@ class Endpoint final : public FabricPort {
   }
 
   // Makes the room for messages and posts the receives.
-  [[nodiscard]] Status prepare() {
+  [[nodiscard]] Status make_operations() {
     message_bytes_ = std::min(message_bytes_most, info_->ep_attr->max_msg_size);
     for (size_t i = 0; i < std::min(receives, info_->rx_attr->size); ++i) {
-      Receive& one = receives_.emplace_back();
-      one.bytes.resize(message_bytes_);
-      if (has(mr_local)) {
-        SPL_ASSIGN(one.memory, know(one.bytes.data(), message_bytes_, cap_recv));
+      ReceiveOperation& receive = receives_.emplace_back();
+      receive.bytes.resize(message_bytes_);
+      if (has_mr_mode(mr_local)) {
+        SPL_ASSIGN(receive.memory, register_memory(receive.bytes.data(), message_bytes_, cap_recv));
       }
-      to_post_.push_back(&one);
+      to_post_.push_back(&receive);
     }
     sends_of_peer_ = std::clamp<size_t>(info_->tx_attr->size / 4, 1, sends_of_peer);
     for (size_t i = 0; i < reads; ++i) free_reads_.push_back(&reads_.emplace_back());
@@ -261,31 +261,31 @@ class Endpoint final : public FabricPort {
 
   [[nodiscard]] bool make_sending() {
     if (sends_.size() >= sends_most) return false;
-    Sending& one = sends_.emplace_back();
-    one.bytes.reserve(message_bytes_);
-    if (has(mr_local)) {
-      auto memory = know(one.bytes.data(), message_bytes_, cap_send);
+    SendOperation& sending = sends_.emplace_back();
+    sending.bytes.reserve(message_bytes_);
+    if (has_mr_mode(mr_local)) {
+      auto memory = register_memory(sending.bytes.data(), message_bytes_, cap_send);
       if (!memory) {
         sends_.pop_back();
         return false;
       }
-      one.memory = std::move(*memory);
+      sending.memory = std::move(*memory);
     }
-    free_sends_.push_back(&one);
+    free_sends_.push_back(&sending);
     return true;
   }
 
   // Registers memory. Where we choose the key and it has 64 bits, it is random, so that nobody can use it who was not
   // told; shorter keys are counted.
-  [[nodiscard]] Result<Open<fid_mr>> know(const uint8_t* bytes, uint64_t length, uint64_t access) {
+  [[nodiscard]] Result<FidPtr<fid_mr>> register_memory(const uint8_t* bytes, uint64_t length, uint64_t access) {
     const size_t key_bytes = info_->domain_attr->mr_key_size;
     uint64_t key = 0;
-    if (!has(mr_prov_key)) key = key_bytes >= sizeof key ? random_secret()[0] : ++small_key_;
-    Open<fid_mr> memory;
+    if (!has_mr_mode(mr_prov_key)) key = key_bytes >= sizeof key ? random_secret()[0] : ++last_short_key_;
+    FidPtr<fid_mr> memory;
     SPL_TRY(make("fi_mr_reg", memory, [&](fid_mr** made) {
       return domain_->mr->reg(&domain_->fid, bytes, length, access, 0, key, 0, made, nullptr);
     }));
-    if (has(mr_endpoint)) {
+    if (has_mr_mode(mr_endpoint)) {
       if (const int code = bind(&memory->fid, &endpoint_->fid, 0)) return library_.trouble("fi_mr_bind", code);
       if (const int code = enable(&memory->fid)) return library_.trouble("fi_mr_enable", code);
     }
@@ -294,29 +294,29 @@ class Endpoint final : public FabricPort {
 
   void post_receives() {
     while (!to_post_.empty()) {
-      Receive& one = *to_post_.back();
-      if (endpoint_->msg->recv(endpoint_.get(), one.bytes.data(), one.bytes.size(), description(one.memory),
-                               addr_unspec, &one.context) != 0) {
+      ReceiveOperation& receive = *to_post_.back();
+      if (endpoint_->msg->recv(endpoint_.get(), receive.bytes.data(), receive.bytes.size(),
+                               descriptor_of(receive.memory), addr_unspec, &receive.context) != 0) {
         return;  // tried again by the next poll()
       }
       to_post_.pop_back();
     }
   }
 
-  void end(Operation& operation, size_t length, std::vector<FabricEvent>& happened) {
+  void complete(Operation& operation, size_t length, std::vector<FabricEvent>& events) {
     switch (operation.kind) {
-      case Operation::Kind::send: give_back(static_cast<Sending&>(operation)); break;
+      case Operation::Kind::send: release_slot(static_cast<SendOperation&>(operation)); break;
       case Operation::Kind::receive: {
-        Receive& receive = static_cast<Receive&>(operation);
+        ReceiveOperation& receive = static_cast<ReceiveOperation&>(operation);
         FabricEvent event;
         event.bytes = {receive.bytes.data(), std::min(length, receive.bytes.size())};
-        came_[receive.bytes.data()] = &receive;
-        happened.push_back(event);
+        delivered_[receive.bytes.data()] = &receive;
+        events.push_back(event);
         break;
       }
       case Operation::Kind::read: {
-        RemoteRead& reading = static_cast<RemoteRead&>(operation);
-        happened.push_back(end_of_read(reading.token, true));
+        ReadOperation& reading = static_cast<ReadOperation&>(operation);
+        events.push_back(end_of_read(reading.token, true));
         free_reads_.push_back(&reading);
         break;
       }
@@ -324,22 +324,22 @@ class Endpoint final : public FabricPort {
   }
 
   // Returns true if there was an error; there may be more.
-  [[nodiscard]] bool take_error(std::vector<FabricEvent>& happened) {
+  [[nodiscard]] bool take_error(std::vector<FabricEvent>& events) {
     fi_cq_err_entry error{};
     if (completions_->ops->readerr(completions_.get(), &error, 0) < 1) return false;
     if (error.op_context == nullptr) return true;
     Operation& operation = *static_cast<Operation*>(error.op_context);
     switch (operation.kind) {
       case Operation::Kind::send: {
-        Sending& sending = static_cast<Sending&>(operation);
-        happened.push_back(failure(sending.peer, error.err));
-        give_back(sending);
+        SendOperation& sending = static_cast<SendOperation&>(operation);
+        events.push_back(failure(sending.peer, error.err));
+        release_slot(sending);
         break;
       }
-      case Operation::Kind::receive: to_post_.push_back(static_cast<Receive*>(&operation)); break;
+      case Operation::Kind::receive: to_post_.push_back(static_cast<ReceiveOperation*>(&operation)); break;
       case Operation::Kind::read: {
-        RemoteRead& reading = static_cast<RemoteRead&>(operation);
-        happened.push_back(end_of_read(reading.token, false));
+        ReadOperation& reading = static_cast<ReadOperation&>(operation);
+        events.push_back(end_of_read(reading.token, false));
         free_reads_.push_back(&reading);
         break;
       }
@@ -348,36 +348,37 @@ class Endpoint final : public FabricPort {
   }
 
   const FabricLibrary& library_;
-  Info info_;
+  InfoPtr info_;
   // They are closed in the opposite order: the endpoint first, then all memory, then what both need.
-  Open<fid_fabric> fabric_;
-  Open<fid_domain> domain_;
-  Open<fid_av> peers_;
-  Open<fid_cq> completions_;
-  std::deque<Receive> receives_;
-  std::deque<Sending> sends_;
-  std::deque<RemoteRead> reads_;
-  std::deque<Landing> landings_;
-  std::unordered_multimap<uint64_t, Open<fid_mr>> lent_;  // by key; a provider's cache may give one key twice
-  Open<fid_ep> endpoint_;
+  FidPtr<fid_fabric> fabric_;
+  FidPtr<fid_domain> domain_;
+  FidPtr<fid_av> peers_;
+  FidPtr<fid_cq> completions_;
+  std::deque<ReceiveOperation> receives_;
+  std::deque<SendOperation> sends_;
+  std::deque<ReadOperation> reads_;
+  std::deque<ReadBuffer> read_buffers_;
+  std::unordered_multimap<uint64_t, FidPtr<fid_mr>> lent_;  // by key; a provider's cache may give one key twice
+  FidPtr<fid_ep> endpoint_;
   int descriptor_ = -1;
   size_t message_bytes_ = 0;
-  uint64_t small_key_ = 0;
+  uint64_t last_short_key_ = 0;
   std::string address_;
-  std::vector<std::string> told_;     // addresses by rank, as exchanged in the job
+  std::vector<std::string> exchanged_addresses_;     // addresses by rank, as exchanged in the job
   std::vector<fi_addr_t> addresses_;  // the same addresses, as the fabric numbers them
-  std::vector<Sending*> free_sends_;
+  std::vector<SendOperation*> free_sends_;
   size_t sends_of_peer_ = 0;
-  std::vector<uint32_t> out_;  // by rank: slots that the caller has or that are on their way
-  std::vector<RemoteRead*> free_reads_;
-  std::vector<Receive*> to_post_;
-  std::unordered_map<const uint8_t*, Receive*> came_;  // messages that poll() has delivered, by their bytes
+  std::vector<uint32_t> slots_in_use_;  // by rank: slots that the caller has or that are on their way
+  std::vector<ReadOperation*> free_reads_;
+  std::vector<ReceiveOperation*> to_post_;
+  // The messages that poll() has delivered, by their bytes.
+  std::unordered_map<const uint8_t*, ReceiveOperation*> delivered_;
   std::vector<FabricEvent> failed_;
-  std::vector<uint64_t> refused_;  // tokens of reads that could not begin
+  std::vector<uint64_t> refused_reads_;  // tokens of reads that could not begin
 };
 
-Info hints_for(const FabricLibrary& library, const FabricWish& wish, bool with_reads) {
-  Info hints(library.dupinfo(nullptr), Freeing{&library});
+InfoPtr hints_for(const FabricLibrary& library, const FabricWish& wish, bool with_reads) {
+  InfoPtr hints(library.dupinfo(nullptr), FreeInfo{&library});
   hints->caps = cap_msg | (with_reads ? cap_rma | cap_read | cap_remote_read : 0);
   hints->mode = mode_context | mode_context2;
   hints->ep_attr->type = ep_rdm;
@@ -404,35 +405,37 @@ bool is_at(const fi_info& info, const FabricWish& wish, uint32_t address) {
 std::string name_of(const fi_info& info) { return text(info.fabric_attr->prov_name, " ", info.domain_attr->name); }
 
 // Returns what libfabric offers, cheapest first, without repetitions.
-Result<std::vector<Info>> offers(const FabricLibrary& library, const FabricWish& wish, uint32_t address) {
-  std::vector<Info> found;
+Result<std::vector<InfoPtr>> offers(const FabricLibrary& library, const FabricWish& wish, uint32_t address) {
+  std::vector<InfoPtr> found;
   for (const bool with_reads : {true, false}) {
-    const Info hints = hints_for(library, wish, with_reads);
+    const InfoPtr hints = hints_for(library, wish, with_reads);
     fi_info* list = nullptr;
     const uint32_t api_version = std::min(library.version(), api_version_max);
     const int code = library.getinfo(api_version, nullptr, nullptr, 0, hints.get(), &list);
     if (code != 0 && code != -error_nodata) return library.trouble("fi_getinfo", code);
-    const Info all(list, Freeing{&library});
+    const InfoPtr all(list, FreeInfo{&library});
     for (const fi_info* one = list; one != nullptr; one = one->next) {
       // Not every provider looks at the hint.
       if (!wish.domain.empty() && wish.domain != one->domain_attr->name) continue;
-      const bool known =
-          std::any_of(found.begin(), found.end(), [&](const Info& other) { return name_of(*other) == name_of(*one); });
-      if (!known && is_at(*one, wish, address)) found.emplace_back(library.dupinfo(one), Freeing{&library});
+      const bool known = std::any_of(found.begin(), found.end(),
+                                     [&](const InfoPtr& other) { return name_of(*other) == name_of(*one); });
+      if (!known && is_at(*one, wish, address)) found.emplace_back(library.dupinfo(one), FreeInfo{&library});
     }
   }
-  const auto rank_of = [](const Info& one) { return std::pair{cost_of(one->fabric_attr->prov_name), name_of(*one)}; };
-  std::sort(found.begin(), found.end(), [&](const Info& a, const Info& b) { return rank_of(a) < rank_of(b); });
+  const auto rank_of = [](const InfoPtr& one) {
+    return std::pair{cost_of(one->fabric_attr->prov_name), name_of(*one)};
+  };
+  std::sort(found.begin(), found.end(), [&](const InfoPtr& a, const InfoPtr& b) { return rank_of(a) < rank_of(b); });
   return found;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const FabricPlaceWanted& place) {
+Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const FabricOpenOptions& place) {
   SPL_ASSIGN(const FabricLibrary* const library, load_fabric(place.library));
   SPL_ASSIGN(auto found, offers(*library, wish, place.address));
   std::string tried, left_out;
-  for (Info& info : found) {
+  for (InfoPtr& info : found) {
     const std::string name = name_of(*info);
     const std::string_view provider = info->fabric_attr->prov_name;
     if (wish.kind == FabricWish::Kind::automatic && cost_of(provider) > automatic_max) {
@@ -452,12 +455,12 @@ Result<std::unique_ptr<FabricPort>> open_fabric(const FabricWish& wish, const Fa
   return fail(Code::unsupported, library->name(), ": ", tried);
 }
 
-Result<FabricOffered> offered_fabrics(const std::string& path) {
+Result<FabricList> list_fabrics(const std::string& path) {
   SPL_ASSIGN(const FabricLibrary* const library, load_fabric(path));
-  FabricOffered offered;
+  FabricList offered;
   offered.library = library->name();
   SPL_ASSIGN(const auto found, offers(*library, {}, 0));
-  for (const Info& info : found) offered.all.push_back({info->fabric_attr->prov_name, info->domain_attr->name});
+  for (const InfoPtr& info : found) offered.entries.push_back({info->fabric_attr->prov_name, info->domain_attr->name});
   return offered;
 }
 

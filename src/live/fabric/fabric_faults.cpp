@@ -17,16 +17,16 @@ class DisturbedFabric final : public FabricPort {
       : port_(std::move(port)), faults_(faults), random_(faults.seed, "fabric faults") {}
 
   [[nodiscard]] Slot* slot(nic::Rank peer) override { return port_->slot(peer); }
-  void give_back(Slot& slot) override { port_->give_back(slot); }
+  void release_slot(Slot& slot) override { port_->release_slot(slot); }
   [[nodiscard]] bool send(Slot& slot) override {
     if (hits(faults_.refuse)) return false;
     if (hits(faults_.fail)) {
       failed_.push_back(slot.peer);
-      port_->give_back(slot);
+      port_->release_slot(slot);
       return true;
     }
     if (hits(faults_.drop)) {
-      port_->give_back(slot);
+      port_->release_slot(slot);
       return true;
     }
     if (hits(faults_.corrupt)) {
@@ -37,7 +37,7 @@ class DisturbedFabric final : public FabricPort {
     held_.push_back(&slot);
     return true;
   }
-  void poll(std::vector<FabricEvent>& happened) override {
+  void poll(std::vector<FabricEvent>& events) override {
     ++polls_;
     while (!held_.empty() && polls_ >= until_ && port_->send(*held_.front())) {
       held_.pop_front();
@@ -46,17 +46,17 @@ class DisturbedFabric final : public FabricPort {
       FabricEvent event;
       event.kind = FabricEvent::Kind::failed;
       event.peer = peer;
-      happened.push_back(event);
+      events.push_back(event);
     }
-    port_->poll(happened);
+    port_->poll(events);
   }
-  void done(std::span<const uint8_t> came) override { port_->done(came); }
-  [[nodiscard]] Result<FabricPlace> lend(const uint8_t* bytes, uint64_t length) override {
+  void release_message(std::span<const uint8_t> bytes) override { port_->release_message(bytes); }
+  [[nodiscard]] Result<FabricRegion> lend(const uint8_t* bytes, uint64_t length) override {
     return port_->lend(bytes, length);
   }
-  void take_back(const FabricPlace& place) override { port_->take_back(place); }
-  [[nodiscard]] Result<uint8_t*> landing(uint64_t length) override { return port_->landing(length); }
-  [[nodiscard]] bool read(nic::Rank peer, const FabricPlace& from, uint8_t* to, uint64_t length,
+  void end_loan(const FabricRegion& region) override { port_->end_loan(region); }
+  [[nodiscard]] Result<uint8_t*> make_read_buffer(uint64_t length) override { return port_->make_read_buffer(length); }
+  [[nodiscard]] bool read(nic::Rank peer, const FabricRegion& from, uint8_t* to, uint64_t length,
                           uint64_t token) override {
     return !hits(faults_.refuse) && port_->read(peer, from, to, length, token);
   }
@@ -66,7 +66,9 @@ class DisturbedFabric final : public FabricPort {
   [[nodiscard]] size_t message_bytes() const override { return port_->message_bytes(); }
   [[nodiscard]] bool has_reads() const override { return port_->has_reads(); }
   [[nodiscard]] std::string address() const override { return port_->address(); }
-  [[nodiscard]] Status meet(const std::vector<std::string>& addresses) override { return port_->meet(addresses); }
+  [[nodiscard]] Status set_addresses(const std::vector<std::string>& addresses) override {
+    return port_->set_addresses(addresses);
+  }
   [[nodiscard]] std::string provider() const override { return port_->provider(); }
   [[nodiscard]] std::string describe() const override { return port_->describe() + ", disturbed"; }
   [[nodiscard]] std::string describe(nic::Rank peer) const override { return port_->describe(peer); }

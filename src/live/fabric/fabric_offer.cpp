@@ -43,7 +43,7 @@ Result<FabricOffer> read_offer(const std::string& text) {
   return offer;
 }
 
-std::string apart(const FabricOffer& mine, const FabricOffer& other) {
+std::string why_no_fabric(const FabricOffer& mine, const FabricOffer& other) {
   if (mine.provider.empty()) return mine.trouble;
   if (other.provider.empty()) return "it has none: " + other.trouble;
   if (mine.provider != other.provider) return text("its fabric is ", other.provider, ", ours ", mine.provider);

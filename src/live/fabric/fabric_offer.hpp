@@ -23,6 +23,6 @@ struct FabricOffer {
 [[nodiscard]] std::string write(const FabricOffer& offer);
 [[nodiscard]] Result<FabricOffer> read_offer(const std::string& text);
 // Says why these two processes do not talk over the fabric; empty if they do.
-[[nodiscard]] std::string apart(const FabricOffer& mine, const FabricOffer& other);
+[[nodiscard]] std::string why_no_fabric(const FabricOffer& mine, const FabricOffer& other);
 
 }  // namespace spinloom::live

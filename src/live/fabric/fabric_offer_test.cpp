@@ -51,10 +51,10 @@ TEST(FabricOffer, WhatIsNoOfferIsAnError) {
 
 TEST(FabricOffer, TwoTalkIfBothHaveTheSameProvider) {
   const FabricOffer tcp{"tcp", "a", ""}, verbs{"verbs", "b", ""}, none{"", "", "no libfabric"};
-  EXPECT_EQ(apart(tcp, tcp), "");
-  EXPECT_NE(apart(tcp, verbs), "");
-  EXPECT_EQ(apart(none, tcp), "no libfabric");
-  EXPECT_NE(apart(tcp, none).find("no libfabric"), std::string::npos);
+  EXPECT_EQ(why_no_fabric(tcp, tcp), "");
+  EXPECT_NE(why_no_fabric(tcp, verbs), "");
+  EXPECT_EQ(why_no_fabric(none, tcp), "no libfabric");
+  EXPECT_NE(why_no_fabric(tcp, none).find("no libfabric"), std::string::npos);
 }
 
 TEST(FabricChoice, ReadsWhatPeopleWrite) {

@@ -1,7 +1,7 @@
 // Operation - an operation that an endpoint of libfabric has under way; and owners of the library's objects.
 //
-// Contract: an Open closes its object when it is destroyed; an Info is freed by the library that made it. The context
-//   of an Operation comes back with its completion.
+// Contract: a FidPtr closes its object when it is destroyed; an InfoPtr is freed by the library that made it. The
+//   context of an Operation comes back with its completion.
 // Invariants: (1) `context` is the first member of an Operation, so that both have the same address. Providers write to
 //   it.
 // Threads: one owner. Time: none.
@@ -16,50 +16,50 @@
 
 namespace spinloom::live::fabric {
 
-struct Closing {
+struct CloseFid {
   template <class Object>
   void operator()(Object* object) const {
     object->fid.ops->close(&object->fid);
   }
 };
 template <class Object>
-using Open = std::unique_ptr<Object, Closing>;
+using FidPtr = std::unique_ptr<Object, CloseFid>;
 
 inline int bind(fid* object, fid* other, uint64_t flags) { return object->ops->bind(object, other, flags); }
 inline int enable(fid* object) { return object->ops->control(object, command_enable, nullptr); }
 
-struct Freeing {
+struct FreeInfo {
   const FabricLibrary* library;
   void operator()(fi_info* info) const { library->freeinfo(info); }
 };
-using Info = std::unique_ptr<fi_info, Freeing>;
+using InfoPtr = std::unique_ptr<fi_info, FreeInfo>;
 
 struct Operation {
   enum class Kind : uint8_t { receive, send, read };
   fi_context2 context{};
   Kind kind;
-  explicit Operation(Kind which) : kind(which) {}
+  explicit Operation(Kind operation) : kind(operation) {}
 };
 
-struct Receive : Operation {
-  Receive() : Operation(Kind::receive) {}
+struct ReceiveOperation : Operation {
+  ReceiveOperation() : Operation(Kind::receive) {}
   std::vector<uint8_t> bytes;
-  Open<fid_mr> memory;
+  FidPtr<fid_mr> memory;
 };
 
-struct Sending : Operation, FabricPort::Slot {
-  Sending() : Operation(Kind::send) {}
-  Open<fid_mr> memory;
+struct SendOperation : Operation, FabricPort::Slot {
+  SendOperation() : Operation(Kind::send) {}
+  FidPtr<fid_mr> memory;
 };
 
-struct RemoteRead : Operation {
-  RemoteRead() : Operation(Kind::read) {}
+struct ReadOperation : Operation {
+  ReadOperation() : Operation(Kind::read) {}
   uint64_t token = 0;
 };
 
-struct Landing {
+struct ReadBuffer {
   std::vector<uint8_t> bytes;
-  Open<fid_mr> memory;
+  FidPtr<fid_mr> memory;
 };
 
 }  // namespace spinloom::live::fabric

@@ -15,16 +15,16 @@ namespace spinloom::live {
 struct FabricTransport::Waiting : WaitingSend {
   using WaitingSend::WaitingSend;
   bool as_pieces = false;  // its bytes leave in messages; it is not lent
-  std::optional<FabricPlace> place;  // its registered memory, until the message that lends it has left
+  std::optional<FabricRegion> region;  // its registered memory, until the message that lends it has left
 };
 
 struct FabricTransport::Peer {
   nic::Rank rank;
   bool lost = false;
-  bool talked = false;
+  bool in_contact = false;
   bool told_to_stop = false;  // this peer wants nothing but answers
   bool stopped = false;       // we want nothing but answers from it
-  Untaken left;               // the result of untaken() at the time when the peer was lost
+  Outstanding outstanding_at_loss;               // the result of outstanding() at the time when the peer was lost
 
   std::deque<Waiting> answers;
   std::deque<Waiting> waiting;
@@ -32,24 +32,24 @@ struct FabricTransport::Peer {
   struct Sent {
     uint64_t sequence = 0;
     uint64_t bytes = 0;
-    bool note = false;
+    bool is_ack = false;
   };
   std::deque<Sent> unacknowledged;
   uint64_t unacknowledged_bytes = 0;
   struct Lent {
-    FabricPlace place;
-    Reading reading;
+    FabricRegion region;
+    SendCompletion completion;
     uint64_t bytes = 0;
   };
   std::map<uint64_t, Lent> lent;  // loans by name
   uint64_t next_loan = 1;
 
   uint64_t expected = 0;  // the sequence of its next message
-  uint64_t told = 0;      // the value of `expected` that the peer has been sent last
+  uint64_t acknowledged = 0;      // the value of `expected` that the peer has been sent last
   std::map<uint64_t, std::vector<uint8_t>> early;  // messages that have overtaken the expected one, by number
   Time gap_since{};  // since then the expected message has been missing, if `early` is not empty
-  uint32_t moved = 0;
-  uint32_t moved_there = 0;
+  uint32_t resume_count = 0;
+  uint32_t peer_resume_count = 0;
   struct Borrowed {
     wire::Loan loan;
     uint32_t reads = 0;
@@ -58,9 +58,9 @@ struct FabricTransport::Peer {
   std::map<uint64_t, Borrowed> borrowed;  // by the address that the client knows
   std::deque<uint64_t> returns;           // names of loans whose return has not left yet
 
-  Time heard{};
-  Time asked{};                      // the time of the last request for a sign of life
-  Time note_at = Time::never();      // the latest time for the next acknowledgement
+  Time heard_at{};  // the time of its latest message
+  Time probed_at{};                      // the time of the last request for a sign of life
+  Time acknowledge_at = Time::never();      // the latest time for the next acknowledgement
 
   [[nodiscard]] bool waits() const { return !answers.empty() || !waiting.empty() || !returns.empty(); }
 };

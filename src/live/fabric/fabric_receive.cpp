@@ -23,15 +23,15 @@ constexpr uint64_t between_loans = 1 << 16;
 
 bool FabricTransport::poll() {
   const Time before = std::exchange(now_, monotonic_now());
-  if (before > Time{} && now_ - before > patience_.keepalive + slept_after) forgive(now_ - before);
+  if (before > Time{} && now_ - before > patience_.keepalive + slept_after) discount_sleep(now_ - before);
   // Progress of the port alone counts, too: otherwise our driver would sleep without arming the port again.
-  bool happened = std::exchange(news_, false) || !failed_.empty();
+  bool happened = std::exchange(port_has_events_, false) || !failed_.empty();
   happened = collect(false) || happened;
   for (int taken = 0; taken < messages_per_poll && !inbox_.empty(); ++taken) {
     const Message one = std::move(inbox_.front());
     inbox_.pop_front();
-    came(one.own.empty() ? one.bytes : one.own);
-    if (one.own.empty()) port_->done(one.bytes);
+    receive(one.copy.empty() ? one.bytes : one.copy);
+    if (one.copy.empty()) port_->release_message(one.bytes);
     happened = true;
   }
   if (inbox_.empty()) {  // a peer's loss comes behind its messages
@@ -41,8 +41,8 @@ bool FabricTransport::poll() {
     }
   }
   flush_all();
-  if (now_ >= look_at_) look_at_clock(now_);
-  if (happened) active_ = now_;
+  if (now_ >= next_deadline_) check_deadlines(now_);
+  if (happened) last_event_at_ = now_;
   return happened;
 }
 
@@ -50,38 +50,38 @@ bool FabricTransport::poll() {
 // taken; reads that have ended are reported at once.
 bool FabricTransport::collect(bool copying) {
   bool read = false;
-  happened_.clear();
-  port_->poll(happened_);
-  for (const FabricEvent& one : happened_) {  // nothing in this loop collects again
+  events_.clear();
+  port_->poll(events_);
+  for (const FabricEvent& one : events_) {  // nothing in this loop collects again
     switch (one.kind) {
-      case FabricEvent::Kind::came:
+      case FabricEvent::Kind::received:
         inbox_.push_back({one.bytes, {}});
         if (!copying) break;
-        inbox_.back().own.assign(one.bytes.begin(), one.bytes.end());
-        port_->done(one.bytes);
-        if (inbox_.back().own.empty()) inbox_.pop_back();
+        inbox_.back().copy.assign(one.bytes.begin(), one.bytes.end());
+        port_->release_message(one.bytes);
+        if (inbox_.back().copy.empty()) inbox_.pop_back();
         break;
       case FabricEvent::Kind::failed:
-        if (!has_failed(one.peer)) tell_of(one.peer, "a message is not delivered: " + one.why);
+        if (!has_failed(one.peer)) warn_lost(one.peer, "a message is not delivered: " + one.why);
         failed_.push_back(one.peer);
         break;
       case FabricEvent::Kind::read:
         read = true;
-        if (const auto ended = reads_.ended(one.token, one.well)) end_read(ended->read, ended->well);
+        if (const auto ended = reads_.end_piece(one.token, one.succeeded)) end_read(ended->read, ended->succeeded);
         break;
     }
   }
   reads_.advance();
-  for (const FabricRead& one : reads_.refused()) end_read(one, false);
+  for (const FabricRead& one : reads_.take_refused()) end_read(one, false);
   return read;
 }
 
 // While this process slept it could hear no peer. That time does not count as silence of its peers.
-void FabricTransport::forgive(Time slept) {
+void FabricTransport::discount_sleep(Time slept) {
   for (const auto& peer : peers_) {
-    if (!peer || !peer->talked) continue;
-    peer->heard += slept;
-    peer->asked += slept;
+    if (!peer || !peer->in_contact) continue;
+    peer->heard_at += slept;
+    peer->probed_at += slept;
     peer->gap_since += slept;
   }
 }
@@ -90,7 +90,7 @@ bool FabricTransport::has_failed(nic::Rank peer) const {
   return std::find(failed_.begin(), failed_.end(), peer) != failed_.end();
 }
 
-void FabricTransport::came(std::span<const uint8_t> bytes) {
+void FabricTransport::receive(std::span<const uint8_t> bytes) {
   const auto opened = wire::open_envelope(secret_, bytes);
   Peer* const peer = opened && opened->header.target == rank_ ? find(opened->header.source) : nullptr;
   if (peer == nullptr) {
@@ -103,13 +103,13 @@ void FabricTransport::came(std::span<const uint8_t> bytes) {
     ++counts_.repeated;
     return;
   }
-  if (!std::exchange(peer->talked, true)) look_at_ = now_;
-  peer->heard = now_;
+  if (!std::exchange(peer->in_contact, true)) next_deadline_ = now_;
+  peer->heard_at = now_;
   if (sequence > peer->expected) {
     if (peer->early.size() == early_max) return lose(*peer);
     if (peer->early.empty()) peer->gap_since = now_;
     peer->early[sequence].assign(bytes.begin(), bytes.end());
-    look_at_ = std::min(look_at_, peer->gap_since + patience_.gap);
+    next_deadline_ = std::min(next_deadline_, peer->gap_since + patience_.gap);
     return;
   }
   ++peer->expected;
@@ -138,24 +138,25 @@ void FabricTransport::take(Peer& peer, const wire::Envelope& envelope) {
   switch (header.kind) {
     case wire::EnvelopeKind::packet: take_packet(peer, envelope.body); break;
     case wire::EnvelopeKind::loan: take_loan(peer, envelope.body); break;
-    case wire::EnvelopeKind::taken: take_return(peer, envelope.body); break;
+    case wire::EnvelopeKind::loan_returned: take_return(peer, envelope.body); break;
     case wire::EnvelopeKind::note: break;
   }
   if (peer.lost) return;
   if ((header.flags & wire::EnvelopeHeader::bye) != 0) return lose(peer);
   if (goes_on) flush(peer);
   const bool asked = (header.flags & wire::EnvelopeHeader::ask) != 0;
-  if (asked || peer.expected - peer.told >= note_after_messages) {
-    std::ignore = note(peer, 0);
-  } else if (header.kind != wire::EnvelopeKind::note && peer.told < peer.expected && peer.note_at == Time::never()) {
-    peer.note_at = now_ + note_after;
-    look_at_ = std::min(look_at_, peer.note_at);
+  if (asked || peer.expected - peer.acknowledged >= note_after_messages) {
+    std::ignore = send_note(peer, 0);
+  } else if (header.kind != wire::EnvelopeKind::note && peer.acknowledged < peer.expected &&
+             peer.acknowledge_at == Time::never()) {
+    peer.acknowledge_at = now_ + note_after;
+    next_deadline_ = std::min(next_deadline_, peer.acknowledge_at);
   }
 }
 
 void FabricTransport::take_received(Peer& peer, const wire::EnvelopeHeader& header) {
   if (header.received > peer.next_sequence) return;  // messages that were never sent
-  peer.moved_there = header.moved;
+  peer.peer_resume_count = header.resume_count;
   bool room = false;
   while (!peer.unacknowledged.empty() && peer.unacknowledged.front().sequence < header.received) {
     peer.unacknowledged_bytes -= peer.unacknowledged.front().bytes;
@@ -189,12 +190,12 @@ void FabricTransport::take_loan(Peer& peer, std::span<const uint8_t> body) {
   }
   const auto name = reinterpret_cast<uint64_t>(packet->payload.bytes);
   peer.borrowed[name].loan = *loan;
-  if (client_.arrived(*this, *packet, name)) taken(peer.rank, name);
+  if (client_.arrived(*this, *packet, name)) return_loan(peer.rank, name);
 }
 
 // The peer has read a loan, or does not want it: our memory is free again.
 void FabricTransport::take_return(Peer& peer, std::span<const uint8_t> body) {
-  const auto name = wire::take_name(body);
+  const auto name = wire::take_loan_id(body);
   const auto found = name ? peer.lent.find(*name) : peer.lent.end();
   if (found == peer.lent.end()) {
     ++counts_.malformed;
@@ -202,11 +203,11 @@ void FabricTransport::take_return(Peer& peer, std::span<const uint8_t> body) {
   }
   const Peer::Lent lent = found->second;
   peer.lent.erase(found);
-  port_->take_back(lent.place);
-  client_.sent(lent.reading);
+  port_->end_loan(lent.region);
+  client_.sent(lent.completion);
 }
 
-void FabricTransport::taken(nic::Rank rank, uint64_t name) {
+void FabricTransport::return_loan(nic::Rank rank, uint64_t name) {
   Peer* const peer = find(rank);
   if (peer == nullptr || peer->lost) return;
   const auto found = peer->borrowed.find(name);
@@ -214,13 +215,13 @@ void FabricTransport::taken(nic::Rank rank, uint64_t name) {
   found->second.returned = true;
   if (found->second.reads > 0) return;
   if (!peer->waits()) ++waiting_;
-  peer->returns.push_back(found->second.loan.name);
+  peer->returns.push_back(found->second.loan.id);
   peer->borrowed.erase(found);
   flush(*peer);
 }
 
 bool FabricTransport::begin_read(nic::Rank rank, uint64_t address, uint8_t* to, uint64_t length, uint64_t token,
-                                 bool alone) {
+                                 bool is_blocking) {
   Peer* const peer = find(rank);
   if (peer == nullptr || peer->lost || has_failed(rank)) return false;
   auto found = peer->borrowed.upper_bound(address);
@@ -230,22 +231,22 @@ bool FabricTransport::begin_read(nic::Rank rank, uint64_t address, uint8_t* to, 
   const uint64_t offset = address - base;
   if (offset > borrowed.loan.length || length > borrowed.loan.length - offset) return false;
   ++borrowed.reads;
-  FabricRead read{rank, base, {borrowed.loan.key, borrowed.loan.address + offset}, to, length, token, alone};
+  FabricRead read{rank, base, {borrowed.loan.key, borrowed.loan.address + offset}, to, length, token, is_blocking};
   reads_.begin(read);
   return true;
 }
 
-void FabricTransport::end_read(const FabricRead& read, bool well) {
-  if (read.alone) {
-    alone_ = well;
+void FabricTransport::end_read(const FabricRead& read, bool succeeded) {
+  if (read.is_blocking) {
+    blocking_result_ = succeeded;
   } else {
-    client_.fetched(read.token, well);
+    client_.fetched(read.token, succeeded);
   }
   Peer* const peer = find(read.peer);
   const auto found = peer->borrowed.find(read.loan);
   if (found == peer->borrowed.end()) return;
   --found->second.reads;
-  if (found->second.returned) taken(read.peer, read.loan);
+  if (found->second.returned) return_loan(read.peer, read.loan);
 }
 
 bool FabricTransport::fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length, uint64_t token) {
@@ -253,18 +254,18 @@ bool FabricTransport::fetch_with_help(nic::Rank peer, uint64_t address, uint8_t*
 }
 
 Status FabricTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) {
-  alone_.reset();
+  blocking_result_.reset();
   if (length == 0) return {};
   if (!begin_read(peer, address, to, length, 0, true)) {
     return fail(Code::invalid, "rank ", peer, " does not lend this memory");
   }
-  for (const Time give_up = monotonic_now() + patience_.fetch; !alone_; relax()) {
+  for (const Time give_up = monotonic_now() + patience_.fetch; !blocking_result_; relax()) {
     std::ignore = collect(true);  // a message must not hold a buffer that the read needs
-    if (alone_ || (!has_failed(peer) && monotonic_now() < give_up)) continue;
+    if (blocking_result_ || (!has_failed(peer) && monotonic_now() < give_up)) continue;
     for (const FabricRead& read : reads_.abandon(peer)) end_read(read, false);
     if (!has_failed(peer)) failed_.push_back(peer);
   }
-  if (*alone_) return {};
+  if (*blocking_result_) return {};
   return fail(Code::environment, "the memory of rank ", peer, " could not be read");
 }
 

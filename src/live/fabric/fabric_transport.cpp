@@ -39,7 +39,7 @@ FabricTransport::FabricTransport(TransportClient& client, std::unique_ptr<Fabric
       patience_(patience),
       peers_(reached.size()),
       reads_(*port_) {
-  SPL_ASSERT(patience.holds_together(), "a rank that fetches would be lost by others");
+  SPL_ASSERT(patience.is_consistent(), "a rank that fetches would be lost by others");
   for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
     if (!reached[peer] || peer == rank) continue;
     peers_[peer] = std::make_unique<Peer>();
@@ -57,77 +57,77 @@ bool FabricTransport::send(nic::Send& outbound) {
   Peer* const peer = find(outbound.packet.target);
   if (peer == nullptr) client_.lost(outbound.packet.target);
   if (peer == nullptr || peer->lost) return true;
-  begin_talk(*peer);
-  Waiting one(std::move(outbound));
-  one.as_pieces = one.must_copy() || one.copied;
-  const bool is_answer = one.outbound.packet.is_answer();
+  begin_contact(*peer);
+  Waiting waiting(std::move(outbound));
+  waiting.as_pieces = waiting.must_copy() || waiting.copied;
+  const bool is_answer = waiting.outbound.packet.is_answer();
   std::deque<Waiting>& queue = is_answer ? peer->answers : peer->waiting;
   const bool may_leave = queue.empty() && (is_answer || !peer->told_to_stop);
-  if (may_leave && transmit(*peer, one)) return one.as_pieces;
-  if (one.must_copy()) one.keep();
+  if (may_leave && transmit(*peer, waiting)) return waiting.as_pieces;
+  if (waiting.must_copy()) waiting.keep();
   if (!peer->waits()) ++waiting_;
-  const bool copied = one.copied;
-  queue.push_back(std::move(one));
+  const bool copied = waiting.copied;
+  queue.push_back(std::move(waiting));
   return copied;
 }
 
 // Returns true if the whole packet has left. Then `as_pieces` is true if its bytes have been read; if not, they are
 // lent.
-bool FabricTransport::transmit(Peer& peer, Waiting& one) {
-  if (!one.as_pieces) {
-    one.as_pieces = one.outbound.packet.payload.length < lend_from_bytes || !port_->has_reads();
+bool FabricTransport::transmit(Peer& peer, Waiting& waiting) {
+  if (!waiting.as_pieces) {
+    waiting.as_pieces = waiting.outbound.packet.payload.length < lend_from_bytes || !port_->has_reads();
   }
-  if (!one.as_pieces) {
+  if (!waiting.as_pieces) {
     bool failed = false;
-    if (transmit_loan(peer, one, failed)) return true;
+    if (transmit_loan(peer, waiting, failed)) return true;
     if (!failed) return false;
-    one.as_pieces = true;  // its memory cannot be lent
+    waiting.as_pieces = true;  // its memory cannot be lent
   }
-  return transmit_pieces(peer, one);
+  return transmit_pieces(peer, waiting);
 }
 
-bool FabricTransport::transmit_loan(Peer& peer, Waiting& one, bool& failed) {
+bool FabricTransport::transmit_loan(Peer& peer, Waiting& waiting, bool& failed) {
   if (!has_window(peer)) return false;
-  nic::Packet packet = one.outbound.packet;
-  if (!one.place) {
-    const auto place = port_->lend(packet.payload.bytes, packet.payload.length);
-    failed = !place.ok();
+  nic::Packet packet = waiting.outbound.packet;
+  if (!waiting.region) {
+    const auto region = port_->lend(packet.payload.bytes, packet.payload.length);
+    failed = !region.ok();
     if (failed) return false;
-    one.place = *place;
+    waiting.region = *region;
   }
   FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::loan, 0);
   if (slot == nullptr) return false;
-  const wire::Loan loan{peer.next_loan, packet.payload.length, one.place->key, one.place->address};
+  const wire::Loan loan{peer.next_loan, packet.payload.length, waiting.region->key, waiting.region->address};
   packet.payload.length = 0;
-  wire::append(loan, slot->bytes);
+  wire::append_loan(loan, slot->bytes);
   wire::encode(packet, slot->bytes);
   const uint64_t sequence = peer.next_sequence;
   if (!close_slot(peer, *slot)) return false;
   ++counts_.lent;
   peer.unacknowledged.push_back({sequence, 0, false});
-  peer.lent[peer.next_loan++] = {*one.place, reading_of(one.outbound), loan.length};
+  peer.lent[peer.next_loan++] = {*waiting.region, completion_of(waiting.outbound), loan.length};
   return true;
 }
 
-bool FabricTransport::transmit_pieces(Peer& peer, Waiting& one) {
-  const nic::Packet& packet = one.outbound.packet;
+bool FabricTransport::transmit_pieces(Peer& peer, Waiting& waiting) {
+  const nic::Packet& packet = waiting.outbound.packet;
   do {
     if (!has_window(peer)) return false;
     FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::packet, 0);
     if (slot == nullptr) return false;
     nic::Packet piece = packet;
-    piece.offset += one.done;
-    piece.payload.bytes += one.done;
+    piece.offset += waiting.done;
+    piece.payload.bytes += waiting.done;
     const size_t room = port_->message_bytes() - wire::envelope_header_bytes - wire::envelope_tag_bytes -
                         wire::packet_header_bytes(piece);
-    piece.payload.length = std::min<uint64_t>(room, packet.payload.length - one.done);
+    piece.payload.length = std::min<uint64_t>(room, packet.payload.length - waiting.done);
     wire::encode(piece, slot->bytes);
     const uint64_t sequence = peer.next_sequence;
     if (!close_slot(peer, *slot)) return false;
     peer.unacknowledged.push_back({sequence, piece.payload.length, packet.operation == nic::Operation::ack});
     peer.unacknowledged_bytes += piece.payload.length;
-    one.done += piece.payload.length;
-  } while (one.done < packet.payload.length);
+    waiting.done += piece.payload.length;
+  } while (waiting.done < packet.payload.length);
   return true;
 }
 
@@ -142,7 +142,7 @@ FabricPort::Slot* FabricTransport::open_slot(Peer& peer, wire::EnvelopeKind kind
   header.target = peer.rank;
   header.sequence = peer.next_sequence;
   header.received = peer.expected;
-  header.moved = peer.moved;
+  header.resume_count = peer.resume_count;
   std::ignore = wire::begin_envelope(header, slot->bytes);
   return slot;
 }
@@ -151,30 +151,31 @@ FabricPort::Slot* FabricTransport::open_slot(Peer& peer, wire::EnvelopeKind kind
 bool FabricTransport::close_slot(Peer& peer, FabricPort::Slot& slot) {
   wire::seal_envelope(secret_, 0, slot.bytes);
   if (!port_->send(slot)) {
-    port_->give_back(slot);
+    port_->release_slot(slot);
     return false;
   }
   ++counts_.messages;
   ++peer.next_sequence;
-  peer.told = peer.expected;
-  peer.note_at = Time::never();
-  begin_talk(peer);
+  peer.acknowledged = peer.expected;
+  peer.acknowledge_at = Time::never();
+  begin_contact(peer);
   return true;
 }
 
 // Starts the time within which the peer owes us signs of life.
-void FabricTransport::begin_talk(Peer& peer) {
-  if (std::exchange(peer.talked, true)) return;
-  peer.heard = monotonic_now();
-  look_at_ = std::min(look_at_, peer.heard + patience_.keepalive);
+void FabricTransport::begin_contact(Peer& peer) {
+  if (std::exchange(peer.in_contact, true)) return;
+  peer.heard_at = monotonic_now();
+  next_deadline_ = std::min(next_deadline_, peer.heard_at + patience_.keepalive);
 }
 
-// Sends the peer an acknowledgement, and whether it must stop. False: it could not go now; look_at_clock() tries again.
-bool FabricTransport::note(Peer& peer, uint16_t flags) {
+// Sends the peer an acknowledgement, and whether it must stop. False: it could not go now; check_deadlines() tries
+// again.
+bool FabricTransport::send_note(Peer& peer, uint16_t flags) {
   FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::note, flags);
   if (slot == nullptr || !close_slot(peer, *slot)) {
-    peer.note_at = std::min(peer.note_at, now_ + look_again);
-    look_at_ = std::min(look_at_, peer.note_at);
+    peer.acknowledge_at = std::min(peer.acknowledge_at, now_ + look_again);
+    next_deadline_ = std::min(next_deadline_, peer.acknowledge_at);
     return false;
   }
   ++counts_.notes;
@@ -182,11 +183,11 @@ bool FabricTransport::note(Peer& peer, uint16_t flags) {
 }
 
 // Sends the peer the names of its loans that this process does not need any more.
-void FabricTransport::say_taken(Peer& peer) {
+void FabricTransport::send_loan_returns(Peer& peer) {
   while (!peer.returns.empty()) {
-    FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::taken, 0);
+    FabricPort::Slot* const slot = open_slot(peer, wire::EnvelopeKind::loan_returned, 0);
     if (slot == nullptr) return;
-    wire::append(peer.returns.front(), slot->bytes);
+    wire::append_loan_id(peer.returns.front(), slot->bytes);
     if (!close_slot(peer, *slot)) return;
     peer.returns.pop_front();
   }
@@ -194,12 +195,12 @@ void FabricTransport::say_taken(Peer& peer) {
 
 void FabricTransport::flush(Peer& peer) {
   if (peer.lost || !peer.waits()) return;
-  say_taken(peer);
+  send_loan_returns(peer);
   for (auto* const queue : {&peer.answers, &peer.waiting}) {
     while (!queue->empty() && (queue == &peer.answers || !peer.told_to_stop) && transmit(peer, queue->front())) {
       const Waiting gone = std::move(queue->front());
       queue->pop_front();
-      if (gone.as_pieces && !gone.copied) client_.sent(reading_of(gone.outbound));
+      if (gone.as_pieces && !gone.copied) client_.sent(completion_of(gone.outbound));
     }
   }
   if (!peer.waits()) --waiting_;
@@ -212,47 +213,48 @@ void FabricTransport::flush_all() {
   }
 }
 
-void FabricTransport::look_at_clock(Time now) {
-  look_at_ = Time::never();
+void FabricTransport::check_deadlines(Time now) {
+  next_deadline_ = Time::never();
   for (const auto& one : peers_) {
-    if (!one || one->lost || !one->talked) continue;
+    if (!one || one->lost || !one->in_contact) continue;
     Peer& peer = *one;
-    if (peer.note_at <= now) std::ignore = note(peer, 0);
-    const bool silent = peer.asked > peer.heard && now - peer.heard >= patience_.silence;
+    if (peer.acknowledge_at <= now) std::ignore = send_note(peer, 0);
+    const bool silent = peer.probed_at > peer.heard_at && now - peer.heard_at >= patience_.silence;
     const bool gap = !peer.early.empty() && now - peer.gap_since >= patience_.gap;
     if (silent || gap) {
-      tell_of(peer.rank, silent ? "it does not answer" : "a message is missing");
+      warn_lost(peer.rank, silent ? "it does not answer" : "a message is missing");
       lose(peer);
       continue;
     }
-    if (now - std::max(peer.heard, peer.asked) >= patience_.keepalive) {
-      peer.asked = now;  // even if it cannot be asked now: a peer that takes nothing is silent, too
-      std::ignore = note(peer, wire::EnvelopeHeader::ask);
+    if (now - std::max(peer.heard_at, peer.probed_at) >= patience_.keepalive) {
+      peer.probed_at = now;  // even if it cannot be asked now: a peer that takes nothing is silent, too
+      std::ignore = send_note(peer, wire::EnvelopeHeader::ask);
     }
-    look_at_ = std::min({look_at_, peer.note_at, std::max(peer.heard, peer.asked) + patience_.keepalive});
-    if (!peer.early.empty()) look_at_ = std::min(look_at_, peer.gap_since + patience_.gap);
+    next_deadline_ =
+        std::min({next_deadline_, peer.acknowledge_at, std::max(peer.heard_at, peer.probed_at) + patience_.keepalive});
+    if (!peer.early.empty()) next_deadline_ = std::min(next_deadline_, peer.gap_since + patience_.gap);
   }
 }
 
 // Prints why a peer is given up. Nothing is printed if nothing was on its way to the peer: it may have ended as
 // planned.
-void FabricTransport::tell_of(nic::Rank rank, const std::string& why) const {
+void FabricTransport::warn_lost(nic::Rank rank, const std::string& why) const {
   const Peer* const peer = find(rank);
-  if (peer == nullptr || peer->lost || untaken(rank).packets == 0) return;
+  if (peer == nullptr || peer->lost || outstanding(rank).packets == 0) return;
   log::emit(log::Level::warning, "live",
             text("rank ", rank, " is given up: ", why, " (", port_->describe(), ", ", port_->describe(rank), ")"));
 }
 
-void FabricTransport::stop(nic::Rank rank, bool stopped) {
+void FabricTransport::set_stopped(nic::Rank rank, bool stopped) {
   Peer* const peer = find(rank);
   if (peer == nullptr || peer->lost || peer->stopped == stopped) return;
   peer->stopped = stopped;
-  begin_talk(*peer);
-  std::ignore = note(*peer, 0);
+  begin_contact(*peer);
+  std::ignore = send_note(*peer, 0);
 }
 
-void FabricTransport::moved(nic::Rank rank) {
-  if (Peer* const peer = find(rank)) ++peer->moved;
+void FabricTransport::note_resumed(nic::Rank rank) {
+  if (Peer* const peer = find(rank)) ++peer->resume_count;
 }
 
 bool FabricTransport::congested(nic::Rank rank) const {
@@ -267,46 +269,46 @@ bool FabricTransport::drained() const {
   });
 }
 
-Untaken FabricTransport::untaken(nic::Rank rank) const {
+Outstanding FabricTransport::outstanding(nic::Rank rank) const {
   const Peer* const peer = find(rank);
   if (peer == nullptr) return {};
-  if (peer->lost) return peer->left;
-  Untaken left;
-  left.moved = peer->moved_there;
+  if (peer->lost) return peer->outstanding_at_loss;
+  Outstanding totals;
+  totals.progress = peer->peer_resume_count;
   for (const auto& sent : peer->unacknowledged) {
-    ++left.packets;
-    left.notes += sent.note ? 1 : 0;
-    left.bytes += sent.note ? 0 : sent.bytes;
+    ++totals.packets;
+    totals.control_packets += sent.is_ack ? 1 : 0;
+    totals.bytes += sent.is_ack ? 0 : sent.bytes;
   }
   for (const auto* const queue : {&peer->answers, &peer->waiting}) {
-    for (const Waiting& one : *queue) one.count(left);
+    for (const Waiting& waiting : *queue) waiting.count(totals);
   }
   for (const auto& [name, lent] : peer->lent) {
-    ++left.packets;
-    left.bytes += lent.bytes;
+    ++totals.packets;
+    totals.bytes += lent.bytes;
   }
-  left.packets += peer->returns.size();
-  left.notes += peer->returns.size();
-  for (const auto& [address, borrowed] : peer->borrowed) left.writes = left.writes || borrowed.reads > 0;
-  return left;
+  totals.packets += peer->returns.size();
+  totals.control_packets += peer->returns.size();
+  for (const auto& [address, borrowed] : peer->borrowed) totals.may_write = totals.may_write || borrowed.reads > 0;
+  return totals;
 }
 
 void FabricTransport::lose(Peer& peer) {
-  peer.left = untaken(peer.rank);
-  peer.left.gone = true;
+  peer.outstanding_at_loss = outstanding(peer.rank);
+  peer.outstanding_at_loss.is_lost = true;
   if (peer.waits()) --waiting_;
   peer.lost = true;
   client_.lost(peer.rank);
   for (const FabricRead& read : reads_.abandon(peer.rank)) end_read(read, false);
   for (auto* const queue : {&peer.answers, &peer.waiting}) {
-    for (const Waiting& one : std::exchange(*queue, {})) {
-      if (one.place) port_->take_back(*one.place);
-      if (!one.copied) client_.sent(reading_of(one.outbound));
+    for (const Waiting& waiting : std::exchange(*queue, {})) {
+      if (waiting.region) port_->end_loan(*waiting.region);
+      if (!waiting.copied) client_.sent(completion_of(waiting.outbound));
     }
   }
   for (const auto& [name, lent] : std::exchange(peer.lent, {})) {
-    port_->take_back(lent.place);
-    client_.sent(lent.reading);
+    port_->end_loan(lent.region);
+    client_.sent(lent.completion);
   }
   peer.unacknowledged.clear();
   peer.early.clear();
@@ -323,14 +325,14 @@ std::string FabricTransport::describe(nic::Rank rank) {
 Time FabricTransport::timer() const {
   if (!inbox_.empty() || !failed_.empty()) return Time{};
   const bool looks = waiting_ > 0 || !port_->idle() || !reads_.empty() || port_->descriptor() < 0;
-  if (!looks) return look_at_;
-  const bool soon = port_->descriptor() < 0 && now_ - active_ < lively;
-  return std::min(look_at_, now_ + (soon ? look_soon : look_again));
+  if (!looks) return next_deadline_;
+  const bool soon = port_->descriptor() < 0 && now_ - last_event_at_ < lively;
+  return std::min(next_deadline_, now_ + (soon ? look_soon : look_again));
 }
 
 void FabricTransport::arm() {
-  news_ = !port_->arm();
-  if (!news_ && port_->descriptor() >= 0 && !armed_.exchange(true)) arm_(port_->descriptor());
+  port_has_events_ = !port_->arm();
+  if (!port_has_events_ && port_->descriptor() >= 0 && !armed_.exchange(true)) arm_(port_->descriptor());
 }
 
 // Waits, not longer than `goodbye_max`, until the last messages have left and every peer has been told. Then ends all
@@ -338,12 +340,12 @@ void FabricTransport::arm() {
 void FabricTransport::say_goodbye() {
   std::vector<Peer*> untold;
   for (const auto& peer : peers_) {
-    if (peer && peer->talked && !peer->lost) untold.push_back(peer.get());
+    if (peer && peer->in_contact && !peer->lost) untold.push_back(peer.get());
   }
   for (const Time until = monotonic_now() + goodbye_max; monotonic_now() < until; std::this_thread::yield()) {
     std::erase_if(untold, [&](Peer* peer) {
-      say_taken(*peer);
-      return peer->returns.empty() && note(*peer, wire::EnvelopeHeader::bye);
+      send_loan_returns(*peer);
+      return peer->returns.empty() && send_note(*peer, wire::EnvelopeHeader::bye);
     });
     if (untold.empty() && port_->idle()) break;
     std::ignore = collect(true);
@@ -351,7 +353,7 @@ void FabricTransport::say_goodbye() {
   }
   for (const auto& peer : peers_) {
     if (!peer) continue;
-    for (const auto& [name, lent] : peer->lent) port_->take_back(lent.place);
+    for (const auto& [name, lent] : peer->lent) port_->end_loan(lent.region);
   }
 }
 

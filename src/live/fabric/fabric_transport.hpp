@@ -35,7 +35,7 @@ struct FabricPatience {
   Time fetch{4'000'000'000'000};  // 4 s: the longest time for a fetch()
 
   // A rank that waits in fetch() answers nobody, and must not be lost by others for that.
-  [[nodiscard]] bool holds_together() const { return fetch + keepalive < silence; }
+  [[nodiscard]] bool is_consistent() const { return fetch + keepalive < silence; }
 };
 
 struct FabricCounts {
@@ -60,18 +60,18 @@ class FabricTransport final : public Transport {
   [[nodiscard]] const char* name() const override { return "fabric"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;
   bool poll() override;
-  [[nodiscard]] bool has_news() const override { return news_ || !inbox_.empty() || !failed_.empty(); }
+  [[nodiscard]] bool has_news() const override { return port_has_events_ || !inbox_.empty() || !failed_.empty(); }
   void arm() override;
   void disarmed() { armed_ = false; }
-  void taken(nic::Rank peer, uint64_t loan) override;
-  void stop(nic::Rank peer, bool stopped) override;
+  void return_loan(nic::Rank peer, uint64_t loan) override;
+  void set_stopped(nic::Rank peer, bool stopped) override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
   [[nodiscard]] bool fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length,
                                      uint64_t token) override;
   [[nodiscard]] bool congested(nic::Rank peer) const override;
   [[nodiscard]] bool drained() const override;
-  [[nodiscard]] Untaken untaken(nic::Rank peer) const override;
-  void moved(nic::Rank peer) override;
+  [[nodiscard]] Outstanding outstanding(nic::Rank peer) const override;
+  void note_resumed(nic::Rank peer) override;
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override;
   void say_goodbye() override;
@@ -82,41 +82,41 @@ class FabricTransport final : public Transport {
   struct Waiting;
   struct Message {  // a message that has come and has not been taken
     std::span<const uint8_t> bytes;
-    std::vector<uint8_t> own;  // if not empty, a copy: the port has its buffer back
+    std::vector<uint8_t> copy;  // if not empty, a copy: the port has its buffer back
   };
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
   // fabric_transport.cpp: the sending side
   [[nodiscard]] static bool has_window(const Peer& peer);
-  [[nodiscard]] bool transmit(Peer& peer, Waiting& one);
-  [[nodiscard]] bool transmit_loan(Peer& peer, Waiting& one, bool& failed);
-  [[nodiscard]] bool transmit_pieces(Peer& peer, Waiting& one);
+  [[nodiscard]] bool transmit(Peer& peer, Waiting& waiting);
+  [[nodiscard]] bool transmit_loan(Peer& peer, Waiting& waiting, bool& failed);
+  [[nodiscard]] bool transmit_pieces(Peer& peer, Waiting& waiting);
   [[nodiscard]] FabricPort::Slot* open_slot(Peer& peer, wire::EnvelopeKind kind, uint16_t flags);
   [[nodiscard]] bool close_slot(Peer& peer, FabricPort::Slot& slot);
-  [[nodiscard]] bool note(Peer& peer, uint16_t flags);
-  void say_taken(Peer& peer);
+  [[nodiscard]] bool send_note(Peer& peer, uint16_t flags);
+  void send_loan_returns(Peer& peer);
   void flush(Peer& peer);
   void flush_all();
-  void look_at_clock(Time now);
-  void begin_talk(Peer& peer);
-  void tell_of(nic::Rank peer, const std::string& why) const;
+  void check_deadlines(Time now);
+  void begin_contact(Peer& peer);
+  void warn_lost(nic::Rank peer, const std::string& why) const;
   void lose(Peer& peer);
 
   // fabric_receive.cpp: the receiving side
   // Returns true if a read has ended. `copying`: messages give their buffers back at once.
   bool collect(bool copying);
-  void came(std::span<const uint8_t> bytes);
+  void receive(std::span<const uint8_t> bytes);
   void take_early(Peer& peer);
-  void forgive(Time slept);
+  void discount_sleep(Time slept);
   [[nodiscard]] bool has_failed(nic::Rank peer) const;
   void take(Peer& peer, const wire::Envelope& envelope);
   void take_packet(Peer& peer, std::span<const uint8_t> body);
   void take_loan(Peer& peer, std::span<const uint8_t> body);
   void take_return(Peer& peer, std::span<const uint8_t> body);
   void take_received(Peer& peer, const wire::EnvelopeHeader& header);
-  void end_read(const FabricRead& read, bool well);
+  void end_read(const FabricRead& read, bool succeeded);
   [[nodiscard]] bool begin_read(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length, uint64_t token,
-                                bool alone);
+                                bool is_blocking);
 
   TransportClient& client_;
   std::unique_ptr<FabricPort> port_;
@@ -125,17 +125,17 @@ class FabricTransport final : public Transport {
   Arm arm_;
   FabricPatience patience_;
   std::atomic<bool> armed_{false};
-  bool news_ = false;  // the port would not let us sleep
+  bool port_has_events_ = false;  // the port would not let us sleep
   std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: not served
   FabricReads reads_;
-  std::vector<FabricEvent> happened_;
+  std::vector<FabricEvent> events_;
   std::deque<Message> inbox_;
   std::vector<nic::Rank> failed_;  // peers to which something could not be delivered
   Time now_{};
-  Time active_{};  // the latest time at which something happened
-  Time look_at_ = Time::never();  // the next time at which the clock calls for work
+  Time last_event_at_{};  // the latest time at which something happened
+  Time next_deadline_ = Time::never();  // the next time at which the clock calls for work
   uint64_t next_fake_address_ = 0;
-  std::optional<bool> alone_;  // the result of the read that fetch() waits for
+  std::optional<bool> blocking_result_;  // the result of the read that fetch() waits for
   size_t waiting_ = 0;  // peers that have something waiting
   FabricCounts counts_;
 };

@@ -114,10 +114,10 @@ TEST_P(FabricLengths, MessagesOfAllLengthsArriveInOrder) {
       EXPECT_GE(packet.message, last);
       last = packet.message;
     }
-    for (const auto& [token, well] : rig.heard[rank].fetches) EXPECT_TRUE(well);
+    for (const auto& [token, succeeded] : rig.heard[rank].fetches) EXPECT_TRUE(succeeded);
     EXPECT_EQ(rig.ends[rank]->counts().lent, has_reads ? 2u : 0u);
     EXPECT_TRUE(rig.heard[rank].gone.empty());
-    EXPECT_EQ(rig.ends[rank]->untaken(nic::Rank{1 - rank}).packets, 0u);
+    EXPECT_EQ(rig.ends[rank]->outstanding(nic::Rank{1 - rank}).packets, 0u);
   }
   EXPECT_EQ(rig.fabric.lent(), 0u);
 }
@@ -136,10 +136,10 @@ TEST(FabricTransport, TheSenderHearsWhenItsMemoryHasBeenRead) {
   EXPECT_FALSE(rig.put(0, 2, bytes)) << "lent";
   rig.poll();
   EXPECT_TRUE(rig.heard[0].read.empty());
-  EXPECT_GE(rig.ends[0]->untaken(nic::Rank{1}).bytes, lent_bytes);
+  EXPECT_GE(rig.ends[0]->outstanding(nic::Rank{1}).bytes, lent_bytes);
   EXPECT_FALSE(rig.ends[0]->drained());
   ASSERT_EQ(rig.heard[1].kept.size(), 1u);
-  rig.ends[1]->taken(nic::Rank{0}, rig.heard[1].kept[0]);
+  rig.ends[1]->return_loan(nic::Rank{0}, rig.heard[1].kept[0]);
   ASSERT_TRUE(rig.drain());
   EXPECT_EQ(rig.heard[0].read, std::vector<uint64_t>{2});
 }
@@ -156,7 +156,7 @@ TEST(FabricTransport, APeerThatWaitsForRoomReadsLater) {
   EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + 777));
   EXPECT_FALSE(rig.ends[1]->fetch(nic::Rank{0}, address + lent_bytes - 10, part.data(), part.size()).ok());
   EXPECT_FALSE(rig.ends[1]->fetch(nic::Rank{0}, address - 1, part.data(), part.size()).ok());
-  rig.ends[1]->taken(nic::Rank{0}, rig.heard[1].kept[0]);
+  rig.ends[1]->return_loan(nic::Rank{0}, rig.heard[1].kept[0]);
   EXPECT_FALSE(rig.ends[1]->fetch(nic::Rank{0}, address, part.data(), part.size()).ok()) << "returned";
 }
 
@@ -175,7 +175,7 @@ TEST(FabricTransport, MessagesThatComeDuringAFetchAreNotLost) {
       order.push_back(packet.message);
       return true;
     }
-    void sent(const Reading&) override {}
+    void sent(const SendCompletion&) override {}
     void fetched(uint64_t, bool) override {}
     void lost(nic::Rank) override {}
     std::vector<uint64_t> order;
@@ -196,7 +196,7 @@ TEST(FabricTransport, AStoppedPeerSendsAnswersOnly) {
   FabricRig rig;
   std::ignore = rig.put(1, 1, some(10, 1));
   rig.poll();
-  rig.ends[0]->stop(nic::Rank{1}, true);
+  rig.ends[0]->set_stopped(nic::Rank{1}, true);
   rig.poll();
   const auto bytes = some(1000, 2);
   EXPECT_FALSE(rig.put(1, 2, bytes)) << "it waits, and is not copied";
@@ -210,9 +210,9 @@ TEST(FabricTransport, AStoppedPeerSendsAnswersOnly) {
   rig.poll();
   EXPECT_EQ(rig.heard[0].packets.size(), 2u);
   EXPECT_EQ(rig.heard[0].packets.back().message, 77u);
-  EXPECT_EQ(rig.ends[1]->untaken(nic::Rank{0}).bytes, 1020u);
+  EXPECT_EQ(rig.ends[1]->outstanding(nic::Rank{0}).bytes, 1020u);
   EXPECT_TRUE(rig.heard[1].read.empty());
-  rig.ends[0]->stop(nic::Rank{1}, false);
+  rig.ends[0]->set_stopped(nic::Rank{1}, false);
   ASSERT_TRUE(rig.drain());
   EXPECT_EQ(rig.message(0, 2), bytes);
   EXPECT_EQ(rig.message(0, 3), some(20, 2));
@@ -228,7 +228,7 @@ TEST(FabricTransport, SoManyPacketsAreNotAcknowledgedAtMost) {
     rig.ends[0]->poll();  // the receiver does nothing
   }
   EXPECT_TRUE(rig.ends[0]->congested(nic::Rank{1}));
-  EXPECT_EQ(rig.ends[0]->untaken(nic::Rank{1}).packets, puts);
+  EXPECT_EQ(rig.ends[0]->outstanding(nic::Rank{1}).packets, puts);
   EXPECT_LE(rig.ends[0]->counts().messages, 256u);
   ASSERT_TRUE(rig.drain());
   EXPECT_EQ(rig.heard[1].packets.size(), puts);
@@ -286,7 +286,7 @@ TEST(FabricTransport, APeerOutOfReachIsLostAndNothingHangs) {
   rig.ends[0]->poll();
   EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
   EXPECT_EQ(rig.heard[0].read, std::vector<uint64_t>{2}) << "as if it had been read";
-  EXPECT_TRUE(rig.ends[0]->untaken(nic::Rank{1}).gone);
+  EXPECT_TRUE(rig.ends[0]->outstanding(nic::Rank{1}).is_lost);
   EXPECT_TRUE(rig.ends[0]->drained());
   EXPECT_TRUE(rig.put(0, 4, bytes)) << "to a lost peer";
   std::vector<uint8_t> room(lent_bytes);
@@ -294,7 +294,7 @@ TEST(FabricTransport, APeerOutOfReachIsLostAndNothingHangs) {
                    ->fetch(nic::Rank{1}, reinterpret_cast<uint64_t>(rig.heard[0].packets[0].payload.bytes), room.data(),
                            room.size())
                    .ok());
-  rig.ends[0]->taken(nic::Rank{1}, rig.heard[0].kept[0]);
+  rig.ends[0]->return_loan(nic::Rank{1}, rig.heard[0].kept[0]);
 }
 
 TEST(FabricTransport, AReadThatFailsIsReported) {
@@ -459,9 +459,9 @@ TEST(FabricTransport, ReadsIntoThisProcessAreNamedToWhoWouldLeave) {
   const auto bytes = some(lent_bytes, 1);
   std::ignore = rig.put(0, 1, bytes);
   rig.ends[1]->poll();  // it has asked for the bytes
-  EXPECT_TRUE(rig.ends[1]->untaken(nic::Rank{0}).writes);
+  EXPECT_TRUE(rig.ends[1]->outstanding(nic::Rank{0}).may_write);
   ASSERT_TRUE(rig.drain());
-  EXPECT_FALSE(rig.ends[1]->untaken(nic::Rank{0}).writes);
+  EXPECT_FALSE(rig.ends[1]->outstanding(nic::Rank{0}).may_write);
 }
 
 TEST(FabricTransport, NewsThatThePortItselfHasGoneOnCounts) {

@@ -103,7 +103,7 @@ Result<uint64_t> machine_id() {
   struct stat processes{};
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   const int error = errno;
-  if (file < 0 && error != ENOENT) return fail(Code::environment, path, ": ", trouble_of(error));
+  if (file < 0 && error != ENOENT) return fail(Code::environment, path, ": ", error_text(error));
   const bool known = file >= 0 && read(file, id, sizeof id - 1) > 0 && stat("/proc/self/ns/pid", &processes) == 0;
   if (file >= 0) close(file);
   if (!known) return fail(Code::unsupported, "there is no /proc");

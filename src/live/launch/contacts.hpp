@@ -1,10 +1,10 @@
 // Contacts - the peers without a card that this rank needs: when to ask each again, report it, and give it up.
 //
-// Contract: add() starts the clock of one peer, which is asked at that time; remove() ends it. due() returns what has
-//   to be done by now: peers to ask again, each once; peers to give up, in every call until they are removed; and the
-//   first peer to report to people.
-// Invariants: (1) next() is the earliest time at which due() finds anything; (2) the pauses between two questions to a
-//   peer double up to `pause_most`; (3) people get one report, and none where the limit comes first.
+// Contract: add() starts the clock of one peer, which is asked at that time; remove() ends it. take_due() returns what
+//   has to be done by now: peers to ask again, each once; peers to give up, in every call until they are removed; and
+//   the first peer to report to people.
+// Invariants: (1) next() is the earliest time at which take_due() finds anything; (2) the pauses between two questions
+//   to a peer double up to `pause_most`; (3) people get one report, and none where the limit comes first.
 // Threads: one owner. Time: arguments.
 #pragma once
 
@@ -20,7 +20,7 @@ class Contacts {
  public:
   static constexpr Time pause_first{1'000'000'000};  // 1 ms
   static constexpr Time pause_most{1'000'000'000'000};  // 1 s; a peer that comes later greets by itself
-  static constexpr Time told_after{10'000'000'000'000};  // 10 s
+  static constexpr Time report_after{10'000'000'000'000};  // 10 s
 
   // `limit`: the longest wait for a peer.
   explicit Contacts(Time limit = Time::never()) : limit_(limit) {}
@@ -33,11 +33,11 @@ class Contacts {
   void remove(uint32_t rank);
 
   struct Due {
-    std::vector<uint32_t> ask;
-    std::vector<uint32_t> late;
-    std::optional<uint32_t> tell;
+    std::vector<uint32_t> to_ask;  // peers that this rank asks again
+    std::vector<uint32_t> timed_out;  // peers that this rank gives up
+    std::optional<uint32_t> to_report;  // the peer that people hear of
   };
-  [[nodiscard]] Due due(Time now);
+  [[nodiscard]] Due take_due(Time now);
 
  private:
   struct Peer {
@@ -49,12 +49,12 @@ class Contacts {
   [[nodiscard]] bool has_passed(Time now, const Peer& peer, Time span) const {
     return span != Time::never() && now - peer.since >= span;
   }
-  [[nodiscard]] bool tells() const { return !told_ && (limit_ == Time::never() || told_after < limit_); }
-  void find_next();
+  [[nodiscard]] bool will_report() const { return !reported_ && (limit_ == Time::never() || report_after < limit_); }
+  void update_next();
 
   Time limit_;
   Time next_ = Time::never();
-  bool told_ = false;
+  bool reported_ = false;
   std::vector<Peer> peers_;
 };
 

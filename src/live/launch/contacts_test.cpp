@@ -19,7 +19,7 @@ TEST(Contacts, NothingIsDueForNobody) {
   contacts.add(3, ms);
   contacts.remove(3);
   EXPECT_EQ(contacts.next(), Time::never());
-  EXPECT_TRUE(contacts.due(s * 100).ask.empty());
+  EXPECT_TRUE(contacts.take_due(s * 100).to_ask.empty());
 }
 
 TEST(Contacts, PausesBetweenQuestionsDoubleAndStaySmall) {
@@ -28,12 +28,12 @@ TEST(Contacts, PausesBetweenQuestionsDoubleAndStaySmall) {
   Time last{};
   int questions = 0;
   for (Time pause = ms; last < s * 100; ++questions) {
-    ASSERT_TRUE(contacts.due(contacts.next() - Time{1}).ask.empty());
+    ASSERT_TRUE(contacts.take_due(contacts.next() - Time{1}).to_ask.empty());
     Time next = contacts.next();
-    Contacts::Due due = contacts.due(next);
-    if (due.tell) due = contacts.due(next = contacts.next());
+    Contacts::Due due = contacts.take_due(next);
+    if (due.to_report) due = contacts.take_due(next = contacts.next());
     ASSERT_EQ(next - last, pause);
-    ASSERT_EQ(due.ask, std::vector<uint32_t>{3});
+    ASSERT_EQ(due.to_ask, std::vector<uint32_t>{3});
     last = next;
     pause = std::min(pause * 2, Contacts::pause_most);
   }
@@ -47,9 +47,9 @@ struct Seen {
 Seen until(Contacts& contacts, Time end) {
   Seen seen;
   while (contacts.next() <= end) {
-    const Contacts::Due due = contacts.due(contacts.next());
-    if (due.tell) seen.told.push_back(*due.tell);
-    for (const uint32_t rank : due.late) {
+    const Contacts::Due due = contacts.take_due(contacts.next());
+    if (due.to_report) seen.told.push_back(*due.to_report);
+    for (const uint32_t rank : due.timed_out) {
       seen.late.push_back(rank);
       contacts.remove(rank);
     }

@@ -16,7 +16,7 @@ namespace spinloom::live {
 namespace {
 
 // The launcher of a process that its user started: a job of one.
-class Alone final : public Launcher {
+class SingleProcess final : public Launcher {
  public:
   [[nodiscard]] const char* name() const override { return "none"; }
   [[nodiscard]] uint32_t rank() const override { return 0; }
@@ -27,12 +27,12 @@ class Alone final : public Launcher {
 };
 
 // A variable by which a launcher says that there are other processes, but offers no interface to meet them.
-struct Sign {
-  const char* variable;  // the number of processes, or anything where `counts` is false
+struct JobVariable {
+  const char* name;  // the number of processes, or anything where `counts` is false
   bool counts;
-  const char* cure;
+  const char* remedy;
 };
-constexpr std::array<Sign, 4> signs{{
+constexpr std::array<JobVariable, 4> job_variables{{
     {"SLURM_STEP_NUM_TASKS", true, "start it with srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list has those there are)"},
     {"PMI_PORT", false, "start it without mpiexec's option -pmi-port"},
     {"PMI_SIZE", true,
@@ -41,36 +41,36 @@ constexpr std::array<Sign, 4> signs{{
 }};
 
 Status check_for_others() {
-  for (const Sign& sign : signs) {
-    const char* const found = std::getenv(sign.variable);
-    if (found == nullptr) continue;
+  for (const JobVariable& hint : job_variables) {
+    const char* const value = std::getenv(hint.name);
+    if (value == nullptr) continue;
     uint32_t count = 0;
-    std::from_chars(found, found + std::strlen(found), count);
-    if (sign.counts && count <= 1) continue;
-    return fail(Code::environment, sign.variable, "=", found, " says that this process is one of several, but nothing ",
-                "says how to meet the others; ", sign.cure, ". Alone it runs with env -u ", sign.variable);
+    std::from_chars(value, value + std::strlen(value), count);
+    if (hint.counts && count <= 1) continue;
+    return fail(Code::environment, hint.name, "=", value, " says that this process is one of several, but nothing ",
+                "says how to meet the others; ", hint.remedy, ". Alone it runs with env -u ", hint.name);
   }
   return {};
 }
 
 // The function to be called when this process ends.
-struct Ending {
+struct ExitAction {
   Launcher* launcher = nullptr;
   pid_t process = 0;  // the process that registered it, not a forked child
-  void (*leaving)() = nullptr;
-} ending;
+  void (*at_exit)() = nullptr;
+} exit_action;
 
 // A process that exits with a failure before it has left does not finish: the launcher ends the other processes. We
 // tell the launcher, because Hydra takes a process for one that has ended well if it sees the process end before its
 // connection.
 void end_with_process(int code, void*) {
-  if (ending.launcher == nullptr || ending.process != getpid()) return;
-  if (ending.leaving != nullptr && code != 0) {
-    ending.launcher->abort(code);
+  if (exit_action.launcher == nullptr || exit_action.process != getpid()) return;
+  if (exit_action.at_exit != nullptr && code != 0) {
+    exit_action.launcher->abort(code);
     return;
   }
-  if (const auto leaving = std::exchange(ending.leaving, nullptr)) leaving();
-  if (Launcher* const launcher = std::exchange(ending.launcher, nullptr)) launcher->finish();
+  if (const auto at_exit = std::exchange(exit_action.at_exit, nullptr)) at_exit();
+  if (Launcher* const launcher = std::exchange(exit_action.launcher, nullptr)) launcher->finish();
 }
 
 // Functions for the end of a process run in the reverse order of registration. This one is registered when the library
@@ -85,37 +85,39 @@ Result<std::unique_ptr<Launcher>> find_launcher() {
   SPL_ASSIGN(auto pmix, find_pmix());
   if (pmix) return pmix;
   SPL_TRY(check_for_others());
-  return std::unique_ptr<Launcher>(std::make_unique<Alone>());
+  return std::unique_ptr<Launcher>(std::make_unique<SingleProcess>());
 }
 
 Launcher::~Launcher() {
-  if (ending.launcher == this) ending = {};
+  if (exit_action.launcher == this) exit_action = {};
 }
 
-void attend_to_end(Launcher& launcher, void (*leaving)()) { ending = {&launcher.whole(), getpid(), leaving}; }
+void set_exit_action(Launcher& launcher, void (*at_exit)()) {
+  exit_action = {&launcher.of_process(), getpid(), at_exit};
+}
 
-void enter(Launcher& launcher) { ++launcher.whole().inside_; }
+void enter(Launcher& launcher) { ++launcher.of_process().entered_nics_; }
 
-void withdraw(Launcher& launcher) { --launcher.whole().inside_; }
+void withdraw(Launcher& launcher) { --launcher.of_process().entered_nics_; }
 
 void leave(Launcher& launcher) {
-  Launcher& whole = launcher.whole();
-  if (--whole.inside_ > 0) return;
-  ending = {};
-  if (mpi_beside().stage == MpiStage::ahead || whole.is_shared()) {
-    ending = {&whole, getpid(), nullptr};
+  Launcher& process_launcher = launcher.of_process();
+  if (--process_launcher.entered_nics_ > 0) return;
+  exit_action = {};
+  if (mpi_beside().stage == MpiStage::not_initialized || process_launcher.is_shared()) {
+    exit_action = {&process_launcher, getpid(), nullptr};
   } else {
-    whole.finish();
+    process_launcher.finish();
   }
 }
 
-void tell_of_waiting(uint32_t ranks, const StartWait& wait) {
+void warn_of_waiting(uint32_t ranks, const StartWait& wait) {
   log::emit(log::Level::warning, "live",
-            text("PtlInit has waited ", wait.told_after_s, " s for other ranks: each of the ", ranks,
+            text("PtlInit has waited ", wait.report_after_s, " s for other ranks: each of the ", ranks,
                  " of this job must call it"));
 }
 
-Error never_came(const char* launcher, uint32_t ranks, const StartWait& wait) {
+Error start_timeout(const char* launcher, uint32_t ranks, const StartWait& wait) {
   return fail(Code::environment, launcher, ": not all of the ", ranks, " ranks have called PtlInit in ", wait.limit_s,
               " s; where some need longer, set SPINLOOM_START_S (0: wait for ever)");
 }

@@ -24,14 +24,14 @@
 
 namespace spinloom::live {
 
-// The time for which exchange() waits for ranks that have not called PtlInit. After told_after_s it prints a line,
+// The time for which exchange() waits for ranks that have not called PtlInit. After report_after_s it prints a line,
 // unless the limit comes first; after limit_s it returns an Error.
 struct StartWait {
-  uint32_t told_after_s = 10;
+  uint32_t report_after_s = 10;
   uint32_t limit_s = 300;  // 0: for ever
 
-  [[nodiscard]] bool is_told() const { return limit_s == 0 || told_after_s < limit_s; }
-  [[nodiscard]] uint32_t first_s() const { return is_told() ? told_after_s : limit_s; }
+  [[nodiscard]] bool is_reported() const { return limit_s == 0 || report_after_s < limit_s; }
+  [[nodiscard]] uint32_t first_wait_s() const { return is_reported() ? report_after_s : limit_s; }
 };
 
 class Launcher {
@@ -57,22 +57,22 @@ class Launcher {
   // an interface has no such call, nothing happens: the launcher then sees the process end.
   virtual void abort(int code) { std::ignore = code; }
   // The launcher of the whole process, where this one serves one of its threads; otherwise this one.
-  [[nodiscard]] virtual Launcher& whole() { return *this; }
+  [[nodiscard]] virtual Launcher& of_process() { return *this; }
 
  private:
   friend void enter(Launcher& launcher);
   friend void withdraw(Launcher& launcher);
   friend void leave(Launcher& launcher);
-  std::atomic<uint32_t> inside_{0};  // NICs of this process that have entered and not left
+  std::atomic<uint32_t> entered_nics_{0};  // NICs of this process that have entered and not left
 };
 
 inline constexpr size_t exchange_bytes_max = 512;
 
 [[nodiscard]] Result<std::unique_ptr<Launcher>> find_launcher();
-// From now on the process calls `leaving` and finishes when it ends by exit(0). If it ends in another way, it has
+// From now on the process calls `at_exit` and finishes when it ends by exit(0). If it ends in another way, it has
 // crashed, as far as the launcher knows. A process has one such function, for all its NICs. If `launcher` is destroyed
 // before the end of the process, nothing is called.
-void attend_to_end(Launcher& launcher, void (*leaving)());
+void set_exit_action(Launcher& launcher, void (*at_exit)());
 // Announces a NIC that takes part in the exchanges and will leave.
 void enter(Launcher& launcher);
 // Takes enter() back: this NIC could not start, and nobody finishes because of it.
@@ -85,8 +85,8 @@ void leave(Launcher& launcher);
 [[nodiscard]] Result<std::unique_ptr<Launcher>> find_pmi1();
 [[nodiscard]] Result<std::unique_ptr<Launcher>> find_pmix();
 
-// For ranks that do not come to the exchange: tell_of_waiting() prints a line, never_came() makes the Error.
-void tell_of_waiting(uint32_t ranks, const StartWait& wait);
-[[nodiscard]] Error never_came(const char* launcher, uint32_t ranks, const StartWait& wait);
+// For ranks that do not come to the exchange: warn_of_waiting() prints a line, start_timeout() makes the Error.
+void warn_of_waiting(uint32_t ranks, const StartWait& wait);
+[[nodiscard]] Error start_timeout(const char* launcher, uint32_t ranks, const StartWait& wait);
 
 }  // namespace spinloom::live

@@ -76,65 +76,65 @@ class Pmi1 final : public Launcher {
   [[nodiscard]] uint32_t size() const override { return size_; }
 
   [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait& wait) override {
-    if (space_.empty()) SPL_TRY(enter());
-    const std::string in = " kvsname=" + space_;
+    if (key_space_.empty()) SPL_TRY(open_key_space());
+    const std::string in = " kvsname=" + key_space_;
     const std::string key = ++exchanges_ == 1 ? "spinloom-" : text("spinloom-", exchanges_, "-");
     SPL_TRY(ask(text("cmd=put", in, " key=", key, rank_, " value=", mine), "put_result"));
     SPL_TRY(send_line("cmd=barrier_in"));
-    if (!wait_for_others(wait)) return never_came(name(), size_, wait);
+    if (!wait_for_others(wait)) return start_timeout(name(), size_, wait);
     SPL_TRY(answer_to("cmd=barrier_in", "barrier_out"));
-    std::vector<std::string> all;
+    std::vector<std::string> texts;
     for (uint32_t rank = 0; rank < size_; ++rank) {
-      SPL_ASSIGN(const Fields got, ask(text("cmd=get", in, " key=", key, rank), "get_result"));
-      const auto value = got.find("value");
-      if (value == got.end()) return fail(Code::environment, "PMI-1: rank ", rank, " has published nothing");
-      all.push_back(value->second);
+      SPL_ASSIGN(const Fields fields, ask(text("cmd=get", in, " key=", key, rank), "get_result"));
+      const auto value = fields.find("value");
+      if (value == fields.end()) return fail(Code::environment, "PMI-1: rank ", rank, " has published nothing");
+      texts.push_back(value->second);
     }
-    return all;
+    return texts;
   }
 
   // Asks where the launcher's processes are. A launcher that does not say that answers with an error.
   [[nodiscard]] Result<std::string> job_here() override {
-    if (space_.empty()) SPL_TRY(enter());
-    const auto places = ask(text("cmd=get kvsname=", space_, " key=PMI_process_mapping"), "get_result");
+    if (key_space_.empty()) SPL_TRY(open_key_space());
+    const auto places = ask(text("cmd=get kvsname=", key_space_, " key=PMI_process_mapping"), "get_result");
     if (!places) return std::string();
     const auto value = places->find("value");
     const bool here = value != places->end() && value->second == text("(vector,(0,1,", size_, "))");
-    return here && shares_namespaces(launcher_process()) ? text("pmi1-", space_) : std::string();
+    return here && shares_namespaces(launcher_process()) ? text("pmi1-", key_space_) : std::string();
   }
 
   // An MPI library that has begun also ends the connection, and needs nothing of us.
-  [[nodiscard]] bool is_shared() const override { return !has_begun(mpi_beside()) && pmi_has_other_users(); }
+  [[nodiscard]] bool is_shared() const override { return !mpi_has_begun(mpi_beside()) && pmi_has_other_users(); }
 
   // Sends "finalize", unless an MPI library does. The launcher takes a process that ends without it for a crashed one.
   // MPI libraries send it in MPI_Finalize or at exit. If another client has sent it already, the launcher has hung up
   // or answers again; both are fine.
   void finish() override {
-    if (!has_begun(mpi_beside())) std::ignore = ask("cmd=finalize", "finalize_ack");
+    if (!mpi_has_begun(mpi_beside())) std::ignore = ask("cmd=finalize", "finalize_ack");
   }
 
   void abort(int code) override {
-    if (!has_begun(mpi_beside())) std::ignore = send_line(text("cmd=abort exitcode=", code));
+    if (!mpi_has_begun(mpi_beside())) std::ignore = send_line(text("cmd=abort exitcode=", code));
   }
 
  private:
   // Sends "init", if no MPI library has, and asks for the key-value space, which we share with other clients.
-  [[nodiscard]] Status enter() {
+  [[nodiscard]] Status open_key_space() {
     const MpiBeside mpi = mpi_beside();
-    if (!has_begun(mpi)) SPL_TRY(begin());
+    if (!mpi_has_begun(mpi)) SPL_TRY(send_init());
     SPL_ASSIGN(const Fields space, ask("cmd=get_my_kvsname", "my_kvsname"));
     const auto kvs = space.find("kvsname");
     if (kvs == space.end()) return fail(Code::environment, "PMI-1: the launcher names no key-value space");
-    if (mpi.stage == MpiStage::ahead && !mpi.open_mpi && is_slurm(kvs->second)) {
+    if (mpi.stage == MpiStage::not_initialized && !mpi.open_mpi && is_slurm(kvs->second)) {
       return fail(Code::environment, "PMI-1: Slurm lets a process start once, and MPI_Init would wait for ever after ",
                   "PtlInit: call MPI_Init before PtlInit");
     }
-    space_ = kvs->second;
+    key_space_ = kvs->second;
     return {};
   }
 
   // Slurm answers the first "init" only, which another client may have sent.
-  [[nodiscard]] Status begin() {
+  [[nodiscard]] Status send_init() {
     SPL_TRY(send_line(init_line));
     if (pmi_has_other_users() && !readable_by(file_, monotonic_now() + Time{ps_per_s} * repeated_limit_s)) return {};
     auto answer = answer_to(init_line, "response_to_init");
@@ -142,8 +142,8 @@ class Pmi1 final : public Launcher {
   }
 
   // True if an MPI library has sent "init", and so sends "finalize" itself or has sent it.
-  [[nodiscard]] static bool has_begun(const MpiBeside& mpi) {
-    return !mpi.open_mpi && (mpi.stage == MpiStage::running || mpi.stage == MpiStage::over);
+  [[nodiscard]] static bool mpi_has_begun(const MpiBeside& mpi) {
+    return !mpi.open_mpi && (mpi.stage == MpiStage::initialized || mpi.stage == MpiStage::finalized);
   }
 
   // The process at the other end of the connection; 0 if it is not to be seen from here.
@@ -163,8 +163,8 @@ class Pmi1 final : public Launcher {
   [[nodiscard]] bool wait_for_others(const StartWait& wait) const {
     const Time start = monotonic_now();
     const auto after = [start](uint32_t seconds) { return start + Time{ps_per_s} * seconds; };
-    if (readable_by(file_, after(wait.first_s()))) return true;
-    if (wait.is_told()) tell_of_waiting(size_, wait);
+    if (readable_by(file_, after(wait.first_wait_s()))) return true;
+    if (wait.is_reported()) warn_of_waiting(size_, wait);
     return readable_by(file_, wait.limit_s == 0 ? Time::never() : after(wait.limit_s));
   }
 
@@ -173,7 +173,7 @@ class Pmi1 final : public Launcher {
     return answer_to(line, expected);
   }
 
-  [[nodiscard]] static Error gone() {
+  [[nodiscard]] static Error hung_up() {
     return fail(Code::environment,
                 "PMI-1: the launcher has hung up: it is gone, or something else in this process has ",
                 "said cmd=finalize (MPI_Finalize does): call PtlInit before that");
@@ -185,7 +185,7 @@ class Pmi1 final : public Launcher {
     while (done < with_end.size()) {
       const ssize_t wrote = send(file_, with_end.data() + done, with_end.size() - done, MSG_NOSIGNAL);
       if (wrote < 0 && errno == EINTR) continue;
-      if (wrote <= 0) return gone();
+      if (wrote <= 0) return hung_up();
       done += static_cast<size_t>(wrote);
     }
     return {};
@@ -201,7 +201,7 @@ class Pmi1 final : public Launcher {
       }
       const ssize_t got = read(file_, &letter, 1);  // no more than this line: an MPI library may read the next
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return gone();
+      if (got <= 0) return hung_up();
       if (letter == '\n') break;
       answer += letter;
     }
@@ -216,7 +216,7 @@ class Pmi1 final : public Launcher {
   int file_;
   uint32_t rank_;
   uint32_t size_;
-  std::string space_;
+  std::string key_space_;
   uint32_t exchanges_ = 0;
 };
 

@@ -88,21 +88,23 @@ Status check_order(void* library) {
   const char* (*version)() = nullptr;
   if (!find(library, "PMIx_Get_version", version) || std::strstr(version(), "OpenPMIx 5.") == nullptr) return {};
   const MpiBeside mpi = mpi_beside();
-  if (mpi.stage == MpiStage::over) return fail(Code::environment, "PMIx 5 ends with MPI_Finalize: call PtlInit before");
-  if (mpi.stage == MpiStage::ahead && mpi.open_mpi) {
+  if (mpi.stage == MpiStage::finalized)
+    return fail(Code::environment, "PMIx 5 ends with MPI_Finalize: call PtlInit before");
+  if (mpi.stage == MpiStage::not_initialized && mpi.open_mpi) {
     log::emit(log::Level::warning, "live", "Open MPI 5 does not start after PtlInit: call MPI_Init before it");
   }
   return {};
 }
 
 // The end of a fence of all ranks. PMIx may call the callback when nobody waits any more.
-class Meeting {
+class FenceCompletion {
  public:
-  static void over(int code, void* kept) {
-    const std::unique_ptr<std::shared_ptr<Meeting>> meeting(static_cast<std::shared_ptr<Meeting>*>(kept));
-    const std::lock_guard inside((*meeting)->lock_);
-    (*meeting)->code_ = code;
-    (*meeting)->changed_.notify_all();
+  static void on_done(int code, void* callback_owner) {
+    const std::unique_ptr<std::shared_ptr<FenceCompletion>> completion(
+        static_cast<std::shared_ptr<FenceCompletion>*>(callback_owner));
+    const std::lock_guard inside((*completion)->lock_);
+    (*completion)->code_ = code;
+    (*completion)->changed_.notify_all();
   }
   // Waits for `seconds` seconds; returns how the fence ended, if it has.
   [[nodiscard]] std::optional<int> wait(uint32_t seconds) {
@@ -131,15 +133,15 @@ class Pmix final : public Launcher {
     value.type = pmix_string;
     value.data.string = copy.data();
     const std::string key = ++exchanges_ == 1 ? "spinloom" : text("spinloom-", exchanges_);
-    SPL_TRY(good("PMIx_Put", calls_.put(pmix_global, key.c_str(), &value)));
-    SPL_TRY(good("PMIx_Commit", calls_.commit()));
-    SPL_TRY(meet(wait));
+    SPL_TRY(check_code("PMIx_Put", calls_.put(pmix_global, key.c_str(), &value)));
+    SPL_TRY(check_code("PMIx_Commit", calls_.commit()));
+    SPL_TRY(wait_for_all(wait));
     std::vector<std::string> texts;
     for (uint32_t rank = 0; rank < size_; ++rank) {
       PmixProcess peer = self_;
       peer.rank = rank;
       PmixValue* got = nullptr;
-      SPL_TRY(good("PMIx_Get", calls_.get(&peer, key.c_str(), nullptr, 0, &got)));
+      SPL_TRY(check_code("PMIx_Get", calls_.get(&peer, key.c_str(), nullptr, 0, &got)));
       if (got == nullptr || got->type != pmix_string) {
         return fail(Code::environment, "PMIx: rank ", rank, " has published something else");
       }
@@ -168,28 +170,28 @@ class Pmix final : public Launcher {
   void finish() override { calls_.finalize(nullptr, 0); }
 
  private:
-  [[nodiscard]] Status meet(const StartWait& wait) const {
+  [[nodiscard]] Status wait_for_all(const StartWait& wait) const {
     PmixProcess all = self_;
     all.rank = pmix_wildcard;
-    const auto meeting = std::make_shared<Meeting>();
-    auto kept = std::make_unique<std::shared_ptr<Meeting>>(meeting);
+    const auto completion = std::make_shared<FenceCompletion>();
+    auto callback_owner = std::make_unique<std::shared_ptr<FenceCompletion>>(completion);
     // The fence collects the data: a server that fetched another node's data once does not look for what was published
     // later.
     static const PmixInfo with_data{"pmix.collect", 0, {pmix_bool, {.room = {1}}}};
-    const int begun = calls_.fence(&all, 1, &with_data, 1, Meeting::over, kept.get());
+    const int begun = calls_.fence(&all, 1, &with_data, 1, FenceCompletion::on_done, callback_owner.get());
     if (begun == pmix_done_at_once) return {};
-    SPL_TRY(good("PMIx_Fence_nb", begun));
-    std::ignore = kept.release();  // the callback owns it from now on
-    std::optional<int> code = meeting->wait(wait.first_s());
-    if (!code && wait.is_told()) tell_of_waiting(size_, wait);
-    for (uint32_t waited_s = wait.first_s(); !code && (wait.limit_s == 0 || waited_s < wait.limit_s); ++waited_s) {
-      code = meeting->wait(1);
+    SPL_TRY(check_code("PMIx_Fence_nb", begun));
+    std::ignore = callback_owner.release();  // the callback owns it from now on
+    std::optional<int> code = completion->wait(wait.first_wait_s());
+    if (!code && wait.is_reported()) warn_of_waiting(size_, wait);
+    for (uint32_t waited_s = wait.first_wait_s(); !code && (wait.limit_s == 0 || waited_s < wait.limit_s); ++waited_s) {
+      code = completion->wait(1);
     }
-    if (!code) return never_came(name(), size_, wait);
-    return good("PMIx_Fence_nb", *code);
+    if (!code) return start_timeout(name(), size_, wait);
+    return check_code("PMIx_Fence_nb", *code);
   }
 
-  [[nodiscard]] static Status good(const char* call, int code) {
+  [[nodiscard]] static Status check_code(const char* call, int code) {
     if (code == 0) return {};
     return fail(Code::environment, "PMIx: ", call, " answered ", code);
   }

@@ -194,7 +194,7 @@ TEST(Launcher, ARankThatDoesNotComeIsToldOfAndThenAnError) {
   std::vector<std::string> said;
   log::install([&said](log::Level, std::string_view, std::string_view line) { said.emplace_back(line); },
                log::Level::warning);
-  const auto all = (*launcher)->exchange("mine", {.told_after_s = 0, .limit_s = 1});
+  const auto all = (*launcher)->exchange("mine", {.report_after_s = 0, .limit_s = 1});
   log::install(nullptr, log::Level::error);
   ASSERT_FALSE(all.ok());
   EXPECT_NE(all.error().message.find("SPINLOOM_START_S"), std::string::npos) << all.error().message;

@@ -26,28 +26,28 @@ std::vector<std::string> loaded_mpi_libraries() {
   return paths;
 }
 
-MpiBeside ask(void* scope) {
+MpiBeside query(void* scope) {
   using Question = int (*)(int*);
   const auto initialized = reinterpret_cast<Question>(dlsym(scope, "MPI_Initialized"));
   const auto finalized = reinterpret_cast<Question>(dlsym(scope, "MPI_Finalized"));
   if (initialized == nullptr || finalized == nullptr) return {};
-  MpiBeside found{MpiStage::ahead, dlsym(scope, "ompi_mpi_comm_world") != nullptr};
-  int yes = 0;
-  if (initialized(&yes) == 0 && yes != 0) found.stage = MpiStage::running;
-  if (finalized(&yes) == 0 && yes != 0) found.stage = MpiStage::over;
-  return found;
+  MpiBeside state{MpiStage::not_initialized, dlsym(scope, "ompi_mpi_comm_world") != nullptr};
+  int answer = 0;
+  if (initialized(&answer) == 0 && answer != 0) state.stage = MpiStage::initialized;
+  if (finalized(&answer) == 0 && answer != 0) state.stage = MpiStage::finalized;
+  return state;
 }
 
 }  // namespace
 
 MpiBeside mpi_beside() {
-  if (const MpiBeside linked = ask(RTLD_DEFAULT); linked.stage != MpiStage::absent) return linked;
+  if (const MpiBeside linked = query(RTLD_DEFAULT); linked.stage != MpiStage::absent) return linked;
   for (const std::string& path : loaded_mpi_libraries()) {
     void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) continue;
-    const MpiBeside found = ask(library);
+    const MpiBeside state = query(library);
     dlclose(library);
-    if (found.stage != MpiStage::absent) return found;
+    if (state.stage != MpiStage::absent) return state;
   }
   return {};
 }

@@ -12,7 +12,7 @@
 
 namespace spinloom::live {
 
-enum class MpiStage : uint8_t { absent, ahead, running, over };
+enum class MpiStage : uint8_t { absent, not_initialized, initialized, finalized };
 
 struct MpiBeside {
   MpiStage stage = MpiStage::absent;

@@ -26,16 +26,16 @@ std::string credentials() {
   const ssize_t got = read(file, status.data(), status.size());
   close(file);
   status.resize(got < 0 ? 0 : static_cast<size_t>(got));
-  std::string kept;
+  std::string lines;
   for (size_t at = 0; at < status.size();) {
     const size_t end = std::min(status.find('\n', at), status.size());
     const std::string_view line = std::string_view(status).substr(at, end - at);
     for (const std::string_view wanted : {"Uid:", "Gid:", "CapPrm:", "CapEff:"}) {
-      if (line.substr(0, wanted.size()) == wanted) kept += std::string(line) + "\n";
+      if (line.substr(0, wanted.size()) == wanted) lines += std::string(line) + "\n";
     }
     at = end + 1;
   }
-  return kept;
+  return lines;
 }
 
 int open_process(int64_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)); }
@@ -87,16 +87,16 @@ bool must_agree(const std::vector<BusinessCard>& cards) {
   return false;
 }
 
-Unreached unreachable_from(uint32_t rank, const std::vector<BusinessCard>& cards) {
-  Unreached found(cards.size());
+UnreachedReasons unreachable_from(uint32_t rank, const std::vector<BusinessCard>& cards) {
+  UnreachedReasons reasons(cards.size());
   for (uint32_t peer = 0; peer < cards.size(); ++peer) {
     if (peer == rank || cards[peer].machine != cards[rank].machine || cards[peer].pid == cards[rank].pid) continue;
-    found[peer] = trouble_with(cards[peer]);
+    reasons[peer] = trouble_with(cards[peer]);
   }
-  return found;
+  return reasons;
 }
 
-std::string write(const Unreached& unreached) {
+std::string write(const UnreachedReasons& unreached) {
   std::string text(mark);
   for (size_t first = 0; first < unreached.size(); first += 4) {
     unsigned digit = 0;

@@ -4,7 +4,7 @@
 //   know, nothing keeps them from each other: they have the same user and group, user namespace and capabilities, both
 //   can be traced, and both may use the system calls that are needed. It is 0 where something is known to be in the
 //   way. must_agree() says whether all ranks have to try; it returns the same for the same cards. unreachable_from()
-//   tries, and the ranks tell each other the resulting Unreached. shares_namespaces() compares this process with
+//   tries, and the ranks tell each other the resulting UnreachedReasons. shares_namespaces() compares this process with
 //   another one, which need not be a rank.
 // Invariants: (1) two ranks use shared memory only if each can reach the other's; one direction alone is not enough.
 // Threads: plain values. Time: unreachable_from() makes a few system calls for each peer.
@@ -31,13 +31,13 @@ namespace spinloom::live {
 
 // The reasons why a rank cannot use a peer's memory, indexed by peer. The text is empty where it can, for peers that
 // have ended, for ranks of its own process, and for peers on other machines.
-using Unreached = std::vector<std::string>;
+using UnreachedReasons = std::vector<std::string>;
 
-[[nodiscard]] Unreached unreachable_from(uint32_t rank, const std::vector<BusinessCard>& cards);
+[[nodiscard]] UnreachedReasons unreachable_from(uint32_t rank, const std::vector<BusinessCard>& cards);
 
 // Writes the text for the launcher's exchange: a hexadecimal digit for each four ranks of the job. read_unreached()
 // reads such a text of a peer and returns a mark for each rank; a text of another form is an Error.
-[[nodiscard]] std::string write(const Unreached& unreached);
+[[nodiscard]] std::string write(const UnreachedReasons& unreached);
 [[nodiscard]] Result<std::vector<bool>> read_unreached(const std::string& text, uint32_t ranks);
 
 }  // namespace spinloom::live

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::string_view meet_mark = "spl1-meet-";  // then the kind, the sender's rank, a blank, and the rest
 constexpr size_t meet_head_bytes = 32;
-constexpr size_t meet_word_bytes = meet_head_bytes + exchange_bytes_max;
-constexpr int meet_words_at_once = 256;
+constexpr size_t meet_message_bytes = meet_head_bytes + exchange_bytes_max;
+constexpr int messages_per_serve = 256;
 
 struct SocketName {
   sockaddr_un name{};
@@ -32,39 +32,39 @@ struct SocketName {
 
 // The names begin with a zero byte: the system knows them, and no file system does.
 SocketName socket_name_of(const std::string& name) {
-  SocketName made;
-  made.name.sun_family = AF_UNIX;
-  const size_t bytes = std::min(name.size(), sizeof made.name.sun_path - 1);
-  std::memcpy(made.name.sun_path + 1, name.data(), bytes);
-  made.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
-  return made;
+  SocketName socket_name;
+  socket_name.name.sun_family = AF_UNIX;
+  const size_t bytes = std::min(name.size(), sizeof socket_name.name.sun_path - 1);
+  std::memcpy(socket_name.name.sun_path + 1, name.data(), bytes);
+  socket_name.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + bytes);
+  return socket_name;
 }
 
 std::string rank_name_of(const std::string& job, uint32_t rank) { return text(job, "-", rank); }
 
 }  // namespace
 
-struct Rendezvous::Word {
-  std::string_view said;
-  ucred by{};
+struct Rendezvous::Message {
+  std::string_view text;
+  ucred sender{};
 };
 
 Rendezvous::Rendezvous(const std::string& job, uint32_t rank, uint32_t ranks)
     : name_(text("spinloom-", getuid(), "-", std::hex, std::hash<std::string>{}(job))),
       rank_(rank),
       ranks_(ranks),
-      known_(ranks),
-      owed_(ranks),
-      parted_(ranks) {}
+      peer_pids_(ranks),
+      greeting_missed_(ranks),
+      gone_reasons_(ranks) {}
 
 Rendezvous::~Rendezvous() {
-  for (const int one : {socket_, sign_}) {
+  for (const int one : {socket_, refusal_socket_}) {
     if (one >= 0) close(one);
   }
 }
 
 Status Rendezvous::bind_name(int socket) const {
-  if (socket < 0) return fail(Code::environment, "a socket for peers to ask at: ", trouble_of(errno));
+  if (socket < 0) return fail(Code::environment, "a socket for peers to ask at: ", error_text(errno));
   const SocketName own = socket_name_of(rank_name_of(name_, rank_));
   if (bind(socket, own.get(), own.length) == 0) return {};
   const int error = errno;
@@ -73,69 +73,71 @@ Status Rendezvous::bind_name(int socket) const {
 }
 
 Result<std::unique_ptr<Rendezvous>> Rendezvous::open(const std::string& job, uint32_t rank, uint32_t ranks) {
-  std::unique_ptr<Rendezvous> made(new Rendezvous(job, rank, ranks));
-  made->socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  std::unique_ptr<Rendezvous> rendezvous(new Rendezvous(job, rank, ranks));
+  rendezvous->socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int yes = 1;
-  setsockopt(made->socket_, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);  // without it serve() refuses every message
-  SPL_TRY(made->bind_name(made->socket_));
+  // Without this, serve() refuses every message.
+  setsockopt(rendezvous->socket_, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
+  SPL_TRY(rendezvous->bind_name(rendezvous->socket_));
   for (uint32_t peer = 0; peer < ranks; ++peer) {
-    if (peer == rank || !made->refuses(peer)) continue;
+    if (peer == rank || !rendezvous->peer_refuses(peer)) continue;
     return fail(Code::environment, "rank ", peer,
                 " meets all others in PtlInit: set SPINLOOM_MEET=start for all ranks");
   }
-  return made;
+  return rendezvous;
 }
 
 // Peers see that this rank refuses by connecting to its sign, at which nobody accepts.
 Result<std::unique_ptr<Rendezvous>> Rendezvous::refuse(const std::string& job, uint32_t rank, uint32_t ranks) {
-  std::unique_ptr<Rendezvous> made(new Rendezvous(job, rank, ranks));
-  made->sign_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  SPL_TRY(made->bind_name(made->sign_));
-  made->socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (listen(made->sign_, SOMAXCONN) != 0 || made->socket_ < 0) {
-    return fail(Code::environment, "a socket for peers to ask at: ", trouble_of(errno));
+  std::unique_ptr<Rendezvous> rendezvous(new Rendezvous(job, rank, ranks));
+  rendezvous->refusal_socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  SPL_TRY(rendezvous->bind_name(rendezvous->refusal_socket_));
+  rendezvous->socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listen(rendezvous->refusal_socket_, SOMAXCONN) != 0 || rendezvous->socket_ < 0) {
+    return fail(Code::environment, "a socket for peers to ask at: ", error_text(errno));
   }
-  made->stay_away();
-  SPL_TRY(made->bind_name(made->socket_));
+  rendezvous->stop_answering();
+  SPL_TRY(rendezvous->bind_name(rendezvous->socket_));
   for (uint32_t peer = 0; peer < ranks; ++peer) {
-    if (peer == rank || made->ask(peer) != Asked::asked) continue;
+    if (peer == rank || rendezvous->ask(peer) != AskResult::delivered) continue;
     const Error error = fail(Code::environment, "rank ", peer, " meets others at their first contact, and rank ", rank,
                              " cannot: set SPINLOOM_MEET=start for all ranks");
-    made->part_from_all(text("it cannot start: ", error.message));
+    rendezvous->send_gone_to_all(text("it cannot start: ", error.message));
     return error;
   }
-  return made;
+  return rendezvous;
 }
 
-bool Rendezvous::refuses(uint32_t rank) const {
+bool Rendezvous::peer_refuses(uint32_t rank) const {
   const int asker = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (asker < 0) return false;
   const SocketName peer = socket_name_of(rank_name_of(name_, rank));
-  ucred by{};
-  socklen_t bytes = sizeof by;
+  ucred sender{};
+  socklen_t bytes = sizeof sender;
   const bool found = connect(asker, peer.get(), peer.length) == 0 &&
-                     getsockopt(asker, SOL_SOCKET, SO_PEERCRED, &by, &bytes) == 0 && by.uid == getuid();
+                     getsockopt(asker, SOL_SOCKET, SO_PEERCRED, &sender, &bytes) == 0 && sender.uid == getuid();
   close(asker);
   return found;
 }
 
-void Rendezvous::show(const BusinessCard& own) {
+void Rendezvous::set_card(const BusinessCard& own) {
   const std::lock_guard inside(lock_);
-  own_ = write(own);
+  own_card_ = write(own);
 }
 
-int Rendezvous::say(uint32_t rank, Kind kind, std::string_view rest) {
-  const std::string word = text(meet_mark, static_cast<char>(kind), rank_, " ", rest.substr(0, exchange_bytes_max));
+int Rendezvous::send(uint32_t rank, Kind kind, std::string_view rest) {
+  const std::string message = text(meet_mark, static_cast<char>(kind), rank_, " ", rest.substr(0, exchange_bytes_max));
   const SocketName peer = socket_name_of(rank_name_of(name_, rank));
-  const ssize_t sent = sendto(socket_, word.data(), word.size(), MSG_DONTWAIT | MSG_NOSIGNAL, peer.get(), peer.length);
+  const ssize_t sent =
+      sendto(socket_, message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL, peer.get(), peer.length);
   return sent < 0 ? errno : 0;
 }
 
-Rendezvous::Asked Rendezvous::ask(uint32_t rank) {
-  switch (say(rank, Kind::ask, {})) {
-    case EPIPE: return Asked::gone;
-    case ECONNREFUSED: return Asked::absent;
-    default: return Asked::asked;
+Rendezvous::AskResult Rendezvous::ask(uint32_t rank) {
+  switch (send(rank, Kind::ask, {})) {
+    case EPIPE: return AskResult::gone;
+    case ECONNREFUSED: return AskResult::absent;
+    default: return AskResult::delivered;
   }
 }
 
@@ -146,34 +148,34 @@ void Rendezvous::greet() {
 }
 
 void Rendezvous::greet(uint32_t rank) {
-  const bool full = say(rank, Kind::ask, {}) == EAGAIN;
+  const bool full = send(rank, Kind::ask, {}) == EAGAIN;
   const std::lock_guard inside(lock_);
-  owed_[rank] = full;
-  owes_ = owes_ || full;
+  greeting_missed_[rank] = full;
+  any_greeting_missed_ = any_greeting_missed_ || full;
 }
 
-void Rendezvous::part(uint32_t rank, const std::string& why) {
+void Rendezvous::send_gone(uint32_t rank, const std::string& why) {
   {
     const std::lock_guard inside(lock_);
-    if (parted_[rank]) return;
-    parted_[rank] = why;
+    if (gone_reasons_[rank]) return;
+    gone_reasons_[rank] = why;
   }
-  std::ignore = say(rank, Kind::gone, why);
+  std::ignore = send(rank, Kind::gone, why);
 }
 
-void Rendezvous::part_from_all(const std::string& why) {
+void Rendezvous::send_gone_to_all(const std::string& why) {
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    if (rank != rank_) part(rank, why);
+    if (rank != rank_) send_gone(rank, why);
   }
 }
 
 // From now on the kernel answers peers that ask (EPIPE). The name stays taken, so that nobody waits for this rank.
-void Rendezvous::stay_away() { shutdown(socket_, SHUT_RD); }
+void Rendezvous::stop_answering() { shutdown(socket_, SHUT_RD); }
 
 std::vector<Rendezvous::News> Rendezvous::serve() {
   std::vector<News> all;
   std::optional<News> news;
-  for (int words = 0; words < meet_words_at_once && take(news); ++words) {
+  for (int messages = 0; messages < messages_per_serve && receive(news); ++messages) {
     if (news) all.push_back(std::move(*news));
     news.reset();
   }
@@ -183,21 +185,21 @@ std::vector<Rendezvous::News> Rendezvous::serve() {
 
 // Greets the peers whose queues were full when they were greeted.
 void Rendezvous::greet_again() {
-  std::vector<bool> owed(ranks_);
+  std::vector<bool> missed(ranks_);
   {
     const std::lock_guard inside(lock_);
-    if (!std::exchange(owes_, false)) return;
-    owed.swap(owed_);
+    if (!std::exchange(any_greeting_missed_, false)) return;
+    missed.swap(greeting_missed_);
   }
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    if (owed[rank] && known_[rank] == 0) greet(rank);
+    if (missed[rank] && peer_pids_[rank] == 0) greet(rank);
   }
 }
 
 // Takes one message; returns false if there is none. Descriptors that others send find no room, so the kernel closes
 // them.
-bool Rendezvous::take(std::optional<News>& news) {
-  std::array<char, meet_word_bytes + 1> bytes{};
+bool Rendezvous::receive(std::optional<News>& news) {
+  std::array<char, meet_message_bytes + 1> bytes{};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred))> beside{};
   iovec where{bytes.data(), bytes.size()};
   msghdr message{};
@@ -208,24 +210,24 @@ bool Rendezvous::take(std::optional<News>& news) {
   const ssize_t got = recvmsg(socket_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0) return errno == EINTR;
   const cmsghdr* const control = CMSG_FIRSTHDR(&message);
-  Word word;
+  Message received;
   const bool named = control != nullptr && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_CREDENTIALS &&
-                     control->cmsg_len == CMSG_LEN(sizeof word.by);
-  if (named) std::memcpy(&word.by, CMSG_DATA(control), sizeof word.by);
-  word.said = std::string_view(bytes.data(), static_cast<size_t>(got));
-  const bool ours = named && word.by.uid == getuid();
+                     control->cmsg_len == CMSG_LEN(sizeof received.sender);
+  if (named) std::memcpy(&received.sender, CMSG_DATA(control), sizeof received.sender);
+  received.text = std::string_view(bytes.data(), static_cast<size_t>(got));
+  const bool ours = named && received.sender.uid == getuid();
   if (!ours && named && !std::exchange(warned_, true)) {
-    log::emit(
-        log::Level::warning, "live",
-        text("a process of user ", word.by.uid, " sends messages that only ranks of this job send; nobody heeds them"));
+    log::emit(log::Level::warning, "live",
+              text("a process of user ", received.sender.uid,
+                   " sends messages that only ranks of this job send; nobody heeds them"));
   }
-  if (!ours || word.said.size() > meet_word_bytes || !hear(word, news)) ++refused_;
+  if (!ours || received.text.size() > meet_message_bytes || !handle(received, news)) ++rejected_messages_;
   return true;
 }
 
 // Acts on a message that this rank takes; returns false for any other message.
-bool Rendezvous::hear(const Word& word, std::optional<News>& news) {
-  std::string_view rest = word.said;
+bool Rendezvous::handle(const Message& received, std::optional<News>& news) {
+  std::string_view rest = received.text;
   if (rest.substr(0, meet_mark.size()) != meet_mark) return false;
   rest.remove_prefix(meet_mark.size());
   uint32_t rank = 0;
@@ -235,7 +237,7 @@ bool Rendezvous::hear(const Word& word, std::optional<News>& news) {
   const auto [end, trouble] = std::from_chars(rest.data(), rest.data() + rest.size(), rank);
   const auto digits = static_cast<size_t>(end - rest.data());
   if (trouble != std::errc() || digits == rest.size() || *end != ' ' || rank >= ranks_ || rank == rank_) return false;
-  if (known_[rank] != 0 && known_[rank] != word.by.pid) return false;
+  if (peer_pids_[rank] != 0 && peer_pids_[rank] != received.sender.pid) return false;
   const std::string said(rest.substr(digits + 1));
   switch (kind) {
     case Kind::ask: answer(rank); return true;
@@ -246,8 +248,8 @@ bool Rendezvous::hear(const Word& word, std::optional<News>& news) {
         news = News{rank, std::nullopt, card.error().message};
         return true;
       }
-      if (card->pid != word.by.pid) return false;
-      if (std::exchange(known_[rank], word.by.pid) == 0) news = News{rank, std::move(*card), {}};
+      if (card->pid != received.sender.pid) return false;
+      if (std::exchange(peer_pids_[rank], received.sender.pid) == 0) news = News{rank, std::move(*card), {}};
       return true;
     }
   }
@@ -259,15 +261,15 @@ void Rendezvous::answer(uint32_t rank) {
   std::string own;
   {
     const std::lock_guard inside(lock_);
-    gone = parted_[rank];
-    own = own_;
+    gone = gone_reasons_[rank];
+    own = own_card_;
   }
   if (gone) {
-    std::ignore = say(rank, Kind::gone, *gone);
+    std::ignore = send(rank, Kind::gone, *gone);
     return;
   }
-  std::ignore = say(rank, Kind::card, own);  // a peer whose queue is full asks again when it needs the card
-  if (known_[rank] == 0) greet(rank);
+  std::ignore = send(rank, Kind::card, own);  // a peer whose queue is full asks again when it needs the card
+  if (peer_pids_[rank] == 0) greet(rank);
 }
 
 }  // namespace spinloom::live

@@ -2,16 +2,16 @@
 //
 // Contract: open() makes a socket that peers find by the user, the job and the rank. ask() asks one peer for its card,
 //   greet() asks all. serve() takes what has come and returns the news: a card, or that a peer is gone for this rank
-//   and why. It answers peers that ask with the card that show() has set, and asks a peer back that it does not know.
-//   part() says to one peer that this rank is gone for it, now and whenever that peer asks. After stay_away() all peers
-//   that ask find this rank gone, while the object lives; nobody has to call serve() for that. refuse() is for a rank
-//   that has to meet all others at once. Of two ranks of which one calls open() and one refuse(), at least one gets an
-//   Error.
+//   and why. It answers peers that ask with the card that set_card() has set, and asks a peer back that it does not
+//   know. send_gone() says to one peer that this rank is gone for it, now and whenever that peer asks. After
+//   stop_answering() all peers that ask find this rank gone, while the object lives; nobody has to call serve() for
+//   that. refuse() is for a rank that has to meet all others at once. Of two ranks of which one calls open() and one
+//   refuse(), at least one gets an Error.
 // Invariants: (1) a word of a peer counts only if the kernel says that a process of this user sent it, and a card
 //   only if it names that process; others can take such names and can send anything; (2) no call waits; (3) of two
 //   ranks that call open() and then greet(), each learns of the other if both live for long enough to answer; (4) after
 //   the process has ended, nothing is left.
-// Threads: open(), show() first; then serve() by one thread, the others by any. Time: none.
+// Threads: open(), set_card() first; then serve() by one thread, the others by any. Time: none.
 #pragma once
 
 #include <sys/types.h>
@@ -38,18 +38,18 @@ class Rendezvous {
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  void show(const BusinessCard& own);
+  void set_card(const BusinessCard& own);
 
-  enum class Asked : uint8_t {
-    asked,  // the peer has the question, or is too busy to take it now
+  enum class AskResult : uint8_t {
+    delivered,  // the peer has the question, or is too busy to take it now
     absent,  // there is nobody yet
     gone,  // the peer's process lives, and is no rank of the job any more
   };
-  [[nodiscard]] Asked ask(uint32_t rank);
+  [[nodiscard]] AskResult ask(uint32_t rank);
   void greet();
-  void part(uint32_t rank, const std::string& why);
-  void part_from_all(const std::string& why);
-  void stay_away();
+  void send_gone(uint32_t rank, const std::string& why);
+  void send_gone_to_all(const std::string& why);
+  void stop_answering();
 
   struct News {
     uint32_t rank = 0;
@@ -60,35 +60,35 @@ class Rendezvous {
   // Becomes readable when there is something to serve.
   [[nodiscard]] int descriptor() const { return socket_; }
   // The number of messages that were refused, because they came from elsewhere or make no sense.
-  [[nodiscard]] uint64_t refused() const { return refused_; }
+  [[nodiscard]] uint64_t rejected_messages() const { return rejected_messages_; }
 
  private:
   Rendezvous(const std::string& job, uint32_t rank, uint32_t ranks);
   [[nodiscard]] Status bind_name(int socket) const;
-  [[nodiscard]] bool refuses(uint32_t rank) const;
-  struct Word;
+  [[nodiscard]] bool peer_refuses(uint32_t rank) const;
+  struct Message;
   enum class Kind : char { ask = 'a', card = 'c', gone = 'g' };
 
-  [[nodiscard]] bool take(std::optional<News>& news);
-  [[nodiscard]] bool hear(const Word& word, std::optional<News>& news);
+  [[nodiscard]] bool receive(std::optional<News>& news);
+  [[nodiscard]] bool handle(const Message& received, std::optional<News>& news);
   void answer(uint32_t rank);
   void greet(uint32_t rank);
   void greet_again();
-  [[nodiscard]] int say(uint32_t rank, Kind kind, std::string_view rest);
+  [[nodiscard]] int send(uint32_t rank, Kind kind, std::string_view rest);
 
   std::string name_;  // the beginning of the names of this job's sockets
   uint32_t rank_;
   uint32_t ranks_;
   int socket_ = -1;
-  int sign_ = -1;  // the socket of a rank that refuses
-  uint64_t refused_ = 0;
+  int refusal_socket_ = -1;  // the socket of a rank that refuses
+  uint64_t rejected_messages_ = 0;
   bool warned_ = false;
-  std::vector<pid_t> known_;  // by rank, the process that has sent its card; only serve() uses it
+  std::vector<pid_t> peer_pids_;  // by rank, the process that has sent its card; only serve() uses it
   std::mutex lock_;  // guards the members below
-  std::string own_;
-  bool owes_ = false;  // some rank in owed_ may be set
-  std::vector<bool> owed_;  // by rank: true if it must be greeted again, because its queue was full
-  std::vector<std::optional<std::string>> parted_;  // by rank: the reason that it gets if we are gone for it
+  std::string own_card_;
+  bool any_greeting_missed_ = false;  // some rank in greeting_missed_ may be set
+  std::vector<bool> greeting_missed_;  // by rank: true if it must be greeted again, because its queue was full
+  std::vector<std::optional<std::string>> gone_reasons_;  // by rank: the reason that it gets if we are gone for it
 };
 
 }  // namespace spinloom::live

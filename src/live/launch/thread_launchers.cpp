@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view packed_mark = "spl1-threads-";
 // The longest head of a part, which holds the number of ranks of its process and the number of parts.
 constexpr size_t part_head_max = 48;
-constexpr size_t told_bytes = exchange_bytes_max - part_head_max;
+constexpr size_t part_bytes_max = exchange_bytes_max - part_head_max;
 
 // Takes "NUMBER-" off the front of a text.
 bool take_number(std::string_view& text, uint64_t& number) {
@@ -32,20 +32,20 @@ std::string hex(uint64_t number) {
 }
 
 // The launcher of one of these ranks.
-class OfThread final : public Launcher {
+class ThreadLauncher final : public Launcher {
  public:
-  OfThread(std::shared_ptr<ThreadLaunchers> all, uint32_t number) : all_(std::move(all)), number_(number) {}
+  ThreadLauncher(std::shared_ptr<ThreadLaunchers> all, uint32_t number) : all_(std::move(all)), number_(number) {}
 
-  [[nodiscard]] const char* name() const override { return all_->whole().name(); }
-  [[nodiscard]] uint32_t rank() const override { return all_->whole().rank() * all_->count() + number_; }
-  [[nodiscard]] uint32_t size() const override { return all_->whole().size() * all_->count(); }
+  [[nodiscard]] const char* name() const override { return all_->process_launcher().name(); }
+  [[nodiscard]] uint32_t rank() const override { return all_->process_launcher().rank() * all_->count() + number_; }
+  [[nodiscard]] uint32_t size() const override { return all_->process_launcher().size() * all_->count(); }
   [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine, const StartWait& wait) override {
     return all_->exchange(number_, mine, wait);
   }
-  [[nodiscard]] bool is_shared() const override { return all_->whole().is_shared(); }
-  void finish() override { all_->whole().finish(); }
-  void abort(int code) override { all_->whole().abort(code); }
-  [[nodiscard]] Launcher& whole() override { return all_->whole(); }
+  [[nodiscard]] bool is_shared() const override { return all_->process_launcher().is_shared(); }
+  void finish() override { all_->process_launcher().finish(); }
+  void abort(int code) override { all_->process_launcher().abort(code); }
+  [[nodiscard]] Launcher& of_process() override { return all_->process_launcher(); }
 
  private:
   std::shared_ptr<ThreadLaunchers> all_;
@@ -93,55 +93,55 @@ Result<std::vector<std::string>> unpack(const std::string& packed) {
   return texts;
 }
 
-ThreadLaunchers::ThreadLaunchers(std::shared_ptr<Launcher> whole, uint32_t count)
-    : whole_(std::move(whole)), count_(count), texts_(count) {}
+ThreadLaunchers::ThreadLaunchers(std::shared_ptr<Launcher> process_launcher, uint32_t count)
+    : process_launcher_(std::move(process_launcher)), count_(count), texts_(count) {}
 
-std::shared_ptr<ThreadLaunchers> ThreadLaunchers::create(std::shared_ptr<Launcher> whole, uint32_t count) {
-  return std::shared_ptr<ThreadLaunchers>(new ThreadLaunchers(std::move(whole), count));
+std::shared_ptr<ThreadLaunchers> ThreadLaunchers::create(std::shared_ptr<Launcher> process_launcher, uint32_t count) {
+  return std::shared_ptr<ThreadLaunchers>(new ThreadLaunchers(std::move(process_launcher), count));
 }
 
-std::shared_ptr<Launcher> ThreadLaunchers::of(uint32_t number) {
-  return std::make_shared<OfThread>(shared_from_this(), number);
+std::shared_ptr<Launcher> ThreadLaunchers::launcher_of(uint32_t number) {
+  return std::make_shared<ThreadLauncher>(shared_from_this(), number);
 }
 
 void ThreadLaunchers::quit(uint32_t number) {
   const std::lock_guard inside(lock_);
-  if (broken_.empty()) broken_ = text("rank ", whole_->rank() * count_ + number, " has ended");
-  if (come_ > 0) end_round(fail(Code::environment, broken_));
+  if (failure_.empty()) failure_ = text("rank ", process_launcher_->rank() * count_ + number, " has ended");
+  if (arrived_ > 0) end_round(fail(Code::environment, failure_));
 }
 
 ThreadLaunchers::Texts ThreadLaunchers::exchange(uint32_t number, const std::string& mine, const StartWait& wait) {
   std::unique_lock inside(lock_);
-  if (!broken_.empty()) return fail(Code::environment, broken_);
+  if (!failure_.empty()) return fail(Code::environment, failure_);
   texts_[number] = mine;
   const uint64_t round = round_;
-  if (++come_ == count_) {
+  if (++arrived_ == count_) {
     end_round(exchange_all(wait));
   } else if (!wait_for_others(inside, round, wait)) {
-    const Error late = never_came("threads", count_, wait);
-    broken_ = late.message;
+    const Error late = start_timeout("threads", count_, wait);
+    failure_ = late.message;
     end_round(late);
   }
-  return *last_;
+  return *last_result_;
 }
 
 // Waits for the end of this round. Returns false if that takes too long. The thread that came last waits for other
 // processes, for the same time, with the lock held, so no thread gives up before it.
 bool ThreadLaunchers::wait_for_others(std::unique_lock<std::mutex>& inside, uint64_t round, const StartWait& wait) {
   const auto over = [this, round] { return round_ != round; };
-  if (changed_.wait_for(inside, std::chrono::seconds(wait.first_s()), over)) return true;
-  if (wait.is_told() && !std::exchange(told_, true)) tell_of_waiting(count_, wait);
+  if (changed_.wait_for(inside, std::chrono::seconds(wait.first_wait_s()), over)) return true;
+  if (wait.is_reported() && !std::exchange(warned_, true)) warn_of_waiting(count_, wait);
   if (wait.limit_s == 0) {
     changed_.wait(inside, over);
     return true;
   }
-  return changed_.wait_for(inside, std::chrono::seconds(wait.limit_s - wait.first_s()), over);
+  return changed_.wait_for(inside, std::chrono::seconds(wait.limit_s - wait.first_wait_s()), over);
 }
 
 void ThreadLaunchers::end_round(Texts texts) {
-  last_ = std::make_shared<const Texts>(std::move(texts));
-  come_ = 0;
-  told_ = false;
+  last_result_ = std::make_shared<const Texts>(std::move(texts));
+  arrived_ = 0;
+  warned_ = false;
   ++round_;
   changed_.notify_all();
 }
@@ -151,33 +151,34 @@ void ThreadLaunchers::end_round(Texts texts) {
 ThreadLaunchers::Texts ThreadLaunchers::exchange_all(const StartWait& wait) {
   std::unique_ptr<Rendezvous> refusal;
   if (round_ == 0) {
-    SPL_ASSIGN(const std::string job, whole_->job_here());
+    SPL_ASSIGN(const std::string job, process_launcher_->job_here());
     if (!job.empty()) {
-      SPL_ASSIGN(refusal, Rendezvous::refuse(job, whole_->rank(), whole_->size()));
+      SPL_ASSIGN(refusal, Rendezvous::refuse(job, process_launcher_->rank(), process_launcher_->size()));
     }
   }
   const std::string packed = pack(texts_);
-  const uint64_t own_parts = std::max<uint64_t>(1, (packed.size() + told_bytes - 1) / told_bytes);
-  const uint32_t processes = whole_->size();
-  std::vector<std::string> told(processes);
+  const uint64_t own_parts = std::max<uint64_t>(1, (packed.size() + part_bytes_max - 1) / part_bytes_max);
+  const uint32_t processes = process_launcher_->size();
+  std::vector<std::string> packed_texts(processes);
   uint64_t rounds = 1;
   for (uint64_t i = 0; i < rounds; ++i) {
-    const size_t from = std::min<size_t>(i * told_bytes, packed.size());
+    const size_t from = std::min<size_t>(i * part_bytes_max, packed.size());
     SPL_ASSIGN(const auto parts,
-               whole_->exchange(text(packed_mark, hex(count_), hex(own_parts), packed.substr(from, told_bytes)), wait));
+               process_launcher_->exchange(
+                   text(packed_mark, hex(count_), hex(own_parts), packed.substr(from, part_bytes_max)), wait));
     for (uint32_t process = 0; process < processes; ++process) {
       SPL_ASSIGN(const Part part, read_part(parts[process], process));
       if (part.ranks != count_) {
         return fail(Code::environment, "process ", process, " has ", part.ranks, " ranks on threads, process ",
-                    whole_->rank(), " has ", count_, ": all must have as many");
+                    process_launcher_->rank(), " has ", count_, ": all must have as many");
       }
       rounds = std::max(rounds, part.parts);
-      told[process] += part.bytes;
+      packed_texts[process] += part.bytes;
     }
   }
   std::vector<std::string> all;
   for (uint32_t process = 0; process < processes; ++process) {
-    SPL_ASSIGN(auto texts, unpack(told[process]));
+    SPL_ASSIGN(auto texts, unpack(packed_texts[process]));
     if (texts.size() != count_)
       return fail(Code::environment, "process ", process, " told of ", texts.size(), " ranks");
     std::move(texts.begin(), texts.end(), std::back_inserter(all));

@@ -20,11 +20,12 @@ namespace spinloom::live {
 
 class ThreadLaunchers : public std::enable_shared_from_this<ThreadLaunchers> {
  public:
-  [[nodiscard]] static std::shared_ptr<ThreadLaunchers> create(std::shared_ptr<Launcher> whole, uint32_t count);
+  [[nodiscard]] static std::shared_ptr<ThreadLaunchers> create(std::shared_ptr<Launcher> process_launcher,
+                                                               uint32_t count);
 
-  [[nodiscard]] std::shared_ptr<Launcher> of(uint32_t number);
+  [[nodiscard]] std::shared_ptr<Launcher> launcher_of(uint32_t number);
   void quit(uint32_t number);
-  [[nodiscard]] Launcher& whole() { return *whole_; }
+  [[nodiscard]] Launcher& process_launcher() { return *process_launcher_; }
   [[nodiscard]] uint32_t count() const { return count_; }
 
   // For the launchers of the threads.
@@ -34,21 +35,21 @@ class ThreadLaunchers : public std::enable_shared_from_this<ThreadLaunchers> {
  private:
   using Texts = Result<std::vector<std::string>>;
 
-  ThreadLaunchers(std::shared_ptr<Launcher> whole, uint32_t count);
+  ThreadLaunchers(std::shared_ptr<Launcher> process_launcher, uint32_t count);
   [[nodiscard]] bool wait_for_others(std::unique_lock<std::mutex>& inside, uint64_t round, const StartWait& wait);
   [[nodiscard]] Texts exchange_all(const StartWait& wait);
   void end_round(Texts texts);
 
-  std::shared_ptr<Launcher> whole_;
+  std::shared_ptr<Launcher> process_launcher_;
   uint32_t count_;
   std::mutex lock_;
   std::condition_variable changed_;
   std::vector<std::string> texts_;  // the texts of this process's ranks in this round
-  uint32_t come_ = 0;               // ranks that wait in this round
-  bool told_ = false;               // one of them has printed the line of StartWait
+  uint32_t arrived_ = 0;               // ranks that wait in this round
+  bool warned_ = false;               // one of them has printed the line of StartWait
   uint64_t round_ = 0;
-  std::shared_ptr<const Texts> last_;  // the result of the round before
-  std::string broken_;                 // the reason why there can be no more rounds; empty: there can
+  std::shared_ptr<const Texts> last_result_;  // the result of the round before
+  std::string failure_;                 // the reason why there can be no more rounds; empty: there can
 };
 
 // True if a process with ranks on threads has published this text.

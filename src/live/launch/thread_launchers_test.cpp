@@ -60,7 +60,7 @@ TEST(ThreadLaunchers, ranks_of_all_processes_get_the_texts_of_all_ranks) {
     launchers[process] = std::make_shared<Meeting::Of>(meeting, process);
     const auto all = ThreadLaunchers::create(launchers[process], count);
     for (uint32_t number = 0; number < count; ++number) {
-      threads.emplace_back([launcher = all->of(number), rank = process * count + number] {
+      threads.emplace_back([launcher = all->launcher_of(number), rank = process * count + number] {
         EXPECT_EQ(launcher->rank(), rank);
         EXPECT_EQ(launcher->size(), processes * count);
         for (uint32_t round = 0; round < 20; ++round) {
@@ -87,18 +87,18 @@ TEST(ThreadLaunchers, a_rank_that_has_ended_is_an_error_for_those_that_wait) {
   Meeting meeting(1);
   const auto all = ThreadLaunchers::create(std::make_shared<Meeting::Of>(meeting, 0), 2);
   Result<Texts> got = Texts{};
-  std::thread waits([&] { got = all->of(0)->exchange("mine", {}); });
+  std::thread waits([&] { got = all->launcher_of(0)->exchange("mine", {}); });
   all->quit(1);
   waits.join();
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().message, "rank 1 has ended");
-  EXPECT_FALSE(all->of(0)->exchange("mine", {}).ok()) << "and later exchanges fail, too";
+  EXPECT_FALSE(all->launcher_of(0)->exchange("mine", {}).ok()) << "and later exchanges fail, too";
 }
 
 TEST(ThreadLaunchers, a_rank_that_does_not_come_is_an_error_in_time) {
   Meeting meeting(1);
   const auto all = ThreadLaunchers::create(std::make_shared<Meeting::Of>(meeting, 0), 2);
-  const auto got = all->of(0)->exchange("mine", {.told_after_s = 2, .limit_s = 1});
+  const auto got = all->launcher_of(0)->exchange("mine", {.report_after_s = 2, .limit_s = 1});
   ASSERT_FALSE(got.ok());
   EXPECT_NE(got.error().message.find("SPINLOOM_START_S"), std::string::npos) << got.error().message;
 }
@@ -119,16 +119,16 @@ TEST(ThreadLaunchers, ranks_that_wait_together_print_one_line) {
   const auto all = ThreadLaunchers::create(std::make_shared<Meeting::Of>(meeting, 0), 3);
   std::vector<std::thread> threads;
   const auto exchange = [](const auto& launcher) {
-    EXPECT_TRUE(launcher->exchange("mine", {.told_after_s = 1, .limit_s = 0}).ok());
+    EXPECT_TRUE(launcher->exchange("mine", {.report_after_s = 1, .limit_s = 0}).ok());
   };
   for (uint32_t number = 0; number < 2; ++number) {
-    threads.emplace_back([&exchange, launcher = all->of(number)] { exchange(launcher); });
+    threads.emplace_back([&exchange, launcher = all->launcher_of(number)] { exchange(launcher); });
   }
   {
     std::unique_lock lock(mutex);
     EXPECT_TRUE(printed.wait_for(lock, patient(std::chrono::seconds(60)), [&lines] { return !lines.empty(); }));
   }
-  exchange(all->of(2));
+  exchange(all->launcher_of(2));
   for (std::thread& thread : threads) thread.join();
   log::install({}, log::Level::error);
   ASSERT_EQ(lines.size(), 1u);
@@ -140,7 +140,7 @@ TEST(ThreadLaunchers, processes_that_have_other_ranks_are_told) {
   const auto one = ThreadLaunchers::create(std::make_shared<Meeting::Of>(meeting, 0), 1);
   const auto other = std::make_shared<Meeting::Of>(meeting, 1);
   std::thread plain([&] { EXPECT_TRUE(other->exchange("spl2-a-card", {}).ok()); });
-  const auto got = one->of(0)->exchange("mine", {});
+  const auto got = one->launcher_of(0)->exchange("mine", {});
   plain.join();
   ASSERT_FALSE(got.ok());
   EXPECT_NE(got.error().message.find("process 1 of the job does not have its ranks on threads"), std::string::npos)

@@ -1,12 +1,12 @@
 // Backlog - packets that have come but find no room in the engine, in the order in which they came.
 //
 // Contract: add() takes over a packet. The owner gives the front packet, or a part of it, to the engine, and pops the
-//   packet when all of it has been given. says_stop() is true once, when so many packets or bytes of a peer wait that
-//   the peer must be told to stop; says_go() is true once, when the peer may go on. The notice that a peer is lost
-//   waits behind the packets of that peer.
+//   packet when all of it has been given. begin_stop() returns true once, when so many packets or bytes of a peer wait
+//   that the peer must be told to stop; end_stop() returns true once, when the peer may go on. The notice that a peer
+//   is lost waits behind the packets of that peer.
 // Invariants: (1) of a peer that stops when it is told to, at most `stop_at` waits here, plus what was on its way.
-//   takes() is false for a peer of which twice `stop_at` waits: the owner then refuses its packets. Payloads that stay
-//   in a peer's memory count as packets, not as bytes. What this process sends to itself is always taken;
+//   accepts() is false for a peer of which twice `stop_at` waits: the owner then refuses its packets. Payloads that
+//   stay in a peer's memory count as packets, not as bytes. What this process sends to itself is always taken;
 //   is_full_of_handlers() says when its handlers must not leave more here.
 // Threads: one owner. Time: none.
 #pragma once
@@ -21,12 +21,12 @@
 
 namespace spinloom::live {
 
-struct Blocked {
+struct BacklogEntry {
   nic::Packet packet;  // the part that the engine has not had yet
   std::vector<uint8_t> bytes;  // a copy of the payload; empty if it can stay where it is
   Transport* from = nullptr;  // the transport that fetches the payload, if it lies in a peer's memory
   uint64_t loan = 0;  // the name of that payload for the transport
-  Reading reading;  // reported when the payload has been read, if this process is the sender
+  SendCompletion completion;  // reported when the payload has been read, if this process is the sender
   bool lost = false;  // not a packet but a notice that its source is lost
   bool by_handler = false;  // sent by a handler of this process
 };
@@ -47,43 +47,43 @@ class Backlog {
   [[nodiscard]] bool empty() const { return waiting_.empty(); }
   [[nodiscard]] bool holds(nic::Rank peer) const { return peers_[peer.value].held.packets > 0; }
   [[nodiscard]] bool is_full(nic::Rank peer) const { return peers_[peer.value].held.reaches(stop_at, 1); }
-  [[nodiscard]] bool takes(nic::Rank peer) const { return !peers_[peer.value].held.reaches(stop_at, 2); }
-  // left_by_handlers() is the number of packets of this process's handlers that have ever waited here.
+  [[nodiscard]] bool accepts(nic::Rank peer) const { return !peers_[peer.value].held.reaches(stop_at, 2); }
+  // added_by_handlers() is the number of packets of this process's handlers that have ever waited here.
   // is_full_of_handlers() is true if too many of them wait now.
-  [[nodiscard]] uint64_t left_by_handlers() const { return left_by_handlers_; }
-  [[nodiscard]] bool is_full_of_handlers() const { return of_handlers_.reaches(stop_at, 2); }
+  [[nodiscard]] uint64_t added_by_handlers() const { return added_by_handlers_; }
+  [[nodiscard]] bool is_full_of_handlers() const { return held_from_handlers_.reaches(stop_at, 2); }
   // The most packets and bytes of one peer that ever waited.
   [[nodiscard]] const Amount& peak() const { return peak_; }
 
-  void add(Blocked one) {
-    Amount& held = peers_[one.packet.source.value].held;
+  void add(BacklogEntry entry) {
+    Amount& held = peers_[entry.packet.source.value].held;
     ++held.packets;
-    held.bytes += one.bytes.size();
-    if (one.by_handler) {
-      ++left_by_handlers_;
-      ++of_handlers_.packets;
-      of_handlers_.bytes += one.bytes.size();
+    held.bytes += entry.bytes.size();
+    if (entry.by_handler) {
+      ++added_by_handlers_;
+      ++held_from_handlers_.packets;
+      held_from_handlers_.bytes += entry.bytes.size();
     }
     peak_ = {std::max(peak_.packets, held.packets), std::max(peak_.bytes, held.bytes)};
-    waiting_.push_back(std::move(one));
+    waiting_.push_back(std::move(entry));
   }
-  [[nodiscard]] Blocked& front() { return waiting_.front(); }
-  Blocked pop() {
-    Blocked one = std::move(waiting_.front());
+  [[nodiscard]] BacklogEntry& front() { return waiting_.front(); }
+  BacklogEntry pop() {
+    BacklogEntry entry = std::move(waiting_.front());
     waiting_.pop_front();
-    Amount& held = peers_[one.packet.source.value].held;
+    Amount& held = peers_[entry.packet.source.value].held;
     --held.packets;
-    held.bytes -= one.bytes.size();
-    if (one.by_handler) {
-      --of_handlers_.packets;
-      of_handlers_.bytes -= one.bytes.size();
+    held.bytes -= entry.bytes.size();
+    if (entry.by_handler) {
+      --held_from_handlers_.packets;
+      held_from_handlers_.bytes -= entry.bytes.size();
     }
-    return one;
+    return entry;
   }
-  [[nodiscard]] bool says_stop(nic::Rank peer) {
+  [[nodiscard]] bool begin_stop(nic::Rank peer) {
     return is_full(peer) && !std::exchange(peers_[peer.value].stopped, true);
   }
-  [[nodiscard]] bool says_go(nic::Rank peer) {
+  [[nodiscard]] bool end_stop(nic::Rank peer) {
     return !peers_[peer.value].held.reaches({stop_at.packets / 2, stop_at.bytes / 2}, 1) &&
            std::exchange(peers_[peer.value].stopped, false);
   }
@@ -93,10 +93,10 @@ class Backlog {
     Amount held;
     bool stopped = false;
   };
-  std::deque<Blocked> waiting_;
+  std::deque<BacklogEntry> waiting_;
   std::vector<Peer> peers_;
-  Amount of_handlers_;
-  uint64_t left_by_handlers_ = 0;
+  Amount held_from_handlers_;
+  uint64_t added_by_handlers_ = 0;
   Amount peak_;
 };
 

@@ -22,7 +22,7 @@ void fetch_to_write(const void* line) {
 
 // Reads how many cells the reader has released. A reader that claims more cells than were published, or fewer than
 // before, loses its channel, which counts as full while it claims that.
-void ChannelWriter::look() {
+void ChannelWriter::update_released() {
   const uint32_t released = memory_->released.load(std::memory_order_acquire);
   if (next_ - released > ChannelMemory::cells_count || released - released_ > ChannelMemory::cells_count) return;
   if (released == released_) return;
@@ -30,15 +30,15 @@ void ChannelWriter::look() {
   released_ = released;
 }
 
-bool ChannelWriter::has_cell() {
+bool ChannelWriter::has_room_for_cell() {
   if (next_ - released_ < ChannelMemory::cells_count) return true;
-  look();
+  update_released();
   return next_ - released_ < ChannelMemory::cells_count;
 }
 
 ChannelWriter::Room ChannelWriter::reserve(uint32_t bulk_bytes) {
   Room room;
-  if (!has_cell()) return room;
+  if (!has_room_for_cell()) return room;
   room.bulk_end = bulk_next_;
   if (bulk_bytes > 0) {
     uint64_t begin = bulk_next_;
@@ -46,7 +46,7 @@ ChannelWriter::Room ChannelWriter::reserve(uint32_t bulk_bytes) {
     // Bulk bytes do not cross the end of the area.
     if (here + bulk_bytes > ChannelMemory::bulk_bytes) begin += ChannelMemory::bulk_bytes - here;
     const uint64_t end = (begin + bulk_bytes + alignment - 1) / alignment * alignment;
-    if (end - bulk_released_ > ChannelMemory::bulk_bytes) look();
+    if (end - bulk_released_ > ChannelMemory::bulk_bytes) update_released();
     if (end - bulk_released_ > ChannelMemory::bulk_bytes) return room;
     room.bulk_offset = static_cast<uint32_t>(begin % ChannelMemory::bulk_bytes);
     room.bulk = memory_->bulk + room.bulk_offset;

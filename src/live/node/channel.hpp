@@ -24,9 +24,9 @@ struct ChannelMemory {
   static constexpr uint32_t bulk_bytes = 256 << 10;
 
   alignas(64) std::atomic<uint32_t> released;  // the number of cells that the reader has released
-  std::atomic<peer::Reach> reads_peer;  // the part of the sender's memory that the reader can read in place
+  std::atomic<peer::Reach> reader_reach;  // the part of the sender's memory that the reader can read in place
   alignas(64) std::atomic<uint32_t> stopped;  // not 0: the reader wants only answers; this cache line is seldom written
-  alignas(64) std::atomic<uint32_t> moved;  // counts the times the reader has gone on with what it had kept back
+  alignas(64) std::atomic<uint32_t> resume_count;  // how often the reader has gone on with what it had kept back
   peer::SharedCopyMemory shared_copy;
   alignas(64) Cell cells[cells_count];
   alignas(64) uint8_t bulk[bulk_bytes];
@@ -49,20 +49,20 @@ class ChannelWriter {
   // Publishes `cell`, whose sequence is set here; or, without `cell`, what the caller has written into room.cell.
   void publish(const Room& room, const Cell& cell);
   void publish(const Room& room);
-  [[nodiscard]] peer::Reach reads_us() const { return memory_->reads_peer.load(std::memory_order_relaxed); }
+  [[nodiscard]] peer::Reach reader_reach() const { return memory_->reader_reach.load(std::memory_order_relaxed); }
   // True if the reader has asked for nothing but answers.
   [[nodiscard]] bool stopped() const { return memory_->stopped.load(std::memory_order_relaxed) != 0; }
   // A number that changes whenever the reader has gone on.
   [[nodiscard]] uint64_t progress() const {
-    return uint64_t{memory_->moved.load(std::memory_order_relaxed)} << 32 |
+    return uint64_t{memory_->resume_count.load(std::memory_order_relaxed)} << 32 |
            memory_->released.load(std::memory_order_relaxed);
   }
   // The most bulk bytes of one cell, which callers of reserve() keep to.
   [[nodiscard]] static constexpr uint32_t bulk_max() { return ChannelMemory::bulk_bytes / 4; }
 
  private:
-  [[nodiscard]] bool has_cell();
-  void look();
+  [[nodiscard]] bool has_room_for_cell();
+  void update_released();
 
   ChannelMemory* memory_ = nullptr;
   uint32_t next_ = 0;  // cells published
@@ -87,9 +87,9 @@ class ChannelReader {
     return inside ? memory_->bulk + offset : nullptr;
   }
   void release() { memory_->released.store(++next_, std::memory_order_release); }
-  void say_stopped(bool stopped) { memory_->stopped.store(stopped ? 1 : 0, std::memory_order_relaxed); }
-  void say_moved() { memory_->moved.fetch_add(1, std::memory_order_relaxed); }
-  void say_reads(peer::Reach how) { memory_->reads_peer.store(how, std::memory_order_relaxed); }
+  void set_stopped(bool stopped) { memory_->stopped.store(stopped ? 1 : 0, std::memory_order_relaxed); }
+  void note_resumed() { memory_->resume_count.fetch_add(1, std::memory_order_relaxed); }
+  void set_reader_reach(peer::Reach reach) { memory_->reader_reach.store(reach, std::memory_order_relaxed); }
 
  private:
   ChannelMemory* memory_ = nullptr;

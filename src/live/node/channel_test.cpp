@@ -115,7 +115,7 @@ TEST(Channel, AReaderThatLiesOnlyEverFillsItsOwnChannel) {
       const auto lie = static_cast<uint32_t>(random.chance(1, 2) ? random.next() : random.below(2 * cells));
       ends.memory->released.store(lie);
     }
-    ends.memory->reads_peer.store(static_cast<peer::Reach>(random.next()));
+    ends.memory->reader_reach.store(static_cast<peer::Reach>(random.next()));
     const auto bytes = static_cast<uint32_t>(random.below(ChannelWriter::bulk_max() + 1));
     const ChannelWriter::Room room = ends.writer.reserve(bytes);
     if (room.cell == nullptr) continue;

@@ -48,13 +48,13 @@ bool take_all(Post& post, uint64_t count, Doorbell::Sleeper who, uint64_t seed) 
   Random random(seed, "sleeper");
   uint64_t seen = 0;
   while (seen < count) {
-    post.bell.drive();
+    post.bell.note_polling();
     seen = post.left.load(std::memory_order_acquire);
     if (random.chance(1, 3)) pause_a_little(random);
     if (who == Doorbell::helper) {
-      post.bell.leave();
+      post.bell.note_helper_sleeps();
     } else {
-      post.bell.doze();
+      post.bell.note_callers_sleep();
     }
     const uint32_t value = post.bell.value();
     const bool heard = (value & 3) != who;  // the bell has rung since
@@ -101,30 +101,30 @@ TEST(Doorbell, LosesNoWakeUpBetweenProcesses) {
 
 TEST(Doorbell, WhilePolledARingWritesNothing) {
   Doorbell bell;
-  bell.drive();
+  bell.note_polling();
   const uint32_t before = bell.value();
   bell.ring(true);
   EXPECT_EQ(bell.value(), before);
-  bell.leave();
-  EXPECT_TRUE(bell.helper_listens());
+  bell.note_helper_sleeps();
+  EXPECT_TRUE(bell.helper_sleeps());
   bell.ring(true);
   EXPECT_EQ(Doorbell::rings(bell.value()), Doorbell::rings(before) + 1);
-  EXPECT_FALSE(bell.helper_listens());
-  bell.doze();
+  EXPECT_FALSE(bell.helper_sleeps());
+  bell.note_callers_sleep();
   EXPECT_TRUE(bell.callers_sleep());
-  EXPECT_FALSE(bell.helper_listens());
+  EXPECT_FALSE(bell.helper_sleeps());
 }
 
 TEST(Doorbell, CallersAreWokenWhoeverTheBellIsSetTo) {
   Doorbell bell;
-  bell.doze();
+  bell.note_callers_sleep();
   std::atomic<bool> awake{false};
   const uint32_t value = bell.value();
   std::thread sleeper([&] {
     bell.sleep(value, Doorbell::callers, monotonic_now() + a_minute);
     awake = true;
   });
-  bell.drive();  // another thread polls, so a ring would wake nobody
+  bell.note_polling();  // another thread polls, so a ring would wake nobody
   const Time end = monotonic_now() + a_minute;
   while (!awake && monotonic_now() < end) {
     bell.wake_callers();
@@ -136,7 +136,7 @@ TEST(Doorbell, CallersAreWokenWhoeverTheBellIsSetTo) {
 
 TEST(Doorbell, ASleepEndsAtItsDeadline) {
   Doorbell bell;
-  bell.leave();
+  bell.note_helper_sleeps();
   const Time until = monotonic_now() + Time{2'000'000'000};
   const uint32_t value = bell.value();
   while (monotonic_now() < until) bell.sleep(value, Doorbell::helper, until);
@@ -177,7 +177,7 @@ TEST(OwnerLock, AThreadThatYieldsLetsAnotherOneIn) {
   });
   const Time end = monotonic_now() + a_minute;
   while (!was_in && monotonic_now() < end) {
-    if (lock.wanted()) lock.yield();
+    if (lock.has_waiters()) lock.yield();
   }
   lock.unlock();
   other.join();

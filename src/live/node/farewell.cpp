@@ -17,7 +17,7 @@ void Farewell::begin(Time now) {
   begun_ = now;
   for (Peer& peer : peers_) {
     if (peer.fate != Fate::late) continue;
-    if (peer.left.writes || has_passed(now, peer.late_at, limit_)) peer.fate = Fate::waited_for;
+    if (peer.left.may_write || has_passed(now, peer.late_at, limit_)) peer.fate = Fate::waited_for;
   }
 }
 
@@ -25,16 +25,16 @@ bool Farewell::is_late(Time now, const Peer& peer) const {
   return peer.fate == Fate::late || has_passed(now, begun_, limit_);
 }
 
-bool Farewell::waits(Time now, nic::Rank peer, const Untaken& left) {
+bool Farewell::update(Time now, nic::Rank peer, const Outstanding& left) {
   Peer& known = peers_[peer.value];
-  if (left.gone) {
+  if (left.is_lost) {
     const bool owed = known.left.packets > 0;
-    if (!known.left.gone) known = {left, now, owed ? Fate::silent : Fate::waited_for, {}};
+    if (!known.left.is_lost) known = {left, now, owed ? Fate::silent : Fate::waited_for, {}};
     return false;
   }
   const bool late = is_late(now, known);
   if (left != known.left) known = {left, now, known.fate == Fate::late ? Fate::late : Fate::waited_for, known.late_at};
-  if (left.packets == 0 && !left.writes) {
+  if (left.packets == 0 && !left.may_write) {
     known.fate = Fate::waited_for;
     return false;
   }
@@ -43,46 +43,47 @@ bool Farewell::waits(Time now, nic::Rank peer, const Untaken& left) {
     known.fate = Fate::late;
     return false;
   }
-  if (left.writes) return true;  // otherwise the peer's bytes could land in memory that the program uses again
-  if (left.awaited) return true;
+  if (left.may_write) return true;  // otherwise the peer's bytes could land in memory that the program uses again
+  if (left.is_awaited) return true;
   known.fate = now - known.since >= patience ? Fate::silent : Fate::waited_for;
   return known.fate == Fate::waited_for;
 }
 
 bool Farewell::may_be_written() const {
   for (const Peer& peer : peers_) {
-    if (peer.fate == Fate::late && peer.left.writes && !peer.left.gone) return true;
+    if (peer.fate == Fate::late && peer.left.may_write && !peer.left.is_lost) return true;
   }
   return false;
 }
 
-std::string Farewell::late() const {
+std::string Farewell::late_text() const {
   std::ostringstream line;
   uint32_t named = 0;
   for (uint32_t rank = 0; rank < peers_.size(); ++rank) {
     const Peer& peer = peers_[rank];
     if (peer.fate != Fate::late || peer.late_at < begun_ || ++named > named_max) continue;
     line << (named == 1 ? "" : "; ") << "rank " << rank;
-    if (peer.left.writes) {
+    if (peer.left.may_write) {
       line << " may still write to this process's memory, where a message of its lands";
     } else {
-      line << " has not taken " << peer.left.packets - peer.left.notes << " packets with " << peer.left.bytes << " B";
+      line << " has not taken " << peer.left.packets - peer.left.control_packets << " packets with " << peer.left.bytes
+           << " B";
     }
   }
   if (named > named_max) line << "; and " << named - named_max << " more ranks";
   return line.str();
 }
 
-std::string Farewell::lost() const {
+std::string Farewell::loss_text() const {
   std::ostringstream line;
   uint32_t named = 0;
   for (uint32_t rank = 0; rank < peers_.size(); ++rank) {
     const Peer& peer = peers_[rank];
-    const Untaken& left = peer.left;
-    if (peer.fate == Fate::waited_for || left.packets == left.notes || ++named > named_max) continue;
-    line << (named == 1 ? "lost, for it was not taken: " : "; ") << left.packets - left.notes << " packets with "
-         << left.bytes << " B to rank " << rank;
-    if (left.gone) {
+    const Outstanding& left = peer.left;
+    if (peer.fate == Fate::waited_for || left.packets == left.control_packets || ++named > named_max) continue;
+    line << (named == 1 ? "lost, for it was not taken: " : "; ") << left.packets - left.control_packets
+         << " packets with " << left.bytes << " B to rank " << rank;
+    if (left.is_lost) {
       line << ", which is gone";
     } else if (peer.fate == Fate::late) {
       line << ", which has not taken all in " << limit_.ps / ps_per_s << " s";

@@ -16,7 +16,7 @@ namespace spinloom::live {
 namespace {
 
 using std::chrono::steady_clock;
-constexpr std::chrono::seconds farewell{1};
+constexpr std::chrono::seconds shut_down_wait{1};
 
 // Waits until the count is no longer `seen`; returns the new count.
 uint32_t await_change(const std::atomic<uint32_t>& count, uint32_t seen, std::chrono::nanoseconds spin) {
@@ -48,10 +48,10 @@ struct HpuPool::Shared {
   std::shared_ptr<spin::HandlerRunner> runner;
   HandlerOwner* owner = nullptr;
   std::vector<std::unique_ptr<Slot>> slots;
-  std::atomic<bool> stop{false};
-  std::mutex leaving;
-  std::condition_variable left;
-  uint32_t threads = 0;  // guarded by leaving
+  std::atomic<bool> stopping{false};
+  std::mutex lock;
+  std::condition_variable thread_ended;
+  uint32_t running_threads = 0;  // guarded by lock
 };
 
 // One HPU. It has room for two handlers, because one may be posted while the one before is about to end.
@@ -61,10 +61,10 @@ struct alignas(64) HpuPool::Slot final : spin::HandlerCalls {
     spin::Context context;
   };
 
-  explicit Slot(Shared& whole) : shared(whole) {}
+  explicit Slot(Shared& pool) : shared(pool) {}
   std::optional<uint32_t> call(const spin::HandlerCall& given) override;
-  [[nodiscard]] bool given_up() const override { return shared.stop.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool budget_used() const override { return spent; }
+  [[nodiscard]] bool given_up() const override { return shared.stopping.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool budget_used() const override { return is_budget_used; }
   void work();
 
   Shared& shared;
@@ -73,16 +73,16 @@ struct alignas(64) HpuPool::Slot final : spin::HandlerCalls {
   std::atomic<uint32_t> answers{0};
   uint32_t answer = 0;
   spin::HerId her;  // used by the thread: the HER of the running handler
-  bool spent = false;  // used by the thread: that handler's budget is used up
-  std::atomic<bool> gone{false};
+  bool is_budget_used = false;  // used by the thread: that handler's budget is used up
+  std::atomic<bool> has_ended{false};
 };
 
 std::optional<uint32_t> HpuPool::Slot::call(const spin::HandlerCall& given) {
   const uint32_t seen = answers.load(std::memory_order_relaxed);
   if (given_up()) return std::nullopt;
-  const HandlerOwner::Called called = shared.owner->call(her, given);
-  if (!called.goes_on) return std::nullopt;
-  spent = spent || called.budget_used;
+  const HandlerOwner::CallResult result = shared.owner->call(her, given);
+  if (!result.goes_on) return std::nullopt;
+  is_budget_used = is_budget_used || result.budget_used;
   await_change(answers, seen, shared.options.spin);
   if (given_up()) return std::nullopt;
   return answer;
@@ -94,7 +94,7 @@ void HpuPool::Slot::work() {
     if (given_up()) break;
     Job& job = jobs[done % 2];
     her = job.frame.her.id;
-    spent = false;
+    is_budget_used = false;
     const spin::HandlerOutcome outcome = shared.runner->run(job.frame, *this);
     if (given_up()) break;
     shared.owner->ended(her, outcome);
@@ -119,16 +119,16 @@ Result<std::unique_ptr<HpuPool>> HpuPool::create(const HpuPoolOptions& options,
   Status made;
   for (uint32_t hpu = 0; hpu < options.hpus && made.ok(); ++hpu) {
     try {
-      const std::lock_guard lock(shared->leaving);
+      const std::lock_guard lock(shared->lock);
       pool->threads_.emplace_back([shared, hpu] {
         pthread_setname_np(pthread_self(), text("spinloom-hpu", hpu).c_str());
         shared->slots[hpu]->work();
-        const std::lock_guard counting(shared->leaving);
-        shared->slots[hpu]->gone = true;
-        --shared->threads;
-        shared->left.notify_all();
+        const std::lock_guard counting(shared->lock);
+        shared->slots[hpu]->has_ended = true;
+        --shared->running_threads;
+        shared->thread_ended.notify_all();
       });
-      ++shared->threads;
+      ++shared->running_threads;
     } catch (const std::system_error& error) {
       made = fail(Code::exhausted, "thread of HPU ", hpu, ": ", error.what());
     }
@@ -160,18 +160,18 @@ void HpuPool::resume(spin::HerId her, uint32_t value) {
 
 Status HpuPool::shut_down() {
   if (threads_.empty()) return {};
-  shared_->stop = true;
+  shared_->stopping = true;
   for (const auto& slot : shared_->slots) {
     announce(slot->posted);
     announce(slot->answers);
   }
   std::string stuck;
   {
-    std::unique_lock lock(shared_->leaving);
-    shared_->left.wait_for(lock, farewell, [this] { return shared_->threads == 0; });
+    std::unique_lock lock(shared_->lock);
+    shared_->thread_ended.wait_for(lock, shut_down_wait, [this] { return shared_->running_threads == 0; });
   }
   for (size_t hpu = 0; hpu < threads_.size(); ++hpu) {
-    if (shared_->slots[hpu]->gone) {
+    if (shared_->slots[hpu]->has_ended) {
       threads_[hpu].join();
     } else {
       threads_[hpu].detach();
@@ -180,7 +180,7 @@ Status HpuPool::shut_down() {
   }
   threads_.clear();
   if (stuck.empty()) return {};
-  return fail(Code::stalled, "handlers on HPU ", stuck, " did not come back within ", farewell.count(),
+  return fail(Code::stalled, "handlers on HPU ", stuck, " did not come back within ", shut_down_wait.count(),
               " s after the NIC was shut down; their threads go on with the memory that they were given");
 }
 

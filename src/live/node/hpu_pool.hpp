@@ -26,12 +26,12 @@ namespace spinloom::live {
 class HandlerOwner {
  public:
   virtual ~HandlerOwner() = default;
-  struct Called {
+  struct CallResult {
     bool goes_on = true;  // false: the handler must stop, and no Resume comes
     bool budget_used = false;  // the handler has left so much waiting that its budget counts as used up
   };
   // Takes the owner's lock, gives the call to the engine and performs the resulting actions.
-  [[nodiscard]] virtual Called call(spin::HerId her, const spin::HandlerCall& call) = 0;
+  [[nodiscard]] virtual CallResult call(spin::HerId her, const spin::HandlerCall& call) = 0;
   virtual void ended(spin::HerId her, const spin::HandlerOutcome& outcome) = 0;
 };
 
@@ -40,9 +40,9 @@ struct HpuPoolOptions {
   std::chrono::nanoseconds spin = spin_by_default();
 
   // Some microseconds on a machine with more than 4 processors, otherwise none.
-  static constexpr std::chrono::nanoseconds enough{5'000};
+  static constexpr std::chrono::nanoseconds spin_if_many_processors{5'000};
   static std::chrono::nanoseconds spin_by_default() {
-    return std::thread::hardware_concurrency() > 4 ? enough : std::chrono::nanoseconds{0};
+    return std::thread::hardware_concurrency() > 4 ? spin_if_many_processors : std::chrono::nanoseconds{0};
   }
 };
 

@@ -233,7 +233,7 @@ TEST(ShutDown, EndsSandboxedHandlersThatRun) {
 TEST(ShutDown, LeavesANativeHandlerThatDoesNotComeBack) {
   class Owner final : public HandlerOwner {
    public:
-    Called call(nic::HerId, const nic::HandlerCall&) override {
+    CallResult call(nic::HerId, const nic::HandlerCall&) override {
       ++heard;
       return {};
     }
@@ -296,7 +296,7 @@ TEST(HpuPool, IdleThreadsTakeNoTime) {
 
 TEST(HpuPool, RefusesNoThreads) {
   class Owner final : public HandlerOwner {
-    Called call(nic::HerId, const nic::HandlerCall&) override { return {.goes_on = false}; }
+    CallResult call(nic::HerId, const nic::HandlerCall&) override { return {.goes_on = false}; }
     void ended(nic::HerId, const spin::HandlerOutcome&) override {}
   } owner;
   HpuPoolOptions options;

@@ -18,7 +18,7 @@ struct NativeRunner::Function {
   void (*bind)(spl_hpu*) = nullptr;
   uint32_t image = 0;
   std::string name;  // the file and the symbol, for messages
-  mutable std::atomic<bool> told{false};
+  mutable std::atomic<bool> is_reported{false};
 };
 
 namespace {
@@ -28,7 +28,7 @@ using spin::HandlerOutcome;
 
 // One handler on its thread, and the state that its object sees.
 struct Running : spl_hpu {
-  const HandlerFrame* given = nullptr;
+  const HandlerFrame* handler_frame = nullptr;
   spin::HandlerCalls* calls = nullptr;
   void (*bind)(spl_hpu*) = nullptr;
   uintptr_t stack_top = 0;
@@ -41,7 +41,7 @@ class PointedMemory final : public spin::CallMemory {
  public:
   PointedMemory(const Running& running, uintptr_t stack_bottom) : running_(running), stack_bottom_(stack_bottom) {}
 
-  [[nodiscard]] bool given(unsigned word) const override { return running_.pointers[word] != nullptr; }
+  [[nodiscard]] bool is_nonnull(unsigned word) const override { return running_.pointers[word] != nullptr; }
   [[nodiscard]] Range range(unsigned word, uint64_t length) const override {
     auto* const bytes = static_cast<uint8_t*>(const_cast<void*>(running_.pointers[word]));
     const spin::LocalMemory memory = kind_of(reinterpret_cast<uintptr_t>(bytes), length);
@@ -51,12 +51,12 @@ class PointedMemory final : public spin::CallMemory {
   // Returns a byte of a debug line's text, which may also lie among the object's constants: nothing is checked but
   // null.
   [[nodiscard]] const uint8_t* byte(unsigned word, uint64_t index) const override {
-    return given(word) ? static_cast<const uint8_t*>(running_.pointers[word]) + index : nullptr;
+    return is_nonnull(word) ? static_cast<const uint8_t*>(running_.pointers[word]) + index : nullptr;
   }
 
  private:
   [[nodiscard]] spin::LocalMemory kind_of(uintptr_t address, uint64_t length) const {
-    const HandlerFrame& frame = *running_.given;
+    const HandlerFrame& frame = *running_.handler_frame;
     const auto in = [address, length](uintptr_t start, uint64_t size) {
       return address >= start && address - start <= size && length <= size - (address - start);
     };
@@ -95,7 +95,7 @@ ptl_process_t process_of(spin::Rank rank) {
 
 __attribute__((noinline)) uint32_t enter(void* function, Running& running) {
   running.stack_top = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  const HandlerFrame& frame = *running.given;
+  const HandlerFrame& frame = *running.handler_frame;
   const spin::Her& her = frame.her;
   void* const state = frame.state.data();
   int code = 0;
@@ -210,7 +210,7 @@ spin::HandlerOutcome NativeRunner::run(const HandlerFrame& frame, spin::HandlerC
   running.flags = frame.her.flags;
   running.issue = issue;
   running.cycles = host_cycles;
-  running.given = &frame;
+  running.handler_frame = &frame;
   running.calls = &calls;
   running.bind = function.bind;
   function.bind(&running);
@@ -225,7 +225,7 @@ spin::HandlerOutcome NativeRunner::run(const HandlerFrame& frame, spin::HandlerC
 
 void NativeRunner::report_overrun(const Function& function, uint64_t cycles, uint64_t budget) {
   overruns_.fetch_add(1, std::memory_order_relaxed);
-  if (function.told.exchange(true)) return;
+  if (function.is_reported.exchange(true)) return;
   log::emit(log::Level::warning, "live",
             text("a native handler took ", cycles, " host cycles, its budget is ", budget,
                  "; native handlers are trusted and not stopped (", function.name, ")"));

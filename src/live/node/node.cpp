@@ -14,7 +14,7 @@ constexpr int catch_up_polls = 20000;  // some hundred microseconds
 
 // Changes a count under the lock. Other threads only read it, so no locked instruction is needed, which would wait for
 // earlier stores.
-uint32_t change(std::atomic<uint32_t>& count, int by) {
+uint32_t add_under_lock(std::atomic<uint32_t>& count, int by) {
   const uint32_t sum = count.load(std::memory_order_relaxed) + static_cast<uint32_t>(by);
   count.store(sum, std::memory_order_relaxed);
   return sum;
@@ -26,7 +26,7 @@ Node::Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment
       own_(own),
       routes_(ranks),
       nic_memory_(limits.nic_memory_bytes),
-      blocked_(ranks) {}
+      backlog_(ranks) {}
 
 Node::~Node() = default;
 
@@ -41,41 +41,41 @@ void Node::put(const nic::Put& put) {
   actions_.clear();
   engine_.on_put(put, actions_);
   perform();
-  if (!follow_ups_.empty() || !blocked_.empty()) settle();
-  let_catch_up(put.target);
-  if (!doorbell().helper_listens()) look_now_and_then();
+  if (!follow_ups_.empty() || !backlog_.empty()) settle();
+  throttle(put.target);
+  if (!doorbell().helper_sleeps()) poll_now_and_then();
 }
 
 // Sends a put without the engine's general way, if neither the engine nor the way to the peer has to decide or wait.
 // False: nothing has happened.
 bool Node::put_quickly(const nic::QuickPut& put) {
-  Transport* const way = put.target.value < routes_.size() ? routes_[put.target.value] : nullptr;
-  if (way == nullptr || !follow_ups_.empty() || !blocked_.empty()) return false;
+  Transport* const route = put.target.value < routes_.size() ? routes_[put.target.value] : nullptr;
+  if (route == nullptr || !follow_ups_.empty() || !backlog_.empty()) return false;
   const std::optional<uint64_t> message = engine_.quick_put(put);
-  if (!message || !way->send_small(put, *message)) return false;
+  if (!message || !route->send_small(put, *message)) return false;
   publish(engine_.quick_sent(put));
-  if (!doorbell().helper_listens()) look_now_and_then();
+  if (!doorbell().helper_sleeps()) poll_now_and_then();
   return true;
 }
 
 // A program that only puts must look now and then itself, because nobody hears the bell while it is active.
-void Node::look_now_and_then() {
+void Node::poll_now_and_then() {
   if (++puts_ % look_every != 0) return;
   poll();
 }
 
 // Slows a program that puts faster than its peer takes down to the peer's pace, within limits. Puts to other peers
 // are not slowed down.
-void Node::let_catch_up(nic::Rank target) {
+void Node::throttle(nic::Rank target) {
   for (int tries = 0; tries < catch_up_polls && congested(target); ++tries) {
     if (!drive()) relax();
   }
 }
 
 bool Node::congested(nic::Rank target) const {
-  if (target == rank_) return blocked_.is_full(rank_);
-  const Transport* const way = target.value < routes_.size() ? routes_[target.value] : nullptr;
-  return way != nullptr && way->congested(target);
+  if (target == rank_) return backlog_.is_full(rank_);
+  const Transport* const route = target.value < routes_.size() ? routes_[target.value] : nullptr;
+  return route != nullptr && route->congested(target);
 }
 
 bool Node::drive() {
@@ -86,9 +86,9 @@ bool Node::drive() {
 }
 
 bool Node::poll() {
-  if (asleep_ == 0) doorbell().drive();
+  if (asleep_ == 0) doorbell().note_polling();
   const bool happened = drive();
-  polled_.store(true, std::memory_order_relaxed);
+  was_polled_.store(true, std::memory_order_relaxed);
   return happened;
 }
 
@@ -101,7 +101,7 @@ bool Node::has_news() const {
 }
 
 void Node::stop_polling() {
-  doorbell().leave();
+  doorbell().note_helper_sleeps();
   for (Transport* transport : transports_) transport->arm();
 }
 
@@ -119,11 +119,11 @@ bool Node::drained() const {
   return true;
 }
 
-Untaken Node::untaken(nic::Rank peer) const {
-  Untaken own;
-  own.packets = own.notes = follow_ups_.empty() ? 0 : 1;
-  if (peer == rank_) return own;
-  return routes_[peer.value] == nullptr ? Untaken{} : routes_[peer.value]->untaken(peer);
+Outstanding Node::outstanding(nic::Rank peer) const {
+  Outstanding own_work;
+  own_work.packets = own_work.control_packets = follow_ups_.empty() ? 0 : 1;
+  if (peer == rank_) return own_work;
+  return routes_[peer.value] == nullptr ? Outstanding{} : routes_[peer.value]->outstanding(peer);
 }
 
 void Node::interrupt() {
@@ -134,15 +134,15 @@ void Node::interrupt() {
 }
 
 void Node::tell_sleepers() {
-  const bool changed = std::exchange(told_changes_, mail_.changes()) != mail_.changes();
+  const bool changed = std::exchange(reported_changes_, mail_.changes()) != mail_.changes();
   if (asleep_ > 0 && (changed || timer() < asleep_until_)) doorbell().wake_callers();
   if (changed && listener_) listener_();
 }
 
 bool Node::leave_to_helper() {
-  polled_ = false;
+  was_polled_ = false;
   stop_polling();
-  if (after_) after_();  // the helper may have left timers to callers
+  if (on_work_left_) on_work_left_();  // the helper may have left timers to callers
   return has_news();
 }
 
@@ -154,51 +154,51 @@ Status Node::wait() {
 void Node::wait_until(Time deadline) {
   const uint64_t changes = mail_.changes();
   const uint64_t interrupts = interrupts_;
-  change(waiting_, 1);
-  doorbell().drive();
-  Time asleep_from = Time::never();
+  add_under_lock(waiting_, 1);
+  doorbell().note_polling();
+  Time sleep_at = Time::never();
   for (int polls = 1; changes == mail_.changes() && interrupts == interrupts_; ++polls) {
     const bool happened = drive();
     if (changes != mail_.changes()) break;
-    if (lock_.wanted()) lock_.yield();
+    if (lock_.has_waiters()) lock_.yield();
     if (!happened) relax();
     if (polls % clock_every != 0) continue;
     const Time now = monotonic_now();
     if (now >= deadline) break;
-    if (happened || asleep_from == Time::never()) asleep_from = now + patience_;
-    if (happened || now < asleep_from) continue;
-    if (changes == mail_.changes() && interrupts == interrupts_) doze(deadline);
+    if (happened || sleep_at == Time::never()) sleep_at = now + patience_;
+    if (happened || now < sleep_at) continue;
+    if (changes == mail_.changes() && interrupts == interrupts_) sleep_without_news(deadline);
     break;
   }
-  if (change(waiting_, -1) == 0) {
-    leave();
+  if (add_under_lock(waiting_, -1) == 0) {
+    note_polled();
   } else if (waiting_ == asleep_) {
-    stay_asleep();
+    leave_to_sleepers();
   }
   tell_sleepers();  // this caller may have driven what another one waits for
 }
 
 // Lets this caller sleep until a ring, a timer or the deadline, unless something has come. A ring wakes all callers
 // that sleep.
-void Node::doze(Time deadline) {
-  doorbell().doze();
+void Node::sleep_without_news(Time deadline) {
+  doorbell().note_callers_sleep();
   for (Transport* transport : transports_) transport->arm();
   const uint32_t value = doorbell().value();
   if (has_news() || !doorbell().callers_sleep()) return;
   tell_sleepers();
   const Time until = std::min(deadline, timer());
   asleep_until_ = asleep_ == 0 ? until : std::min(asleep_until_, until);
-  change(asleep_, 1);
+  add_under_lock(asleep_, 1);
   lock_.unlock();
   doorbell().sleep(value, Doorbell::callers, until);
   lock_.lock();
-  change(asleep_, -1);
+  add_under_lock(asleep_, -1);
 }
 
 // Called when the driving caller leaves and all waiting callers sleep: from now on the bell wakes them. This caller
 // takes packets that have arrived meanwhile.
-void Node::stay_asleep() {
-  doorbell().doze();
+void Node::leave_to_sleepers() {
+  doorbell().note_callers_sleep();
   for (Transport* transport : transports_) transport->arm();
   asleep_until_ = Time::never();
   if (has_news()) drive();
@@ -206,6 +206,6 @@ void Node::stay_asleep() {
 }
 
 // Called when no caller waits any more. One may come soon, so the helper takes over only after a while without calls.
-void Node::leave() { polled_.store(true, std::memory_order_relaxed); }
+void Node::note_polled() { was_polled_.store(true, std::memory_order_relaxed); }
 
 }  // namespace spinloom::live

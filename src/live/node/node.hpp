@@ -42,8 +42,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   ~Node() override;
 
   // Sends all packets to `peer` by this transport, which outlives the node's work.
-  void route(nic::Rank peer, Transport& transport) { routes_.at(peer.value) = &transport; }
-  void add(Transport& transport) { transports_.push_back(&transport); }
+  void set_route(nic::Rank peer, Transport& transport) { routes_.at(peer.value) = &transport; }
+  void add_transport(Transport& transport) { transports_.push_back(&transport); }
 
   // Sets the pool that runs handlers. Without a pool, contexts must not be created.
   void set_pool(HpuPool& pool) { pool_ = &pool; }
@@ -58,8 +58,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   bool poll();
   // True if the helper can leave the work to callers: one has looked or waited since the last call of this function, or
   // one polls now. May be called without the lock.
-  [[nodiscard]] bool take_active() { return polled_.exchange(false) || waiting_ > asleep_; }
-  [[nodiscard]] bool polled() const { return polled_; }
+  [[nodiscard]] bool consume_activity() { return was_polled_.exchange(false) || waiting_ > asleep_; }
+  [[nodiscard]] bool was_polled() const { return was_polled_; }
   // Grows whenever something has changed for callers, or somebody interrupts them.
   [[nodiscard]] uint64_t changes() const { return mail_.changes() + interrupts_; }
   // Waits until something has changed for this host, until the deadline, or until interrupt(). After a sleep it may
@@ -71,7 +71,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] bool drained() const;
   // The packets that this peer has not taken yet. For this rank itself: one packet, counted as a note, while work is
   // left.
-  [[nodiscard]] Untaken untaken(nic::Rank peer) const;
+  [[nodiscard]] Outstanding outstanding(nic::Rank peer) const;
   // The latest time for the next drive().
   [[nodiscard]] Time timer() const;
   // True if drive() may find something to do.
@@ -80,7 +80,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   [[nodiscard]] Doorbell& doorbell() { return own_.header().doorbell; }
   [[nodiscard]] const nic::Nic& engine() const { return engine_; }
   // Packets that have come and wait for room in the engine.
-  [[nodiscard]] const Backlog& backlog() const { return blocked_; }
+  [[nodiscard]] const Backlog& backlog() const { return backlog_; }
   // Wakes sleeping callers if something has changed for them, or if the node must be driven sooner than they know.
   // Calls the listener if something has changed.
   void tell_sleepers();
@@ -96,8 +96,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void stop_polling();
   // Sets a function that is called when work may be left that nobody looks after: after every call and end of a
   // handler, and by leave_to_helper().
-  using After = std::function<void()>;
-  void set_after(After after) { after_ = std::move(after); }
+  using OnWorkLeft = std::function<void()>;
+  void set_on_work_left(OnWorkLeft on_work_left) { on_work_left_ = std::move(on_work_left); }
   // Sets the time for which a waiting caller polls before it sleeps; 0 if ranks share processors.
   void set_patience(Time spin) { patience_ = spin; }
   [[nodiscard]] bool has_patience() const { return patience_ > Time{}; }
@@ -116,16 +116,16 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   Status host_work(const portals::HostWork&) override { return {}; }  // the work has already taken its time
 
   // HandlerOwner, called by the pool's threads
-  [[nodiscard]] Called call(nic::HerId her, const nic::HandlerCall& call) override;
+  [[nodiscard]] CallResult call(nic::HerId her, const nic::HandlerCall& call) override;
   void ended(nic::HerId her, const spin::HandlerOutcome& outcome) override;
 
   // TransportClient
   [[nodiscard]] bool arrived(Transport& from, const nic::Packet& packet, uint64_t loan) override;
-  void sent(const Reading& reading) override;
-  void fetched(uint64_t token, bool well) override;
+  void sent(const SendCompletion& completion) override;
+  void fetched(uint64_t token, bool succeeded) override;
   void lost(nic::Rank peer) override;
-  [[nodiscard]] bool is_parted(nic::Rank peer) const override;
-  void back(nic::Rank peer) override;
+  [[nodiscard]] bool is_disconnected(nic::Rank peer) const override;
+  void reconnected(nic::Rank peer) override;
 
  private:
   // A call to the engine that follows from an action.
@@ -148,7 +148,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   }
   void settle();
   void settle_now();
-  void do_one(const FollowUp& one);
+  void execute(const FollowUp& one);
   void arrive_from_self();
   void dma_ended(nic::DmaId dma);
   void perform();
@@ -167,28 +167,28 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   void perform(const nic::ApplyAtomic& apply);
   void perform(const nic::StorePacket& store);
   [[nodiscard]] bool feed(Transport* from, nic::Packet& rest, uint64_t window);
-  [[nodiscard]] uint64_t part_of(const nic::Packet& rest) const;
-  [[nodiscard]] bool bring_here(Transport* from, nic::Packet& part, uint64_t window, nic::PayloadRef& read);
-  void give_up(const nic::Packet& rest);
+  [[nodiscard]] uint64_t next_part_bytes(const nic::Packet& rest) const;
+  [[nodiscard]] bool fetch_part(Transport* from, nic::Packet& part, uint64_t window, nic::PayloadRef& read);
+  void abort_message(const nic::Packet& rest);
   [[nodiscard]] bool is_stray(const nic::Packet& packet) const;
-  void enter(Transport* from, const nic::Packet& packet);
-  [[nodiscard]] bool block(Transport& from, const nic::Packet& rest, uint64_t loan);
-  void unblock();
-  void finish(const Blocked& one);
-  void bring(const nic::DmaWrite& write);
-  void doze(Time deadline);
-  void stay_asleep();
-  void look_now_and_then();
-  void let_catch_up(nic::Rank target);
+  void give_to_engine(Transport* from, const nic::Packet& packet);
+  [[nodiscard]] bool add_to_backlog(Transport& from, const nic::Packet& rest, uint64_t loan);
+  void drain_backlog();
+  void finish_entry(const BacklogEntry& one);
+  void fetch_dma(const nic::DmaWrite& write);
+  void sleep_without_news(Time deadline);
+  void leave_to_sleepers();
+  void poll_now_and_then();
+  void throttle(nic::Rank target);
   [[nodiscard]] bool congested(nic::Rank target) const;
-  void leave();
+  void note_polled();
 
   nic::Rank rank_;
   GuardedMemory memory_;
   nic::Nic engine_;
   Segment& own_;
   OwnerLock lock_;
-  After after_;
+  OnWorkLeft on_work_left_;
   Listener listener_;
   HpuPool* pool_ = nullptr;
   std::vector<Transport*> transports_;
@@ -205,16 +205,16 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   std::vector<uint8_t> nic_memory_;
   std::vector<std::unique_ptr<uint8_t[]>> packet_memory_;  // buffered packets, by HER
   std::vector<uint8_t> window_;  // bytes of a peer's payload on their way to handlers
-  Backlog blocked_;
+  Backlog backlog_;
 
   portals::Mailbox mail_;
   uint32_t puts_ = 0;
-  uint64_t told_changes_ = 0;
+  uint64_t reported_changes_ = 0;
   uint64_t interrupts_ = 0;
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint32_t> asleep_{0};  // waiting callers that sleep
   Time asleep_until_{};  // when the first sleeping caller wakes by itself
-  std::atomic<bool> polled_{false};
+  std::atomic<bool> was_polled_{false};
 };
 
 }  // namespace spinloom::live

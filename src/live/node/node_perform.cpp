@@ -36,7 +36,7 @@ T& grown(std::vector<T>& list, size_t index) {
 
 void Node::settle() {
   settle_now();
-  if (!blocked_.empty()) unblock();
+  if (!backlog_.empty()) drain_backlog();
 }
 
 // Does the follow-ups, up to a limit. Those that they cause, also by packets to this process, join the same queue.
@@ -47,11 +47,11 @@ void Node::settle_now() {
     const FollowUp& first = follow_ups_.front();
     const FollowUp one{first.kind, first.id, first.bytes};  // copied field by field, because it was written so
     follow_ups_.drop();
-    do_one(one);
+    execute(one);
   }
 }
 
-void Node::do_one(const FollowUp& one) {
+void Node::execute(const FollowUp& one) {
   actions_.clear();
   switch (one.kind) {
     case FollowUp::Kind::dma_end: engine_.on_dma_done(nic::DmaId{static_cast<uint32_t>(one.id)}, actions_); break;
@@ -81,8 +81,8 @@ void Node::arrive_from_self() {
   nic::Send send = std::move(to_self_.front());
   to_self_.pop_front();
   nic::PayloadRef& payload = send.packet.payload;
-  Blocked one;
-  one.reading = reading_of(send);
+  BacklogEntry one;
+  one.completion = completion_of(send);
   if (send.at_once) {
     one.bytes = std::move(at_once_.front());
     at_once_.pop_front();
@@ -91,16 +91,16 @@ void Node::arrive_from_self() {
     nic::gather(send.pieces, one.bytes.data());
     payload.bytes = one.bytes.data();
   }
-  const bool passes = portals::passes(portals::Order::arrival, send.packet, !blocked_.empty());
-  if (passes && feed(nullptr, send.packet, 0)) return sent(one.reading);
+  const bool passes = portals::passes(portals::Order::arrival, send.packet, !backlog_.empty());
+  if (passes && feed(nullptr, send.packet, 0)) return sent(one.completion);
   if (send.from_device && one.bytes.empty() && payload.length > 0) {
     one.bytes.assign(payload.bytes, payload.bytes + payload.length);
     payload.bytes = one.bytes.data();
-    sent(std::exchange(one.reading, {}));
+    sent(std::exchange(one.completion, {}));
   }
   one.packet = send.packet;
   one.by_handler = send.by_handler;
-  blocked_.add(std::move(one));
+  backlog_.add(std::move(one));
 }
 
 void Node::perform() {
@@ -119,17 +119,17 @@ void Node::perform(nic::Send& send) {
     follow_ups_.push({FollowUp::Kind::to_self});
     return;
   }
-  Transport* const way = target.value < routes_.size() ? routes_[target.value] : nullptr;
-  if (way == nullptr) lost(target);
-  if (way == nullptr || way->send(send)) sent(reading_of(send));
+  Transport* const route = target.value < routes_.size() ? routes_[target.value] : nullptr;
+  if (route == nullptr) lost(target);
+  if (route == nullptr || route->send(send)) sent(completion_of(send));
 }
 
-void Node::sent(const Reading& reading) {
-  if (!reading.told) return;
-  if (reading.slot.exists()) {
-    follow_ups_.push({FollowUp::Kind::left, reading.slot.value});
+void Node::sent(const SendCompletion& completion) {
+  if (!completion.is_expected) return;
+  if (completion.slot.exists()) {
+    follow_ups_.push({FollowUp::Kind::left, completion.slot.value});
   } else {
-    follow_ups_.push({FollowUp::Kind::sent, reading.message});
+    follow_ups_.push({FollowUp::Kind::sent, completion.message});
   }
 }
 
@@ -138,21 +138,21 @@ void Node::sent(const Reading& reading) {
 void Node::lost(nic::Rank peer) {
   follow_ups_.push({FollowUp::Kind::unreachable, peer.value});
   mail_.note_change();
-  if (peer.value >= routes_.size() || !blocked_.holds(peer)) {
+  if (peer.value >= routes_.size() || !backlog_.holds(peer)) {
     follow_ups_.push({FollowUp::Kind::lost, peer.value});
     return;
   }
-  Blocked end;
+  BacklogEntry end;
   end.packet.source = peer;
   end.lost = true;
-  blocked_.add(std::move(end));
+  backlog_.add(std::move(end));
 }
 
-bool Node::is_parted(nic::Rank peer) const {
-  return follow_ups_.empty() && !blocked_.holds(peer) && engine_.is_parted(peer);
+bool Node::is_disconnected(nic::Rank peer) const {
+  return follow_ups_.empty() && !backlog_.holds(peer) && engine_.is_quiescent(peer);
 }
 
-void Node::back(nic::Rank peer) {
+void Node::reconnected(nic::Rank peer) {
   actions_.clear();
   engine_.on_peer_back(peer, actions_);
   perform();
@@ -162,7 +162,7 @@ void Node::back(nic::Rank peer) {
 void Node::dma_ended(nic::DmaId dma) { follow_ups_.push({FollowUp::Kind::dma_end, dma.value}); }
 
 void Node::perform(const nic::DmaWrite& write) {
-  if (write.source.space == nic::PayloadRef::Space::peer && write.source.length > 0) return bring(write);
+  if (write.source.space == nic::PayloadRef::Space::peer && write.source.length > 0) return fetch_dma(write);
   dma_ended(portals::perform(write));
 }
 void Node::perform(const nic::DmaRead& read) { dma_ended(portals::perform(read)); }
@@ -191,19 +191,19 @@ void Node::perform(const nic::Resume& resume) {
   if (pool_ != nullptr) pool_->resume(resume.her, resume.value);
 }
 
-HandlerOwner::Called Node::call(nic::HerId her, const nic::HandlerCall& call) {
+HandlerOwner::CallResult Node::call(nic::HerId her, const nic::HandlerCall& call) {
   const std::lock_guard inside(lock_);
-  const uint64_t left = blocked_.left_by_handlers();
+  const uint64_t left = backlog_.added_by_handlers();
   actions_.clear();
   const bool stop = engine_.on_handler_call(her, call, actions_);
   perform();
   settle();
   tell_sleepers();
-  if (after_) after_();
+  if (on_work_left_) on_work_left_();
   // Each waiting packet to this process holds memory until a handler has run for it, so a handler that goes on
   // leaving packets must be stopped: a sandboxed one is.
-  const bool leaves = blocked_.left_by_handlers() != left;
-  return {!stop, leaves && blocked_.is_full_of_handlers()};
+  const bool leaves = backlog_.added_by_handlers() != left;
+  return {!stop, leaves && backlog_.is_full_of_handlers()};
 }
 
 void Node::ended(nic::HerId her, const spin::HandlerOutcome& outcome) {
@@ -213,7 +213,7 @@ void Node::ended(nic::HerId her, const spin::HandlerOutcome& outcome) {
   perform();
   settle();
   tell_sleepers();
-  if (after_) after_();
+  if (on_work_left_) on_work_left_();
 }
 
 }  // namespace spinloom::live

@@ -16,15 +16,15 @@ constexpr uint64_t window_bytes = 64 << 10;  // bytes read at a time from a peer
 
 bool Node::arrived(Transport& from, const nic::Packet& packet, uint64_t loan) {
   if (land_quickly(packet)) return true;
-  const bool passes = portals::passes(portals::Order::arrival, packet, !blocked_.empty());
+  const bool passes = portals::passes(portals::Order::arrival, packet, !backlog_.empty());
   const bool here =
       packet.payload.length <= engine_.limits().payload_bytes && packet.payload.space != nic::PayloadRef::Space::peer;
   bool done = true;
   if (passes && here && !is_stray(packet) && engine_.can_accept(packet)) {
-    enter(&from, packet);
+    give_to_engine(&from, packet);
   } else {
     nic::Packet rest = packet;
-    done = (passes && feed(&from, rest, window_bytes)) || block(from, rest, loan);
+    done = (passes && feed(&from, rest, window_bytes)) || add_to_backlog(from, rest, loan);
   }
   settle();
   return done;
@@ -32,7 +32,7 @@ bool Node::arrived(Transport& from, const nic::Packet& packet, uint64_t loan) {
 
 // Delivers a whole put that needs no decision of the engine and has no packet ahead of it. False: nothing has happened.
 bool Node::land_quickly(const nic::Packet& packet) {
-  if (!follow_ups_.empty() || !blocked_.empty() || !engine_.quick_landing(packet, landing_)) return false;
+  if (!follow_ups_.empty() || !backlog_.empty() || !engine_.quick_landing(packet, landing_)) return false;
   if (landing_.length > 0) std::memcpy(landing_.host, packet.payload.bytes, landing_.length);
   if (landing_.queue.exists()) mail_.add(landing_.queue, landing_.event);
   publish(landing_.count);
@@ -45,15 +45,15 @@ bool Node::feed(Transport* from, nic::Packet& rest, uint64_t window) {
   nic::PayloadRef read;  // bytes of a peer in window_ that have not gone to the engine
   while (true) {
     nic::Packet part = rest;
-    part.payload.length = part_of(rest);
+    part.payload.length = next_part_bytes(rest);
     if (is_stray(part)) return true;
     if (!engine_.can_accept(part)) return false;
     if (part.payload.length <= engine_.limits().payload_bytes &&
-        !bring_here(from, part, std::min(window, rest.payload.length), read)) {
-      give_up(rest);
+        !fetch_part(from, part, std::min(window, rest.payload.length), read)) {
+      abort_message(rest);
       return true;
     }
-    enter(from, part);
+    give_to_engine(from, part);
     if (part.payload.length == rest.payload.length) return true;
     rest.offset += part.payload.length;
     rest.payload.bytes += part.payload.length;
@@ -63,7 +63,7 @@ bool Node::feed(Transport* from, nic::Packet& rest, uint64_t window) {
 
 // Returns how much of a packet the engine gets next: a part that handlers can see, if the engine says that handlers may
 // need the message, otherwise all of it.
-uint64_t Node::part_of(const nic::Packet& rest) const {
+uint64_t Node::next_part_bytes(const nic::Packet& rest) const {
   const uint64_t short_bytes = engine_.limits().payload_bytes;
   if (rest.payload.length <= short_bytes || rest.is_answer()) return rest.payload.length;
   return engine_.wants_packets(rest) ? short_bytes : rest.payload.length;
@@ -72,7 +72,7 @@ uint64_t Node::part_of(const nic::Packet& rest) const {
 // Copies the payload of a short part out of the peer's memory, `window` bytes at a time, so that the parts behind it
 // are here already. Returns false if the memory cannot be read. Long parts do not come here: their DmaWrites read the
 // peer's memory directly.
-bool Node::bring_here(Transport* from, nic::Packet& part, uint64_t window, nic::PayloadRef& read) {
+bool Node::fetch_part(Transport* from, nic::Packet& part, uint64_t window, nic::PayloadRef& read) {
   nic::PayloadRef& payload = part.payload;
   if (payload.space != nic::PayloadRef::Space::peer) return true;
   if (read.length < payload.length) {
@@ -89,7 +89,7 @@ bool Node::bring_here(Transport* from, nic::Packet& part, uint64_t window, nic::
 }
 
 // Ends a message because its sender's memory cannot be read. A header must carry some bytes; it gets zeros.
-void Node::give_up(const nic::Packet& rest) {
+void Node::abort_message(const nic::Packet& rest) {
   nic::Packet end = rest;
   if (rest.is_answer()) {
     end.message_length = 0;
@@ -97,18 +97,18 @@ void Node::give_up(const nic::Packet& rest) {
     end.payload = {};
     end.fields.fail = static_cast<uint8_t>(nic::Fail::undeliverable);
     end.fields.manipulated_bytes = 0;
-    return enter(nullptr, end);
+    return give_to_engine(nullptr, end);
   }
   if (rest.is_header()) {
     const std::vector<uint8_t> zeros(std::min<uint64_t>(engine_.limits().payload_bytes, rest.message_length - 1));
     nic::Packet header = rest;
     header.payload = {nic::PayloadRef::Space::local, zeros.data(), zeros.size()};
-    if (!zeros.empty()) enter(nullptr, header);
+    if (!zeros.empty()) give_to_engine(nullptr, header);
     end.offset = zeros.size();
   }
   end.missing = rest.message_length - end.offset;
   end.payload = {};
-  if (!is_stray(end)) enter(nullptr, end);
+  if (!is_stray(end)) give_to_engine(nullptr, end);
 }
 
 // True for a packet behind the header that belongs to no open message. This is a fault of its sender, since a sender's
@@ -117,7 +117,7 @@ bool Node::is_stray(const nic::Packet& packet) const {
   return !packet.is_answer() && !packet.is_header() && !engine_.has_begun(packet.source, packet.message);
 }
 
-void Node::enter(Transport* from, const nic::Packet& packet) {
+void Node::give_to_engine(Transport* from, const nic::Packet& packet) {
   arrival_ = {from, &packet};
   actions_.clear();
   engine_.on_packet(packet, actions_);
@@ -128,10 +128,10 @@ void Node::enter(Transport* from, const nic::Packet& packet) {
 
 // Keeps a packet without room, or drops it if its peer does not stop when told. Returns whether its payload is not
 // needed any more.
-bool Node::block(Transport& from, const nic::Packet& rest, uint64_t loan) {
+bool Node::add_to_backlog(Transport& from, const nic::Packet& rest, uint64_t loan) {
   const nic::Rank peer = rest.source;
-  if (!blocked_.takes(peer)) return true;
-  Blocked one;
+  if (!backlog_.accepts(peer)) return true;
+  BacklogEntry one;
   one.packet = rest;
   const bool lent = rest.payload.space == nic::PayloadRef::Space::peer && rest.payload.length > 0;
   if (lent) {
@@ -141,36 +141,36 @@ bool Node::block(Transport& from, const nic::Packet& rest, uint64_t loan) {
     one.bytes.assign(rest.payload.bytes, rest.payload.bytes + rest.payload.length);
     one.packet.payload = {nic::PayloadRef::Space::local, one.bytes.data(), one.bytes.size()};
   }
-  blocked_.add(std::move(one));
-  if (blocked_.says_stop(peer)) from.stop(peer, true);
+  backlog_.add(std::move(one));
+  if (backlog_.begin_stop(peer)) from.set_stopped(peer, true);
   return !lent;
 }
 
-void Node::unblock() {
-  while (!blocked_.empty()) {
-    Blocked& first = blocked_.front();
+void Node::drain_backlog() {
+  while (!backlog_.empty()) {
+    BacklogEntry& first = backlog_.front();
     if (first.lost) {
       follow_ups_.push({FollowUp::Kind::lost, first.packet.source.value});
     } else {
       const uint64_t before = first.packet.offset;
       const bool whole = feed(first.from, first.packet, engine_.limits().payload_bytes);
       const nic::Rank peer = first.packet.source;
-      if (peer != rank_ && (whole || first.packet.offset > before)) routes_[peer.value]->moved(peer);
+      if (peer != rank_ && (whole || first.packet.offset > before)) routes_[peer.value]->note_resumed(peer);
       if (!whole) return settle_now();
     }
-    finish(blocked_.pop());
+    finish_entry(backlog_.pop());
   }
   settle_now();
 }
 
-void Node::finish(const Blocked& one) {
+void Node::finish_entry(const BacklogEntry& one) {
   const nic::Rank peer = one.packet.source;
-  if (peer == rank_) return sent(one.reading);
-  if (one.from != nullptr) one.from->taken(peer, one.loan);
-  if (blocked_.says_go(peer)) routes_[peer.value]->stop(peer, false);
+  if (peer == rank_) return sent(one.completion);
+  if (one.from != nullptr) one.from->return_loan(peer, one.loan);
+  if (backlog_.end_stop(peer)) routes_[peer.value]->set_stopped(peer, false);
 }
 
-void Node::bring(const nic::DmaWrite& write) {
+void Node::fetch_dma(const nic::DmaWrite& write) {
   SPL_ASSERT(arrival_.from != nullptr, "bytes of a peer that nobody brings");
   const nic::Rank peer = arrival_.packet->source;
   const auto address = reinterpret_cast<uint64_t>(write.source.bytes);
@@ -178,8 +178,8 @@ void Node::bring(const nic::DmaWrite& write) {
   fetched(write.dma.value, arrival_.from->fetch(peer, address, write.host, write.source.length).ok());
 }
 
-void Node::fetched(uint64_t token, bool well) {
-  follow_ups_.push({well ? FollowUp::Kind::dma_end : FollowUp::Kind::dma_failed, token});
+void Node::fetched(uint64_t token, bool succeeded) {
+  follow_ups_.push({succeeded ? FollowUp::Kind::dma_end : FollowUp::Kind::dma_failed, token});
 }
 
 }  // namespace spinloom::live

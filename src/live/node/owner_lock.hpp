@@ -1,7 +1,7 @@
 // OwnerLock - the lock of a NIC's engine: only the thread that holds it may call the engine.
 //
-// Contract: lock() and unlock() work as those of any mutex. A thread that holds the lock for long calls wanted() now
-//   and then, and lets other threads in by yield().
+// Contract: lock() and unlock() work as those of any mutex. A thread that holds the lock for long calls has_waiters()
+//   now and then, and lets other threads in by yield().
 // Invariants: (1) a thread that waits for long sleeps; (2) yield() returns with the lock held.
 // Threads: any. Time: none.
 #pragma once
@@ -26,12 +26,12 @@ class OwnerLock {
   // a while. Sleeping threads are woken once, not by every call until they get a processor.
   void unlock() {
     state_.store(free, std::memory_order_release);
-    if (asleep_.load(std::memory_order_relaxed) && asleep_.exchange(false)) futex_wake(state_, every_bit);
+    if (has_sleepers_.load(std::memory_order_relaxed) && has_sleepers_.exchange(false)) futex_wake(state_, every_bit);
   }
-  [[nodiscard]] bool wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
+  [[nodiscard]] bool has_waiters() const { return waiters_.load(std::memory_order_relaxed) > 0; }
   void yield() {
     unlock();
-    for (int i = 0; i < patience && wanted(); ++i) relax();
+    for (int i = 0; i < patience && has_waiters(); ++i) relax();
     lock();
   }
 
@@ -42,24 +42,24 @@ class OwnerLock {
   static constexpr int patience = 200;
 
   void lock_slowly() {
-    wanted_.fetch_add(1, std::memory_order_relaxed);
+    waiters_.fetch_add(1, std::memory_order_relaxed);
     for (int i = 0; i < 2 * patience; ++i) {
       if (try_lock()) {
-        wanted_.fetch_sub(1, std::memory_order_relaxed);
+        waiters_.fetch_sub(1, std::memory_order_relaxed);
         return;
       }
       relax();
     }
     while (!try_lock()) {
-      asleep_ = true;
+      has_sleepers_ = true;
       futex_wait(state_, held, every_bit, monotonic_now() + look_again);
     }
-    wanted_.fetch_sub(1, std::memory_order_relaxed);
+    waiters_.fetch_sub(1, std::memory_order_relaxed);
   }
 
   std::atomic<uint32_t> state_{free};
-  std::atomic<uint32_t> wanted_{0};    // threads that wait
-  std::atomic<bool> asleep_{false};  // at least one of them sleeps
+  std::atomic<uint32_t> waiters_{0};    // threads that wait
+  std::atomic<bool> has_sleepers_{false};  // at least one of them sleeps
 };
 
 }  // namespace spinloom::live

@@ -46,31 +46,31 @@ class SignalsOff {
 Result<std::unique_ptr<Progress>> Progress::start(Node& node, Readable readable, Tick tick) {
   const int events = epoll_create1(EPOLL_CLOEXEC);
   const int stop = eventfd(0, EFD_CLOEXEC);
-  if (events < 0 || stop < 0) return fail(Code::environment, "epoll or eventfd: ", trouble_of(errno));
+  if (events < 0 || stop < 0) return fail(Code::environment, "epoll or eventfd: ", error_text(errno));
   const SignalsOff quiet;
-  std::unique_ptr<Progress> made(new Progress(node, std::move(readable), std::move(tick), events, stop));
+  std::unique_ptr<Progress> progress(new Progress(node, std::move(readable), std::move(tick), events, stop));
   try {
-    made->begin();
+    progress->start_threads();
   } catch (const std::system_error& trouble) {
-    return fail(Code::environment, "a thread that makes progress: ", trouble_of(trouble.code().value()));
+    return fail(Code::environment, "a thread that makes progress: ", error_text(trouble.code().value()));
   }
-  return made;
+  return progress;
 }
 
 Progress::Progress(Node& node, Readable readable, Tick tick, int events, int stop)
     : node_(node),
       readable_(std::move(readable)),
       tick_(std::move(tick)),
-      heard_(Doorbell::rings(node.doorbell().value())),
+      rings_seen_(Doorbell::rings(node.doorbell().value())),
       events_(events),
       stop_event_(stop) {
   watch(stop_event_, stop_tag);
-  node_.doorbell().leave();
+  node_.doorbell().note_helper_sleeps();
 }
 
-void Progress::begin() {
-  helper_ = std::thread([this] { help(); });
-  watcher_ = std::thread([this] { watch_all(); });
+void Progress::start_threads() {
+  helper_ = std::thread([this] { run_helper(); });
+  watcher_ = std::thread([this] { run_watcher(); });
 }
 
 Progress::~Progress() {
@@ -97,25 +97,25 @@ void Progress::watch(int descriptor, uint64_t tag) {
   }
 }
 
-void Progress::look_after() {
+void Progress::note_call_end() {
   if (attentive_ || stopping_ || node_.somebody_waits()) return;
-  const Time wanted = node_.polled() ? Time{} : node_.timer();
+  const Time wanted = node_.was_polled() ? Time{} : node_.timer();
   if (wanted == Time::never() || wakes_at_ps_ <= wanted.ps + polling_pause.ps) return;
   attentive_ = true;
   node_.doorbell().wake_all();
 }
 
-void Progress::help() {
+void Progress::run_helper() {
   Doorbell& bell = node_.doorbell();
   while (!stopping_) {
     const Time until = next_look();
     const uint32_t value = bell.value();
-    if (Doorbell::rings(value) == heard_ && monotonic_now() < until) {
+    if (Doorbell::rings(value) == rings_seen_ && monotonic_now() < until) {
       bell.sleep(value, Doorbell::helper, until);
       continue;
     }
-    const bool rung = Doorbell::rings(value) != heard_;
-    heard_ = Doorbell::rings(value);
+    const bool rung = Doorbell::rings(value) != rings_seen_;
+    rings_seen_ = Doorbell::rings(value);
     drive_while_alone(rung);
   }
 }
@@ -123,7 +123,7 @@ void Progress::help() {
 // Returns when the helper has to look next. A program that makes calls all the time looks after timers itself; the
 // helper leaves it alone until it has made no call for a while.
 Time Progress::next_look() {
-  if (node_.take_active()) {
+  if (node_.consume_activity()) {
     attentive_ = true;
     return monotonic_now() + polling_pause;
   }
@@ -136,7 +136,7 @@ Time Progress::next_look() {
 
 Time Progress::next_look_inside() {
   if (node_.somebody_waits()) return Time::never();
-  if (!node_.doorbell().helper_listens()) node_.stop_polling();
+  if (!node_.doorbell().helper_sleeps()) node_.stop_polling();
   // The news count even if the helper listened before: it may have seen them then and left them to a caller that
   // looked only once.
   return node_.has_news() ? Time{} : node_.timer();
@@ -148,9 +148,9 @@ void Progress::drive_while_alone(bool rung) {
   const std::lock_guard inside(node_.lock());
   Doorbell& bell = node_.doorbell();
   const int idle_most = node_.has_patience() ? idle_polls : idle_polls_crowded;
-  if (!rung && (node_.somebody_waits() || node_.polled() || !node_.drive())) return;
-  for (int idle = 0; !stopping_ && !node_.somebody_waits() && !node_.polled();) {
-    if (idle == 0) bell.drive();
+  if (!rung && (node_.somebody_waits() || node_.was_polled() || !node_.drive())) return;
+  for (int idle = 0; !stopping_ && !node_.somebody_waits() && !node_.was_polled();) {
+    if (idle == 0) bell.note_polling();
     if (node_.drive()) {
       idle = 0;
       node_.tell_sleepers();
@@ -159,13 +159,13 @@ void Progress::drive_while_alone(bool rung) {
       if (!node_.has_news()) break;
       idle = 0;
     }
-    if (node_.lock().wanted()) node_.lock().yield();
+    if (node_.lock().has_waiters()) node_.lock().yield();
     relax();
   }
   node_.tell_sleepers();
 }
 
-void Progress::watch_all() {
+void Progress::run_watcher() {
   Time next_tick{};
   while (!stopping_) {
     epoll_event event{};

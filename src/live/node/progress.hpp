@@ -33,21 +33,21 @@ class Progress {
   // Watches the descriptor until it is readable once; another watch() watches it again.
   void watch(int descriptor, uint64_t tag);
   // Called under the lock when a call ends: tells the helper what is left to do.
-  void look_after();
+  void note_call_end();
 
  private:
   Progress(Node& node, Readable readable, Tick tick, int events, int stop);
-  void begin();
-  void help();
+  void start_threads();
+  void run_helper();
   void drive_while_alone(bool rung);
-  void watch_all();
+  void run_watcher();
   [[nodiscard]] Time next_look();
   [[nodiscard]] Time next_look_inside();
 
   Node& node_;
   Readable readable_;
   Tick tick_;
-  uint32_t heard_;  // rings that the helper has seen; at first, those before its thread began
+  uint32_t rings_seen_;  // rings that the helper has seen; at first, those before its thread began
   int events_;
   int stop_event_;
   std::atomic<bool> stopping_{false};

@@ -128,7 +128,7 @@ TEST_P(Pspin, MessagesHaveTheirThreeHandlers) {
 
 TEST_P(Pspin, PacketsOfPspinsTestBenchAreInTheProcessorsOrder) {
   bed.rule_set.last_frame = {0, 0xff00, 0x100, 0x100};  // its type of service is 1
-  bed.hpus = spin::HpuMask::of(9, 1);                   // of cluster 1
+  bed.hpus = spin::HpuMask::range(9, 1);                   // of cluster 1
   bed.install(path("pspin_reduce"));
   uint64_t sum = 0;
   for (uint32_t packet = 1; packet <= 5; ++packet) {
@@ -221,7 +221,7 @@ TEST_P(Pspin, AnHpuWithoutAClusterIsRefused) {
   frames::Limits limits;
   limits.hpus = 17;
   FrameBed wide(state_bytes, 0, limits);
-  wide.hpus = spin::HpuMask::of(16, 1);
+  wide.hpus = spin::HpuMask::range(16, 1);
   wide.install(path("pspin_calls"));
   wide.arrive(Bytes(64));
   EXPECT_EQ(wide.count(frames::Count::handler_failed), 1u);

@@ -43,7 +43,7 @@ const char* limit_of(int error) {
   }
 }
 
-const char* cure_of(int error) {
+const char* remedy_for(int error) {
   if (const char* const limit = limit_of(error)) return limit;
   switch (error) {
     case EACCES:
@@ -53,7 +53,7 @@ const char* cure_of(int error) {
   }
 }
 
-std::string trouble_of(int error) {
+std::string error_text(int error) {
   const char* const limit = limit_of(error);
   return limit == nullptr ? std::strerror(error) : text(std::strerror(error), "; ", limit);
 }
@@ -70,15 +70,15 @@ class Segment::Mapping {
   }
 
   // Registers the mapping that create() has made, so that the other ranks of this process find it.
-  void announce(const std::shared_ptr<Mapping>& self, const Secret& nonce) {
-    const std::lock_guard inside(all().lock);
-    std::erase_if(all().by_nonce, [](const auto& one) { return one.second.expired(); });
-    all().by_nonce[nonce] = self;
+  void register_mapping(const std::shared_ptr<Mapping>& self, const Secret& nonce) {
+    const std::lock_guard inside(registry().lock);
+    std::erase_if(registry().by_nonce, [](const auto& one) { return one.second.expired(); });
+    registry().by_nonce[nonce] = self;
   }
   [[nodiscard]] static std::shared_ptr<Mapping> find(const Secret& nonce) {
-    const std::lock_guard inside(all().lock);
-    const auto found = all().by_nonce.find(nonce);
-    return found == all().by_nonce.end() ? nullptr : found->second.lock();
+    const std::lock_guard inside(registry().lock);
+    const auto found = registry().by_nonce.find(nonce);
+    return found == registry().by_nonce.end() ? nullptr : found->second.lock();
   }
   [[nodiscard]] uint8_t* base() const { return base_; }
   [[nodiscard]] ChannelMemory* inner_channel(uint32_t sender, ChannelMemory& shared) {
@@ -93,13 +93,13 @@ class Segment::Mapping {
   }
 
  private:
-  struct All {
+  struct Registry {
     std::mutex lock;
     std::map<Secret, std::weak_ptr<Mapping>> by_nonce;
   };
-  [[nodiscard]] static All& all() {
-    static All* const made = new All;  // never freed: segments may outlive this library's statics
-    return *made;
+  [[nodiscard]] static Registry& registry() {
+    static Registry* const registry = new Registry;  // never freed: segments may outlive this library's statics
+    return *registry;
   }
 
   uint8_t* base_;
@@ -136,7 +136,7 @@ Status Segment::map(uint32_t ranks) {
   if (mapped == MAP_FAILED) {
     const int error = errno;
     return fail(Code::environment, "shared memory of ", bytes_for(ranks), " B cannot be mapped: ", std::strerror(error),
-                "; ", cure_of(error));
+                "; ", remedy_for(error));
   }
   base_ = static_cast<uint8_t*>(mapped);
   mapping_ = std::make_shared<Mapping>(base_, bytes_for(ranks));
@@ -148,36 +148,36 @@ Result<Segment> Segment::create(uint32_t rank, uint32_t ranks, const Secret& non
     return fail(Code::exhausted, "a job of ", ranks, " ranks; shared memory takes ", local_ranks_max,
                 " (live::local_ranks_max)");
   }
-  Segment made;
-  made.file_ = memfd_create("spinloom", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (made.file_ < 0) return fail(Code::environment, "memfd_create: ", trouble_of(errno));
-  rlimit longest{};  // ftruncate beyond this limit would end the process
-  const bool fits = getrlimit(RLIMIT_FSIZE, &longest) != 0 || bytes_for(ranks) <= longest.rlim_cur;
-  if (!fits || ftruncate(made.file_, static_cast<off_t>(bytes_for(ranks))) != 0) {
-    return fail(Code::environment, "shared memory of ", bytes_for(ranks), " B: ", trouble_of(fits ? errno : EFBIG));
+  Segment segment;
+  segment.file_ = memfd_create("spinloom", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (segment.file_ < 0) return fail(Code::environment, "memfd_create: ", error_text(errno));
+  rlimit size_limit{};  // ftruncate beyond this limit would end the process
+  const bool fits = getrlimit(RLIMIT_FSIZE, &size_limit) != 0 || bytes_for(ranks) <= size_limit.rlim_cur;
+  if (!fits || ftruncate(segment.file_, static_cast<off_t>(bytes_for(ranks))) != 0) {
+    return fail(Code::environment, "shared memory of ", bytes_for(ranks), " B: ", error_text(fits ? errno : EFBIG));
   }
-  if (fcntl(made.file_, F_ADD_SEALS, seals) != 0) {
+  if (fcntl(segment.file_, F_ADD_SEALS, seals) != 0) {
     return fail(Code::environment, "shared memory cannot be sealed: ", std::strerror(errno));
   }
-  SPL_TRY(made.map(ranks));
-  SegmentHeader& header = made.header();
+  SPL_TRY(segment.map(ranks));
+  SegmentHeader& header = segment.header();
   header.build = build_word;
   header.nonce = nonce;
   header.rank = rank;
   header.ranks = ranks;
   header.fences = register_for_remote_fences() ? 0 : 1;
-  header.self = reinterpret_cast<uint64_t>(made.base_);
+  header.self = reinterpret_cast<uint64_t>(segment.base_);
   std::atomic_ref(header.magic).store(magic_word, std::memory_order_release);
-  made.mapping_->announce(made.mapping_, nonce);
-  return made;
+  segment.mapping_->register_mapping(segment.mapping_, nonce);
+  return segment;
 }
 
 Result<Segment> Segment::attach_here(uint32_t rank, const Secret& nonce) {
-  Segment made;
-  made.mapping_ = Mapping::find(nonce);
-  if (!made.mapping_) return fail(Code::invalid, "rank ", rank, " of this process is gone");
-  made.base_ = made.mapping_->base();
-  return made;
+  Segment segment;
+  segment.mapping_ = Mapping::find(nonce);
+  if (!segment.mapping_) return fail(Code::invalid, "rank ", rank, " of this process is gone");
+  segment.base_ = segment.mapping_->base();
+  return segment;
 }
 
 // Without memory for a private channel, both ends use the channel in shared memory.
@@ -187,33 +187,33 @@ ChannelMemory* Segment::inner_channel_of(uint32_t sender) const {
 
 Result<Segment> Segment::attach(int64_t pid, int file, uint32_t rank, uint32_t ranks, const Secret& nonce) {
   const std::string path = text("/proc/", pid, "/fd/", file);
-  Segment made;
-  made.file_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (made.file_ < 0) {
+  Segment segment;
+  segment.file_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (segment.file_ < 0) {
     const int error = errno;
     return fail(is_absence(error) ? Code::invalid : Code::environment, "the shared memory of rank ", rank, " (", path,
-                "): ", std::strerror(error), "; ", cure_of(error));
+                "): ", std::strerror(error), "; ", remedy_for(error));
   }
   struct stat status{};
-  if (fstat(made.file_, &status) != 0 || !S_ISREG(status.st_mode) ||
+  if (fstat(segment.file_, &status) != 0 || !S_ISREG(status.st_mode) ||
       static_cast<size_t>(status.st_size) < bytes_for(ranks)) {
     return fail(Code::invalid, "rank ", rank, " has another program at ", path, " by now");
   }
-  const int sealed = fcntl(made.file_, F_GET_SEALS);  // checked before any byte is touched; a seal cannot be undone
+  const int sealed = fcntl(segment.file_, F_GET_SEALS);  // checked before any byte is touched; a seal cannot be undone
   if (sealed < 0 || (sealed & F_SEAL_SHRINK) == 0) {
     return fail(Code::invalid, "rank ", rank, " has other memory at ", path, " by now: it is not sealed");
   }
-  SPL_TRY(made.map(ranks));
-  const SegmentHeader& header = made.header();
-  if (std::atomic_ref(made.header().magic).load(std::memory_order_acquire) != magic_word || header.nonce != nonce ||
+  SPL_TRY(segment.map(ranks));
+  const SegmentHeader& header = segment.header();
+  if (std::atomic_ref(segment.header().magic).load(std::memory_order_acquire) != magic_word || header.nonce != nonce ||
       header.rank != rank || header.ranks != ranks) {
     return fail(Code::invalid, "rank ", rank, " has another program at ", path, " by now");
   }
-  close(std::exchange(made.file_, -1));  // the mapping keeps the memory
+  close(std::exchange(segment.file_, -1));  // the mapping keeps the memory
   if (header.build != build_word) {
     return fail(Code::environment, "rank ", rank, " runs another version of the library");
   }
-  return made;
+  return segment;
 }
 
 }  // namespace spinloom::live

@@ -42,14 +42,14 @@ struct SegmentHeader {
   uint64_t heap_inode;
   int heap_file;
   alignas(64) Doorbell doorbell;
-  alignas(64) std::atomic<uint64_t> begun[local_ranks_max / 64];
+  alignas(64) std::atomic<uint64_t> attached_peers[local_ranks_max / 64];
 };
 
 // The remedy for an errno that kept this process from reaching another one.
-[[nodiscard]] const char* cure_of(int error);
+[[nodiscard]] const char* remedy_for(int error);
 // A text for an errno where no other transport would help: the meaning of the error and, if a limit was reached, the
 // limit to raise.
-[[nodiscard]] std::string trouble_of(int error);
+[[nodiscard]] std::string error_text(int error);
 
 class Segment {
  public:

@@ -26,10 +26,10 @@ Result<std::unique_ptr<StateFile>> StateFile::open(const std::string& path) {
   unlink(path.c_str());  // a file that lies there may be that of another job that runs still
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0) return fail(Code::environment, "SPINLOOM_TRACE: ", path, ": ", std::strerror(errno));
-  struct flock whole{};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  fcntl(file, F_SETLK, &whole);
+  struct flock entire_file{};
+  entire_file.l_type = F_WRLCK;
+  entire_file.l_whence = SEEK_SET;
+  fcntl(file, F_SETLK, &entire_file);
   return std::unique_ptr<StateFile>(new StateFile(file));
 }
 
@@ -37,11 +37,11 @@ StateFile::~StateFile() { close(file_); }
 
 void StateFile::say(const char* state, const std::string& sentence) {
   const std::lock_guard inside(lock_);
-  std::string wanted = text(state, " ", sentence);
-  if (left_ || wanted == said_) return;
-  left_ = std::strcmp(state, "left") == 0;
-  said_ = std::move(wanted);
-  std::string line = text(epoch_ns(), " ", said_);
+  std::string state_and_sentence = text(state, " ", sentence);
+  if (has_left_ || state_and_sentence == written_) return;
+  has_left_ = std::strcmp(state, "left") == 0;
+  written_ = std::move(state_and_sentence);
+  std::string line = text(epoch_ns(), " ", written_);
   std::replace(line.begin(), line.end(), '\n', ' ');
   line.resize(state_bytes - 1, ' ');
   line += '\n';

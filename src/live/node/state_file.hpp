@@ -32,8 +32,8 @@ class StateFile {
 
   int file_;
   std::mutex lock_;  // guards the members below
-  std::string said_;
-  bool left_ = false;
+  std::string written_;
+  bool has_left_ = false;
 };
 
 }  // namespace spinloom::live

@@ -10,7 +10,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr size_t kept_bytes = 64 << 10;
+constexpr size_t buffer_bytes = 64 << 10;
 constexpr const char* head = "time_ns,event,peer,operation,message,portal,match_bits,offset,bytes,message_bytes\n";
 
 // The time of a clock that all ranks of a machine share.
@@ -31,7 +31,7 @@ Result<std::unique_ptr<TraceLog>> TraceLog::open(const std::string& path) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return fail(Code::environment, "SPINLOOM_TRACE: ", path, ": ", std::strerror(errno));
   std::unique_ptr<TraceLog> made(new TraceLog(file));
-  made->kept_ = head;
+  made->buffer_ = head;
   made->flush();
   return made;
 }
@@ -41,42 +41,42 @@ TraceLog::~TraceLog() {
   if (file_ >= 0) close(file_);
 }
 
-void TraceLog::begin(const char* what) {
-  if (kept_.size() >= kept_bytes) flush();
-  kept_ += std::to_string(now_ns());
-  kept_ += ',';
-  kept_ += what;
+void TraceLog::begin_line(const char* event) {
+  if (buffer_.size() >= buffer_bytes) flush();
+  buffer_ += std::to_string(now_ns());
+  buffer_ += ',';
+  buffer_ += event;
 }
 
-void TraceLog::packet(const char* what, nic::Rank peer, const nic::Packet& packet) {
-  begin(what);
-  append(kept_, peer.value);
-  kept_ += ',';
-  kept_ += nic::name_of(packet.operation);
+void TraceLog::log_packet(const char* event, nic::Rank peer, const nic::Packet& packet) {
+  begin_line(event);
+  append(buffer_, peer.value);
+  buffer_ += ',';
+  buffer_ += nic::name_of(packet.operation);
   for (const uint64_t number : {packet.message, uint64_t{packet.fields.portal_index}, packet.fields.match_bits,
                                 packet.offset, packet.payload.length, packet.message_length}) {
-    append(kept_, number);
+    append(buffer_, number);
   }
-  kept_ += '\n';
+  buffer_ += '\n';
 }
 
-void TraceLog::message(const char* what, uint64_t message) {
-  begin(what);
-  kept_ += ",,";
-  append(kept_, message);
-  kept_ += ",,,,,\n";
+void TraceLog::log_message(const char* event, uint64_t message) {
+  begin_line(event);
+  buffer_ += ",,";
+  append(buffer_, message);
+  buffer_ += ",,,,,\n";
 }
 
-void TraceLog::peer(const char* what, nic::Rank peer) {
-  begin(what);
-  append(kept_, peer.value);
-  kept_ += ",,,,,,,\n";
+void TraceLog::log_peer(const char* event, nic::Rank peer) {
+  begin_line(event);
+  append(buffer_, peer.value);
+  buffer_ += ",,,,,,,\n";
 }
 
 // Writes the lines. If that fails, the log ends: a gap in the middle would look like messages that were never sent.
 void TraceLog::flush() {
-  for (size_t done = 0; file_ >= 0 && done < kept_.size();) {
-    const ssize_t written = ::write(file_, kept_.data() + done, kept_.size() - done);
+  for (size_t done = 0; file_ >= 0 && done < buffer_.size();) {
+    const ssize_t written = ::write(file_, buffer_.data() + done, buffer_.size() - done);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       close(file_);
@@ -85,7 +85,7 @@ void TraceLog::flush() {
     }
     done += static_cast<size_t>(written);
   }
-  kept_.clear();
+  buffer_.clear();
 }
 
 }  // namespace spinloom::live

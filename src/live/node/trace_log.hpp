@@ -1,11 +1,11 @@
 // TraceLog - records the packets of a rank's transports as lines of a CSV file, which `spinloom trace` reads.
 //
 // Contract: open() makes a new file and writes its head. Each call adds a line. A line has the time (nanoseconds since
-//   the epoch) and what happened. packet() adds the peer, and the packet's operation, message, portal, match bits,
-//   offset and bytes, and the bytes of the whole message; message() adds a message alone, peer() a peer alone. What
-//   happened is `send`; `left` when a packet's payload has been read; `arrive`; `copied` when bytes that the packet
-//   announced have been read out of the sender's memory, or `failed`; `lost` when a peer is gone, `back` when it is
-//   there again. flush() writes all lines to the file.
+//   the epoch) and what happened. log_packet() adds the peer, and the packet's operation, message, portal, match bits,
+//   offset and bytes, and the bytes of the whole message; log_message() adds a message alone, log_peer() a peer alone.
+//   What happened is `send`; `left` when a packet's payload has been read; `arrive`; `copied` when bytes that the
+//   packet announced have been read out of the sender's memory, or `failed`; `lost` when a peer is gone, `back` when it
+//   is there again. flush() writes all lines to the file.
 // Invariants: (1) trouble with the file ends the log and does nothing else.
 // Threads: the owner of the NIC. Time: the real-time clock.
 #pragma once
@@ -25,17 +25,17 @@ class TraceLog {
   TraceLog(const TraceLog&) = delete;
   TraceLog& operator=(const TraceLog&) = delete;
 
-  void packet(const char* what, nic::Rank peer, const nic::Packet& packet);
-  void message(const char* what, uint64_t message);
-  void peer(const char* what, nic::Rank peer);
+  void log_packet(const char* event, nic::Rank peer, const nic::Packet& packet);
+  void log_message(const char* event, uint64_t message);
+  void log_peer(const char* event, nic::Rank peer);
   void flush();
 
  private:
   explicit TraceLog(int file) : file_(file) {}
-  void begin(const char* what);
+  void begin_line(const char* event);
 
   int file_;  // -1: the log has ended
-  std::string kept_;  // lines that have not been written yet
+  std::string buffer_;  // lines that have not been written yet
 };
 
 }  // namespace spinloom::live

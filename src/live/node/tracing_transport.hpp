@@ -3,7 +3,7 @@
 // Contract: it is a Transport to the node and a TransportClient to the transport below. over() names that transport
 //   before any other call.
 // Invariants: (1) no packet is changed, delayed or held back. But small puts go through send(), which records them, and
-//   hold() has no effect; (2) the log is written to its file whenever the transport below has nothing to do; (3) copies
+//   cork() has no effect; (2) the log is written to its file whenever the transport below has nothing to do; (3) copies
 //   of bytes are recorded only for the packet that is arriving, not for one that has waited.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
@@ -23,7 +23,7 @@ class TracingTransport final : public Transport, public TransportClient {
   // Transport
   [[nodiscard]] const char* name() const override { return below_->name(); }
   [[nodiscard]] bool send(nic::Send& send) override {
-    log_.packet("send", send.packet.target, send.packet);
+    log_.log_packet("send", send.packet.target, send.packet);
     return below_->send(send);
   }
   bool poll() override {
@@ -33,11 +33,11 @@ class TracingTransport final : public Transport, public TransportClient {
   }
   [[nodiscard]] bool has_news() const override { return below_->has_news(); }
   void arm() override { below_->arm(); }
-  void taken(nic::Rank peer, uint64_t loan) override { below_->taken(peer, loan); }
-  void stop(nic::Rank peer, bool stopped) override { below_->stop(peer, stopped); }
+  void return_loan(nic::Rank peer, uint64_t loan) override { below_->return_loan(peer, loan); }
+  void set_stopped(nic::Rank peer, bool stopped) override { below_->set_stopped(peer, stopped); }
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override {
     Status done = below_->fetch(peer, address, to, length);
-    if (is_arriving(peer, address)) log_.packet(done ? "copied" : "failed", peer, *arriving_);
+    if (is_arriving(peer, address)) log_.log_packet(done ? "copied" : "failed", peer, *arriving_);
     return done;
   }
   [[nodiscard]] bool fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length,
@@ -49,8 +49,8 @@ class TracingTransport final : public Transport, public TransportClient {
   }
   [[nodiscard]] bool congested(nic::Rank peer) const override { return below_->congested(peer); }
   [[nodiscard]] bool drained() const override { return below_->drained(); }
-  [[nodiscard]] Untaken untaken(nic::Rank peer) const override { return below_->untaken(peer); }
-  void moved(nic::Rank peer) override { below_->moved(peer); }
+  [[nodiscard]] Outstanding outstanding(nic::Rank peer) const override { return below_->outstanding(peer); }
+  void note_resumed(nic::Rank peer) override { below_->note_resumed(peer); }
   [[nodiscard]] std::string describe(nic::Rank peer) override { return below_->describe(peer); }
   [[nodiscard]] Time timer() const override { return below_->timer(); }
   void say_goodbye() override {
@@ -60,32 +60,32 @@ class TracingTransport final : public Transport, public TransportClient {
 
   // TransportClient
   [[nodiscard]] bool arrived(Transport&, const nic::Packet& packet, uint64_t loan) override {
-    log_.packet("arrive", packet.source, packet);
+    log_.log_packet("arrive", packet.source, packet);
     arriving_ = &packet;
     const bool done = client_.arrived(*this, packet, loan);
     arriving_ = nullptr;
     return done;
   }
-  void sent(const Reading& reading) override {
-    if (reading.told) log_.message("left", reading.message);
-    client_.sent(reading);
+  void sent(const SendCompletion& completion) override {
+    if (completion.is_expected) log_.log_message("left", completion.message);
+    client_.sent(completion);
   }
-  void fetched(uint64_t token, bool well) override {
+  void fetched(uint64_t token, bool succeeded) override {
     const auto helped = helped_.find(token);
     if (helped != helped_.end()) {
-      log_.packet(well ? "copied" : "failed", helped->second.source, helped->second);
+      log_.log_packet(succeeded ? "copied" : "failed", helped->second.source, helped->second);
       helped_.erase(helped);
     }
-    client_.fetched(token, well);
+    client_.fetched(token, succeeded);
   }
   void lost(nic::Rank peer) override {
-    log_.peer("lost", peer);
+    log_.log_peer("lost", peer);
     client_.lost(peer);
   }
-  [[nodiscard]] bool is_parted(nic::Rank peer) const override { return client_.is_parted(peer); }
-  void back(nic::Rank peer) override {
-    log_.peer("back", peer);
-    client_.back(peer);
+  [[nodiscard]] bool is_disconnected(nic::Rank peer) const override { return client_.is_disconnected(peer); }
+  void reconnected(nic::Rank peer) override {
+    log_.log_peer("back", peer);
+    client_.reconnected(peer);
   }
 
  private:

@@ -6,12 +6,12 @@
 //   traces or disturbs is the client of the one below it.
 // Invariants: (1) packets of one sender arrive in the order sent, except that answers may overtake others; (2) a
 //   payload of space `local` stays valid until arrived() returns. A payload of space `peer` is an address for fetch().
-//   It stays valid until arrived() returns or, where arrived() says that it is still needed, until taken(); (3) after
-//   lost() nothing comes from that peer, and sent() is called for everything that was sent to it, as if it had been
-//   read, until back(): the client was parted from the peer, and the peer is there again; (4) what a handler sends
-//   never waits for a peer: it is copied where it cannot leave at once, unless it lies in an outbound slot
-//   (Send::slot). Short replies are copied likewise (portals/interface/data_order.hpp); (5) a peer that was told to
-//   stop soon sends nothing but answers.
+//   It stays valid until arrived() returns or, where arrived() says that it is still needed, until return_loan(); (3)
+//   after lost() nothing comes from that peer, and sent() is called for everything that was sent to it, as if it had
+//   been read, until reconnected(): the client was disconnected from the peer, and the peer is there again; (4) what a
+//   handler sends never waits for a peer: it is copied where it cannot leave at once, unless it lies in an outbound
+//   slot (Send::slot). Short replies are copied likewise (portals/interface/data_order.hpp); (5) a peer that was told
+//   to stop soon sends nothing but answers.
 // Threads: the owner of the NIC. Time: none, except for what timer() asks for.
 #pragma once
 
@@ -27,43 +27,44 @@
 namespace spinloom::live {
 
 // The call that the engine expects when the payload of a Send has been read.
-struct Reading {
+struct SendCompletion {
   uint64_t message = 0;
   nic::OutboundSlotId slot;
-  bool told = false;  // the engine waits for on_packet_left(slot) if there is a slot, else on_packet_sent(message)
+  // The engine waits for the call: on_packet_left(slot) if there is a slot, else on_packet_sent(message).
+  bool is_expected = false;
 };
 
-[[nodiscard]] inline Reading reading_of(const nic::Send& send) {
+[[nodiscard]] inline SendCompletion completion_of(const nic::Send& send) {
   return {send.packet.message, send.slot,
           send.slot.exists() || (send.last && !send.at_once && send.packet.operation != nic::Operation::ack)};
 }
 
 // Packets to a peer that this process still holds: they wait here, their memory is lent, or the peer has not
-// acknowledged them. A packet that is in a channel of shared memory counts as taken.
-struct Untaken {
+// acknowledged them. A packet that is in a channel of shared memory is not outstanding.
+struct Outstanding {
   uint64_t packets = 0;
-  uint64_t notes = 0;  // acknowledgements and the like among them, which nobody misses when their sender leaves
+  uint64_t control_packets = 0;  // those among `packets` (such as acks) that nobody misses when their sender leaves
   uint64_t bytes = 0;
-  uint64_t moved = 0;  // changes whenever the peer has gone on with our packets
-  bool writes = false;  // the peer may be writing to this process's memory
-  bool awaited = false;  // the peer has not come yet
-  bool gone = false;  // the peer is gone, and the other fields are as they were at that time
-  bool operator==(const Untaken&) const = default;
+  uint64_t progress = 0;  // changes whenever the peer has gone on with our packets
+  bool may_write = false;  // the peer may be writing to this process's memory
+  bool is_awaited = false;  // the peer has not come yet
+  bool is_lost = false;  // the peer is lost, and the other fields are as they were at that time
+  bool operator==(const Outstanding&) const = default;
 };
 
 class TransportClient {
  public:
   virtual ~TransportClient() = default;
-  // Returns whether the payload is not needed any more. A payload of space `peer` may still be needed; then taken(loan)
-  // follows.
+  // Returns whether the payload is not needed any more. A payload of space `peer` may still be needed; then
+  // return_loan(loan) follows.
   [[nodiscard]] virtual bool arrived(class Transport& from, const nic::Packet& packet, uint64_t loan) = 0;
-  virtual void sent(const Reading& reading) = 0;
-  // A fetch_with_help() has ended; `well` is true if all bytes have been copied.
-  virtual void fetched(uint64_t token, bool well) = 0;
+  virtual void sent(const SendCompletion& completion) = 0;
+  // A fetch_with_help() has ended; `succeeded` is true if all bytes have been copied.
+  virtual void fetched(uint64_t token, bool succeeded) = 0;
   virtual void lost(nic::Rank peer) = 0;
   // True if nothing is left of what was under way with a lost peer, so that the peer may come back.
-  [[nodiscard]] virtual bool is_parted(nic::Rank) const { return false; }
-  virtual void back(nic::Rank) {}
+  [[nodiscard]] virtual bool is_disconnected(nic::Rank) const { return false; }
+  virtual void reconnected(nic::Rank) {}
 };
 
 class Transport {
@@ -73,25 +74,25 @@ class Transport {
   [[nodiscard]] virtual bool send(nic::Send& send) = 0;
   // Sends a short put of which no sent() follows, if it can leave at once. False: nothing has happened.
   [[nodiscard]] virtual bool send_small(const nic::QuickPut&, uint64_t /*message*/) { return false; }
-  // Between hold() and let_go(), which may nest, what is sent may wait, to leave together. The caller of hold() calls
-  // nothing but send() before let_go().
-  virtual void hold() {}
-  virtual void let_go() {}
+  // Between cork() and uncork(), which may nest, what is sent may wait, to leave together. The caller of cork() calls
+  // nothing but send() before uncork().
+  virtual void cork() {}
+  virtual void uncork() {}
   // Returns whether anything happened.
   virtual bool poll() = 0;
   // True if poll() would find something that has come.
   [[nodiscard]] virtual bool has_news() const = 0;
   // Says that nobody polls from now on, so that news must wake somebody.
   virtual void arm() {}
-  // Says that the peer's payload of this name is not needed any more.
-  virtual void taken(nic::Rank peer, uint64_t loan) = 0;
+  // Says that the payload that the peer has lent under this name is not needed any more.
+  virtual void return_loan(nic::Rank peer, uint64_t loan) = 0;
   // Asks the peer to send nothing but answers, or to go on.
-  virtual void stop(nic::Rank peer, bool stopped) = 0;
+  virtual void set_stopped(nic::Rank peer, bool stopped) = 0;
   // Copies bytes of a payload out of the peer's memory, while the payload arrives or is still needed.
   [[nodiscard]] virtual Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) = 0;
   // Begins the same copy without waiting for its end: with the help of the peer, which copies a part, or by the
   // network. Returns false where that is not possible or not worth it. The client hears of the end by fetched(token),
-  // which may come inside this call. A taken() for the payload before that takes effect at the end of the copy.
+  // which may come inside this call. A return_loan() for the payload before that takes effect at the end of the copy.
   [[nodiscard]] virtual bool fetch_with_help(nic::Rank, uint64_t /*address*/, uint8_t* /*to*/, uint64_t /*length*/,
                                              uint64_t /*token*/) {
     return false;
@@ -100,9 +101,9 @@ class Transport {
   [[nodiscard]] virtual bool congested(nic::Rank peer) const = 0;
   // True if nothing waits to be sent or read any more.
   [[nodiscard]] virtual bool drained() const = 0;
-  [[nodiscard]] virtual Untaken untaken(nic::Rank peer) const = 0;
+  [[nodiscard]] virtual Outstanding outstanding(nic::Rank peer) const = 0;
   // Says that something of this peer that waited here for room has gone on.
-  virtual void moved(nic::Rank) {}
+  virtual void note_resumed(nic::Rank) {}
   // Returns a text for people: the way to the peer, and the reason for it.
   [[nodiscard]] virtual std::string describe(nic::Rank peer) = 0;
   // The latest time for the next poll().

@@ -37,10 +37,10 @@ struct WaitingSend {
   }
 
   // Adds the part of this packet that has not left.
-  void count(Untaken& left) const {
-    ++left.packets;
-    left.notes += outbound.packet.operation == nic::Operation::ack ? 1 : 0;
-    left.bytes += outbound.packet.payload.length - done;
+  void count(Outstanding& totals) const {
+    ++totals.packets;
+    totals.control_packets += outbound.packet.operation == nic::Operation::ack ? 1 : 0;
+    totals.bytes += outbound.packet.payload.length - done;
   }
 
   nic::Send outbound;

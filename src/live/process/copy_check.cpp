@@ -31,11 +31,11 @@ std::string status_line(const std::string& name) {
 
 // Called in a child: reads the other child's word; returns errno, or 0.
 int read_word(pid_t other, const uint64_t& word) {
-  uint64_t found = 0;
-  const iovec local{&found, sizeof found};
+  uint64_t read_value = 0;
+  const iovec local{&read_value, sizeof read_value};
   const iovec remote{const_cast<uint64_t*>(&word), sizeof word};
-  if (process_vm_readv(other, &local, 1, &remote, 1, 0) != sizeof found) return errno != 0 ? errno : EIO;
-  return found == word ? 0 : ESRCH;
+  if (process_vm_readv(other, &local, 1, &remote, 1, 0) != sizeof read_value) return errno != 0 ? errno : EIO;
+  return read_value == word ? 0 : ESRCH;
 }
 
 int wait_for(pid_t child) {
@@ -54,8 +54,8 @@ CopyFacts facts_of_this_process() {
   const std::string capabilities = status_line("CapEff");
   uint64_t effective = 0;
   std::from_chars(capabilities.data(), capabilities.data() + capabilities.size(), effective, 16);
-  facts.may_trace = (effective >> cap_sys_ptrace & 1) != 0;
-  facts.filtered = status_line("Seccomp") == "2";
+  facts.can_ptrace = (effective >> cap_sys_ptrace & 1) != 0;
+  facts.has_seccomp_filter = status_line("Seccomp") == "2";
   return facts;
 }
 
@@ -90,27 +90,27 @@ CopyFacts check_copies() {
 
 std::string explain(const CopyFacts& facts) {
   if (facts.error == 0) return "one copy: a receiver reads its sender's memory (process_vm_readv)";
-  std::string what = text("two copies: process_vm_readv answers '", std::strerror(facts.error), "'");
-  const bool yama = facts.ptrace_scope > 0 && !facts.may_trace;
-  if (facts.error == ENOSYS) return what + "; this kernel was built without it (CONFIG_CROSS_MEMORY_ATTACH)";
+  std::string outcome = text("two copies: process_vm_readv answers '", std::strerror(facts.error), "'");
+  const bool yama = facts.ptrace_scope > 0 && !facts.can_ptrace;
+  if (facts.error == ENOSYS) return outcome + "; this kernel was built without it (CONFIG_CROSS_MEMORY_ATTACH)";
   if (facts.error == ESRCH) {
-    return what +
+    return outcome +
            "; the processes are in different process namespaces; cure: one for all of them (docker run --pid=host)";
   }
-  if (facts.error != EPERM) return what;
+  if (facts.error != EPERM) return outcome;
   if (yama && facts.ptrace_scope == 3) {
-    return what +
+    return outcome +
            "; kernel.yama.ptrace_scope is 3, which forbids it until the next boot; cure: boot with another value";
   }
   if (yama) {
-    return text(what, "; kernel.yama.ptrace_scope is ", facts.ptrace_scope,
+    return text(outcome, "; kernel.yama.ptrace_scope is ", facts.ptrace_scope,
                 ", which lets a process read its children only; cure: sysctl -w kernel.yama.ptrace_scope=0, or "
                 "CAP_SYS_PTRACE");
   }
-  if (facts.filtered) {
-    return what + "; a seccomp filter, such as a container's, forbids it; cure: docker run --cap-add=SYS_PTRACE";
+  if (facts.has_seccomp_filter) {
+    return outcome + "; a seccomp filter, such as a container's, forbids it; cure: docker run --cap-add=SYS_PTRACE";
   }
-  return what + "; the ranks belong to different users, or cannot be dumped; cure: start all of them as one user";
+  return outcome + "; the ranks belong to different users, or cannot be dumped; cure: start all of them as one user";
 }
 
 }  // namespace spinloom::process

@@ -14,8 +14,8 @@ namespace spinloom::process {
 struct CopyFacts {
   int error = 0;  // errno of process_vm_readv; 0: it works
   int ptrace_scope = -1;  // kernel.yama.ptrace_scope; -1: this kernel has none
-  bool may_trace = false;  // CAP_SYS_PTRACE
-  bool filtered = false;  // a seccomp filter sees our system calls
+  bool can_ptrace = false;  // CAP_SYS_PTRACE
+  bool has_seccomp_filter = false;  // a seccomp filter sees our system calls
 };
 
 // The facts of this process; `error` is not set.

@@ -28,9 +28,9 @@ bool is_inside(const Processors& some, const Processors& all) {
 
 Processors processors_of(pid_t process) {
   for (size_t words = 16; words <= words_most; words *= 2) {
-    Processors found(words);
-    auto* const set = reinterpret_cast<cpu_set_t*>(found.data());
-    if (sched_getaffinity(process, words * sizeof(uint64_t), set) == 0) return found;
+    Processors processors(words);
+    auto* const set = reinterpret_cast<cpu_set_t*>(processors.data());
+    if (sched_getaffinity(process, words * sizeof(uint64_t), set) == 0) return processors;
     if (errno != EINVAL) break;  // otherwise the system has more processors than fit
   }
   return {};

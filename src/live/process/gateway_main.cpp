@@ -23,11 +23,11 @@ constexpr int cannot_start = 3;
 Result<calls::Host*> join_as_gateway(const Settings& settings) {
   SPL_ASSIGN(std::shared_ptr<live::Launcher> launcher, live::find_launcher());
   if (settings.rails.empty()) {
-    SPL_ASSIGN(auto made, LiveProcess::join(settings, std::move(launcher)));
-    return made.release();
+    SPL_ASSIGN(auto nic, LiveProcess::join(settings, std::move(launcher)));
+    return nic.release();
   }
-  SPL_ASSIGN(auto made, RailedProcess::join(settings, launcher));
-  return made.release();
+  SPL_ASSIGN(auto nic, RailedProcess::join(settings, launcher));
+  return nic.release();
 }
 
 int forward(int argc, char** argv) {
@@ -49,12 +49,12 @@ int forward(int argc, char** argv) {
   for (const std::string& warning : settings.warnings)
     std::fprintf(stderr, "spinloom-gateway: %s\n", printable(warning).c_str());
   settings.gateway = live::Gateway::alone;
-  const auto made = join_as_gateway(settings);
-  if (!made) {
-    std::fprintf(stderr, "spinloom-gateway: %s\n", printable(made.error().message).c_str());
+  const auto host = join_as_gateway(settings);
+  if (!host) {
+    std::fprintf(stderr, "spinloom-gateway: %s\n", printable(host.error().message).c_str());
     return cannot_start;
   }
-  std::ignore = (*made)->close();
+  std::ignore = (*host)->close();
   return 0;
 }
 

@@ -79,7 +79,7 @@ spinloom::SharedHeap& heap() { return *SPINLOOM_PROCESS_HEAP(); }
 
 void* watched_mmap(void* start, size_t bytes, int protection, int flags, int file, off_t offset) {
   void* const mapped = next_mmap(start, bytes, protection, flags, file, offset);
-  if (mapped != MAP_FAILED && (flags & MAP_FIXED) != 0) heap().replaced(start, bytes);
+  if (mapped != MAP_FAILED && (flags & MAP_FIXED) != 0) heap().mark_replaced(start, bytes);
   return mapped;
 }
 
@@ -89,7 +89,7 @@ void* watched_mmap64(void* start, size_t bytes, int protection, int flags, int f
 
 int watched_munmap(void* start, size_t bytes) {
   const int code = next_munmap(start, bytes);
-  if (code == 0) heap().replaced(start, bytes);
+  if (code == 0) heap().mark_replaced(start, bytes);
   return code;
 }
 
@@ -104,29 +104,29 @@ void* watched_mremap(void* start, size_t bytes, size_t wanted, int flags, ...) {
   void* const mapped = next_mremap(start, bytes, wanted, flags, target);
   if (mapped == MAP_FAILED) return mapped;
   if (mapped != start) {
-    heap().moved(start, bytes);
-    heap().replaced(mapped, wanted);
+    heap().mark_moved(start, bytes);
+    heap().mark_replaced(mapped, wanted);
   } else if (wanted < bytes) {
-    heap().replaced(static_cast<uint8_t*>(start) + wanted, bytes - wanted);
+    heap().mark_replaced(static_cast<uint8_t*>(start) + wanted, bytes - wanted);
   }
   return mapped;
 }
 
 void* watched_shmat(int segment, const void* start, int flags) {
-  shmid_ds known{};
+  shmid_ds segment_facts{};
   void* const mapped = next_shmat(segment, start, flags);
-  if ((flags & SHM_REMAP) != 0 && mapped != MAP_FAILED && shmctl(segment, IPC_STAT, &known) == 0) {
-    heap().replaced(mapped, known.shm_segsz);
+  if ((flags & SHM_REMAP) != 0 && mapped != MAP_FAILED && shmctl(segment, IPC_STAT, &segment_facts) == 0) {
+    heap().mark_replaced(mapped, segment_facts.shm_segsz);
   }
   return mapped;
 }
 
 int watched_madvise(void* start, size_t bytes, int advice) {
-  const bool empties = (advice == MADV_DONTNEED || advice == MADV_FREE) && heap().holds(start, bytes);
+  const bool empties = (advice == MADV_DONTNEED || advice == MADV_FREE) && heap().contains(start, bytes);
   if (!empties) return next_madvise(start, bytes, advice);
-  if (heap().shares(start, bytes)) return next_madvise(start, bytes, MADV_REMOVE);
+  if (heap().is_shared(start, bytes)) return next_madvise(start, bytes, MADV_REMOVE);
   const int code = next_madvise(start, bytes, MADV_DONTNEED);
   const auto page = static_cast<size_t>(getpagesize());
-  if (code == 0) heap().empty(start, (bytes + page - 1) / page * page);
+  if (code == 0) heap().punch_hole(start, (bytes + page - 1) / page * page);
   return code;
 }

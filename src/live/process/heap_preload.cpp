@@ -75,21 +75,21 @@ void look_up(Function& function, const char* name) {
 // The next malloc and its family, or null until they are known. The first call of a process looks them up, before the
 // process has threads.
 const Next* next() {
-  static constinit Next found{};
+  static constinit Next functions{};
   static constinit std::atomic<int> state{0};  // 1: being looked up, 2: found
-  if (state.load(std::memory_order_acquire) == 2) return &found;
+  if (state.load(std::memory_order_acquire) == 2) return &functions;
   int nobody = 0;
-  if (!state.compare_exchange_strong(nobody, 1)) return nobody == 2 ? &found : nullptr;
-  look_up(found.malloc, "malloc");
-  look_up(found.calloc, "calloc");
-  look_up(found.realloc, "realloc");
-  look_up(found.memalign, "memalign");
-  look_up(found.aligned_alloc, "aligned_alloc");
-  look_up(found.posix_memalign, "posix_memalign");
-  look_up(found.free, "free");
-  look_up(found.malloc_usable_size, "malloc_usable_size");
+  if (!state.compare_exchange_strong(nobody, 1)) return nobody == 2 ? &functions : nullptr;
+  look_up(functions.malloc, "malloc");
+  look_up(functions.calloc, "calloc");
+  look_up(functions.realloc, "realloc");
+  look_up(functions.memalign, "memalign");
+  look_up(functions.aligned_alloc, "aligned_alloc");
+  look_up(functions.posix_memalign, "posix_memalign");
+  look_up(functions.free, "free");
+  look_up(functions.malloc_usable_size, "malloc_usable_size");
   state.store(2, std::memory_order_release);
-  return &found;
+  return &functions;
 }
 
 // Restores errno, for programs that look at it even after a successful call.
@@ -124,7 +124,7 @@ constinit ZeroedCode zeroed_code;
 }
 
 size_t size_of(void* block) {
-  if (heap.holds(block, 1)) return heap.size_of(block);
+  if (heap.contains(block, 1)) return heap.size_of(block);
   if (early.holds(block)) return Early::size_of(block);
   return next()->malloc_usable_size(block);
 }
@@ -151,8 +151,8 @@ void* malloc(size_t bytes) {
   if (bytes % sizeof(iovec) == 0 && zeroed_code.holds(__builtin_return_address(0))) [[unlikely]]
     return calloc(1, bytes);
   if (void* const block = from_heap(bytes)) return block;
-  const Next* const there = next();
-  return there != nullptr ? there->malloc(bytes) : early.allocate(bytes);
+  const Next* const allocator = next();
+  return allocator != nullptr ? allocator->malloc(bytes) : early.allocate(bytes);
 }
 
 void* calloc(size_t count, size_t each) {
@@ -160,20 +160,20 @@ void* calloc(size_t count, size_t each) {
   if (!__builtin_mul_overflow(count, each, &bytes)) {
     if (void* const block = from_heap(bytes, 1, true)) return block;
   }
-  const Next* const there = next();
-  return there != nullptr ? there->calloc(count, each) : early.allocate(bytes);
+  const Next* const allocator = next();
+  return allocator != nullptr ? allocator->calloc(count, each) : early.allocate(bytes);
 }
 
 void free(void* block) {
   if (block == nullptr || early.holds(block)) return;
-  if (!heap.holds(block, 1)) return next()->free(block);
+  if (!heap.contains(block, 1)) return next()->free(block);
   const KeepErrno keep;
   if (!heap.release(block)) die("libspinloom-heap: free of what is no block, or not any more\n");
 }
 
 void* realloc(void* block, size_t bytes) {
   if (block == nullptr) return malloc(bytes);
-  const bool is_heaps = heap.holds(block, 1);
+  const bool is_heaps = heap.contains(block, 1);
   if (!is_heaps && !early.holds(block) && bytes < served_bytes) return next()->realloc(block, bytes);
   if (is_heaps && bytes == 0) {
     free(block);
@@ -199,8 +199,8 @@ void* aligned_alloc(size_t alignment, size_t bytes) {
 
 int posix_memalign(void** block, size_t alignment, size_t bytes) {
   if (alignment % sizeof(void*) == 0) {
-    if (void* const found = from_heap(bytes, alignment)) {
-      *block = found;
+    if (void* const allocated = from_heap(bytes, alignment)) {
+      *block = allocated;
       return 0;
     }
   }

@@ -18,9 +18,9 @@ Images::Images(std::vector<std::string> folders, HandlerKind preferred)
     : folders_(std::move(folders)), preferred_(preferred) {}
 
 Result<std::unique_ptr<Images>> Images::create(std::vector<std::string> folders, HandlerKind preferred) {
-  std::unique_ptr<Images> made(new Images(std::move(folders), preferred));
-  SPL_ASSIGN(made->library_, live::HandlerLibrary::create());
-  return made;
+  std::unique_ptr<Images> images(new Images(std::move(folders), preferred));
+  SPL_ASSIGN(images->library_, live::HandlerLibrary::create());
+  return images;
 }
 
 std::vector<std::string> Images::candidates(const std::string& name) const {
@@ -51,13 +51,13 @@ Result<calls::HandlerImage> Images::find(const std::string& name) {
 }
 
 Result<calls::HandlerImage> Images::load(const std::string& path) {
-  calls::HandlerImage made;
-  SPL_ASSIGN(made.index, library_->load(path));
-  made.entry = [library = library_, image = made.index](const std::string& symbol) -> std::optional<uint32_t> {
-    const auto found = library->entry(image, symbol);
+  calls::HandlerImage image;
+  SPL_ASSIGN(image.index, library_->load(path));
+  image.entry = [library = library_, index = image.index](const std::string& symbol) -> std::optional<uint32_t> {
+    const auto found = library->entry(index, symbol);
     return found ? std::optional<uint32_t>(*found) : std::nullopt;
   };
-  return made;
+  return image;
 }
 
 }  // namespace spinloom::process

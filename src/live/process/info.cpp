@@ -69,10 +69,10 @@ std::string gateway_of(const Settings& settings) {
 
 // Returns the providers that libfabric offers, as "PROVIDER (DOMAIN, DOMAIN), ...".
 std::string fabrics_offered(const Settings& settings) {
-  const auto offered = live::offered_fabrics(settings.libfabric);
+  const auto offered = live::list_fabrics(settings.libfabric);
   if (!offered) return offered.error().message;
   std::string list, last;
-  for (const live::FabricOffered::One& one : offered->all) {
+  for (const live::FabricList::Entry& one : offered->entries) {
     if (one.provider != last) list += text(list.empty() ? "" : "), ", one.provider, " (", one.domain);
     if (one.provider == last) list += text(", ", one.domain);
     last = one.provider;
@@ -114,8 +114,8 @@ std::string from_heap(live::CopyMode copy) {
   const char* const served = process_heap_is_malloc()
                                  ? "malloc has large blocks from it"
                                  : "by PtlSpinHeapAlloc, or malloc with LD_PRELOAD=libspinloom-heap.so";
-  return text("one copy: a receiver maps its sender's heap (", heap.place().bytes >> 30, " GiB of addresses; ", served,
-              ")");
+  return text("one copy: a receiver maps its sender's heap (", heap.location().bytes >> 30, " GiB of addresses; ",
+              served, ")");
 }
 
 std::string between_threads(live::CopyMode copy) {

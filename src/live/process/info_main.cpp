@@ -148,12 +148,12 @@ int show_job(const Settings& settings, const std::vector<Row>& machine) {
   auto launcher = live::find_launcher();
   Settings all = settings;
   all.meet = Meet::start;  // so that each rank can say how it reaches the others
-  auto made = launcher ? LiveProcess::join(all, std::move(*launcher)) : launcher.error();
-  if (!made) {
-    std::fprintf(stderr, "spinloom-info: %s\n", printable(made.error().message).c_str());
+  auto joined = launcher ? LiveProcess::join(all, std::move(*launcher)) : launcher.error();
+  if (!joined) {
+    std::fprintf(stderr, "spinloom-info: %s\n", printable(joined.error().message).c_str());
     return exit_environment;
   }
-  LiveProcess& process = **made;
+  LiveProcess& process = **joined;
   static calls::Process rank(process);
   this_rank = &rank;
   calls::Process::serve_all_threads([] { return this_rank; });
@@ -167,8 +167,8 @@ int show_job(const Settings& settings, const std::vector<Row>& machine) {
     std::string out = table(rows) + "\nlimits of a network interface\n" + table(limit_rows(reports.limits)) +
                       "\nenvironment\n" + table(variable_rows()) + "\n" + own;
     for (uint32_t peer = 1; peer < process.size(); ++peer) {
-      const char* const said = reports.texts.data() + peer * report_bytes;
-      out += reports.has_come(peer) ? std::string(said) : text("rank ", peer, ": nothing came\n");
+      const char* const peer_report = reports.texts.data() + peer * report_bytes;
+      out += reports.has_come(peer) ? std::string(peer_report) : text("rank ", peer, ": nothing came\n");
     }
     std::fputs(printable(out).c_str(), stdout);
     std::fflush(stdout);
@@ -176,7 +176,7 @@ int show_job(const Settings& settings, const std::vector<Row>& machine) {
   complain(process, silent);
   PtlNIFini(reports.interface);
   PtlFini();
-  made->release();  // not freed: its threads may be inside a call
+  joined->release();  // not freed: its threads may be inside a call
   return silent.empty() ? 0 : 1;
 }
 

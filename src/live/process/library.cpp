@@ -71,7 +71,7 @@ int answer_to(const char* call, const Status& done) {
 int end_rank() {
   const auto left = ranks().end();
   if (!left) return answer_to("PtlSpinRankEnd", left.error());
-  return *left == RanksHere::Left::well ? PTL_OK : PTL_IN_USE;
+  return *left == RanksHere::EndResult::clean ? PTL_OK : PTL_IN_USE;
 }
 
 constexpr calls::Ranks served{[](unsigned int count) { return answer_to("PtlSpinRanks", ranks().split(count)); },

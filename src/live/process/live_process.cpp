@@ -21,7 +21,7 @@ namespace {
 constexpr uint64_t whole_message = uint64_t{1} << 40;  // the longest message that shared memory carries in one piece
 constexpr uint32_t payload_bytes = 4096;  // the most of an atomic, and of a packet that handlers see
 constexpr uint32_t at_once_bytes = 256;  // a put of up to this length is read before the call returns
-constexpr uint32_t idle_looks = 16;  // empty looks in a row, before others get the processor
+constexpr uint32_t empty_polls_before_yield = 16;  // empty polls in a row, before others get the processor
 
 // The folder of this library.
 std::string own_folder() {
@@ -40,19 +40,19 @@ LiveProcess::LiveProcess(const Settings& settings, std::shared_ptr<live::Launche
 }
 
 LiveProcess::~LiveProcess() {
-  if (!left_) live::withdraw(*launcher_);
+  if (!has_left_launcher_) live::withdraw(*launcher_);
 }
 
 Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings,
                                                        std::shared_ptr<live::Launcher> launcher) {
-  std::unique_ptr<LiveProcess> made(new LiveProcess(settings, std::move(launcher)));
-  const Status started = made->start();
-  if (started) return made;
-  if (made->state_) made->state_->say("left", text("has failed in PtlInit: ", started.error().message));
-  if (made->rendezvous_) {
-    made->rendezvous_->part_from_all(text("it cannot start: ", started.error().message));
-    made->rendezvous_->stay_away();
-    std::ignore = made->rendezvous_.release();  // peers use it as long as the process lives
+  std::unique_ptr<LiveProcess> process(new LiveProcess(settings, std::move(launcher)));
+  const Status started = process->start();
+  if (started) return process;
+  if (process->state_) process->state_->say("left", text("has failed in PtlInit: ", started.error().message));
+  if (process->rendezvous_) {
+    process->rendezvous_->send_gone_to_all(text("it cannot start: ", started.error().message));
+    process->rendezvous_->stop_answering();
+    std::ignore = process->rendezvous_.release();  // peers use it as long as the process lives
   }
   return started.error();
 }
@@ -64,7 +64,7 @@ Status LiveProcess::start() {
   card.user = geteuid();
   card.traits = live::traits_of_self();
   SPL_TRY(choose_meeting());
-  auto opened = open(card);
+  auto opened = open_endpoints(card);
   Status met;
   // A process that cannot start tells its peers, which would otherwise wait for it.
   if (!rendezvous_) met = meet_all(opened ? live::write(card) : live::write(opened.error()));
@@ -73,7 +73,7 @@ Status LiveProcess::start() {
   if (rendezvous_) expect_all(card);
   number_ranks();
   if (rank_ != launcher_->rank()) SPL_TRY(open_state());
-  SPL_TRY(agree_on_ways());
+  SPL_TRY(agree_on_memory());
   SPL_TRY(agree_on_fabrics(card.address));
   SPL_TRY(agree_on_bridge());
   nic::NicLimits limits;
@@ -87,16 +87,16 @@ Status LiveProcess::start() {
   }
   limits.fetch_atomic_bytes = limits.atomic_bytes;
   limits.at_once_bytes = at_once_bytes;
-  farewell_ =
-      live::Farewell(all(), settings_.end_s == 0 ? Time::never() : Time{int64_t{settings_.end_s} * 1'000'000'000'000});
-  node_ = std::make_unique<live::Node>(nic::Rank{rank_}, all(), limits, segment_);
-  processors_.resize(all());
-  for (uint32_t rank = 0; rank < all(); ++rank) {
+  farewell_ = live::Farewell(rank_count(),
+                             settings_.end_s == 0 ? Time::never() : Time{int64_t{settings_.end_s} * 1'000'000'000'000});
+  node_ = std::make_unique<live::Node>(nic::Rank{rank_}, rank_count(), limits, segment_);
+  processors_.resize(rank_count());
+  for (uint32_t rank = 0; rank < rank_count(); ++rank) {
     if (!cards_[rank].exists() || cards_[rank].machine != card.machine) continue;
     processors_[rank] = processors_of(static_cast<pid_t>(cards_[rank].pid));
   }
   live::ShmOptions memory{settings_.copy};
-  memory.one_space = true;
+  memory.shared_address_space = true;
   memory.rendezvous = rendezvous_.get();
   if (settings_.start_s > 0) memory.wait_for_peers = Time{int64_t{settings_.start_s} * 1'000'000'000'000};
   SPL_TRY(make_transports(memory, std::move(port)));
@@ -108,7 +108,7 @@ Status LiveProcess::start() {
 
 // Opens the rank's state file, its segment and its UDP socket, and writes them into the card. Returns the socket; null
 // if none is needed.
-Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open(live::BusinessCard& card) {
+Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_endpoints(live::BusinessCard& card) {
   SPL_TRY(open_state());
   const auto machine = live::machine_id();
   if (!machine && machine.error().code != Code::unsupported) return machine.error();
@@ -136,16 +136,16 @@ Result<std::unique_ptr<live::DatagramPort>> LiveProcess::open_port(live::Busines
     return std::unique_ptr<live::DatagramPort>();
   std::vector<live::NetworkPort> ports;
   for (const live::UdpNetwork& wanted : settings_.udp_networks) {
-    SPL_ASSIGN(auto one, live::open_udp(wanted.address));
-    const uint32_t address = one->address().address;
-    card.networks.push_back({{address, wanted.bits}, one->address().port});
+    SPL_ASSIGN(auto socket, live::open_udp(wanted.address));
+    const uint32_t address = socket->address().address;
+    card.networks.push_back({{address, wanted.bits}, socket->address().port});
     if (wanted.bits == 0) card.networks.back().network = live::network_of(address);
-    ports.push_back({card.networks.back().network, std::move(one)});
+    ports.push_back({card.networks.back().network, std::move(socket)});
   }
   if (ports.empty()) {
-    SPL_ASSIGN(auto one, live::open_udp(0));
-    card.networks.push_back({live::network_of(one->address().address), one->address().port});
-    ports.push_back({card.networks.back().network, std::move(one)});
+    SPL_ASSIGN(auto socket, live::open_udp(0));
+    card.networks.push_back({live::network_of(socket->address().address), socket->address().port});
+    ports.push_back({card.networks.back().network, std::move(socket)});
   }
   SPL_ASSIGN(auto port, live::join_ports(std::move(ports)));
   if (settings_.faults.any()) {
@@ -166,63 +166,63 @@ Status LiveProcess::open_state() {
   return {};
 }
 
-void LiveProcess::tell_doing(std::function<std::string()> doing) {
+void LiveProcess::set_activity(std::function<std::string()> activity) {
   {
     const std::lock_guard inside(node_->lock());
-    doing_ = std::move(doing);
+    activity_ = std::move(activity);
   }
-  tell_state();
+  write_activity();
 }
 
-// Writes what the rank does into its state file. The watcher's thread calls this now and then. `doing` takes the locks
-// of a call.
-void LiveProcess::tell_state() {
+// Writes what the rank does into its state file. The watcher's thread calls this now and then. `activity` takes the
+// locks of a call.
+void LiveProcess::write_activity() {
   if (!state_) return;
-  std::function<std::string()> doing;
+  std::function<std::string()> activity;
   {
     const std::lock_guard inside(node_->lock());
-    doing = doing_;
+    activity = activity_;
   }
-  if (doing) state_->say("runs", doing());
+  if (activity) state_->say("runs", activity());
 }
 
 // The watcher's thread calls this: a peer's process has ended, or something has come over a network or from a peer that
 // wants to meet.
-void LiveProcess::readable(uint64_t tag) {
-  if (tag == meeting_tag()) return take_news();
-  if (tag >= all()) {
+void LiveProcess::on_readable(uint64_t tag) {
+  if (tag == meeting_tag()) return take_rendezvous_news();
+  if (tag >= rank_count()) {
     if (tag == udp_tag()) udp_->disarmed();
     if (tag == fabric_tag()) fabric_->disarmed();
     node_->doorbell().ring(true);
     return;
   }
   const std::lock_guard inside(node_->lock());
-  shm_->died(nic::Rank{static_cast<uint32_t>(tag)});
+  shm_->process_ended(nic::Rank{static_cast<uint32_t>(tag)});
   node_->drive();
   node_->tell_sleepers();
-  progress_->look_after();
+  progress_->note_call_end();
 }
 
 void LiveProcess::end_call() {
   node_->tell_sleepers();
-  progress_->look_after();
+  progress_->note_call_end();
   node_->lock().unlock();
 }
 
 // A program that polls for another rank's message must not keep the processor from that rank.
 void LiveProcess::poll() {
-  if (node_->poll()) idle_looks_ = 0;
-  if (!crowded_ || ++idle_looks_ <= idle_looks) return;
+  if (node_->poll()) empty_polls_ = 0;
+  if (!crowded_ || ++empty_polls_ <= empty_polls_before_yield) return;
   node_->lock().unlock();
   sched_yield();
   node_->lock().lock();
-  if (node_->poll()) idle_looks_ = 0;
+  if (node_->poll()) empty_polls_ = 0;
 }
 
 // The threads for handlers are started when the first image is asked for, because most programs have no handlers.
 Status LiveProcess::make_pool() {
   std::vector<std::string> folders = settings_.handler_folders;
-  for (const char* beside : {"/spinloom/handlers", "/../handlers"}) folders.push_back(own_folder() + beside);
+  for (const char* folder : {"/spinloom/handlers", "/../handlers"}) folders.push_back(own_folder() + folder);
   SPL_ASSIGN(auto images, Images::create(std::move(folders), settings_.handlers));
   SPL_ASSIGN(pool_, live::HpuPool::create({settings_.hpus}, images->library(), *node_));
   images_ = std::move(images);

@@ -51,16 +51,16 @@ class LiveProcess final : public calls::Host {
     if (routes_ && peer != rank_) return !routes_->path(rank_, peer).empty();
     return peer == rank_ || route_to(peer) != Route::memory || why_not_memory(peer).empty();
   }
-  // Makes the process call `leaving` if it ends by exit(0) without having been closed; one call serves the whole
+  // Makes the process call `at_exit` if it ends by exit(0) without having been closed; one call serves the whole
   // process.
-  void attend_to_end(void (*leaving)()) { live::attend_to_end(*launcher_, leaving); }
+  void set_exit_action(void (*at_exit)()) { live::set_exit_action(*launcher_, at_exit); }
 
   // Sets the function that says, for readers of a trace, what the rank does, from now on until it leaves. It is called
   // now and by the watcher's thread, any number of times, without the lock, and takes the locks of a call itself.
-  void tell_doing(std::function<std::string()> doing);
+  void set_activity(std::function<std::string()> activity);
   // Records for a trace's reader that the program has ended without closing its interfaces. Takes no lock that a call
   // may hold.
-  void tell_exit();
+  void note_exit();
 
   // Leaves without waiting for what was sent to arrive: the rank is gone for its peers, as if its process had ended. It
   // waits only for peers that may be writing to this rank's memory and, in a job with gateways, as close() does for
@@ -74,7 +74,7 @@ class LiveProcess final : public calls::Host {
   void begin_call() override { node_->lock().lock(); }
   void end_call() override;
   void interrupt() override { node_->interrupt(); }
-  void call() override {}
+  void spend_call_time() override {}
   [[nodiscard]] bool drain() override;
   [[nodiscard]] bool close() override;
   [[nodiscard]] uint32_t size() const override { return programs_; }
@@ -86,25 +86,26 @@ class LiveProcess final : public calls::Host {
  private:
   LiveProcess(const Settings& settings, std::shared_ptr<live::Launcher> launcher);
   [[nodiscard]] Status start();
-  [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open(live::BusinessCard& card);
+  [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_endpoints(live::BusinessCard& card);
   [[nodiscard]] Result<std::unique_ptr<live::DatagramPort>> open_port(live::BusinessCard& card) const;
-  [[nodiscard]] uint32_t all() const { return static_cast<uint32_t>(cards_.size()); }  // also ranks that only forward
+  // The number of all ranks, also of those that only forward.
+  [[nodiscard]] uint32_t rank_count() const { return static_cast<uint32_t>(cards_.size()); }
   [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string& mine);
-  void readable(uint64_t tag);
+  void on_readable(uint64_t tag);
   [[nodiscard]] Status open_state();
-  void tell_state();
+  void write_activity();
   [[nodiscard]] Status make_pool();
 
   // live_process_meeting.cpp
   [[nodiscard]] Status choose_meeting();
   [[nodiscard]] Status meet_all(const std::string& mine);
   void expect_all(const live::BusinessCard& mine);
-  void take_news();
-  void see_crowding();
+  void take_rendezvous_news();
+  void update_crowding();
 
   // live_process_ways.cpp
   enum class Route : uint8_t { memory, udp, fabric, bridge };
-  [[nodiscard]] Status agree_on_ways();
+  [[nodiscard]] Status agree_on_memory();
   [[nodiscard]] Status agree_on_fabrics(uint32_t ip_address);
   [[nodiscard]] live::FabricOffer open_fabric(uint32_t ip_address);
   [[nodiscard]] live::FabricNeed fabric_need() const;
@@ -112,12 +113,12 @@ class LiveProcess final : public calls::Host {
   [[nodiscard]] std::vector<bool> reached_by(Route route) const;
   [[nodiscard]] std::string why_not_memory(uint32_t peer) const;
   [[nodiscard]] Status make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port);
-  [[nodiscard]] live::TransportClient& client(std::unique_ptr<live::TracingTransport>& trace, bool bridged);
-  void take_route(Route route, live::Transport& transport, live::TracingTransport* trace);
+  [[nodiscard]] live::TransportClient& make_client(std::unique_ptr<live::TracingTransport>& trace, bool bridged);
+  void use_route(Route route, live::Transport& transport, live::TracingTransport* trace);
   // Tags of watched descriptors: a peer's process has its rank as tag; the tags here come after the last rank.
-  [[nodiscard]] uint64_t udp_tag() const { return all(); }
-  [[nodiscard]] uint64_t fabric_tag() const { return uint64_t{all()} + 1; }
-  [[nodiscard]] uint64_t meeting_tag() const { return uint64_t{all()} + 2; }
+  [[nodiscard]] uint64_t udp_tag() const { return rank_count(); }
+  [[nodiscard]] uint64_t fabric_tag() const { return uint64_t{rank_count()} + 1; }
+  [[nodiscard]] uint64_t meeting_tag() const { return uint64_t{rank_count()} + 2; }
 
   // live_process_bridge.cpp
   void number_ranks();
@@ -132,24 +133,24 @@ class LiveProcess final : public calls::Host {
 
   Settings settings_;
   std::shared_ptr<live::Launcher> launcher_;
-  bool left_ = false;  // close() has left the launcher
+  bool has_left_launcher_ = false;  // close() has left the launcher
   uint32_t rank_ = 0;
   bool crowded_ = false;  // ranks share processors
-  uint32_t idle_looks_ = 0;  // looks in a row that have found nothing
+  uint32_t empty_polls_ = 0;  // polls in a row that have found nothing
   std::unique_ptr<live::Rendezvous> rendezvous_;  // null if all ranks have met when PtlInit returns
   std::unique_ptr<live::Rendezvous> refusal_;  // held until all have met, to refuse ranks that meet one by one
   std::vector<live::BusinessCard> cards_;  // with a rendezvous, under the node's lock: other ranks' cards come later
   std::vector<Processors> processors_;  // by rank of this machine; an empty one counts as this rank's
   uint32_t programs_ = 0;  // number of ranks with programs, which come first; the ranks after them only forward
-  std::vector<uint32_t> order_;  // by rank, its number at the launcher; empty: the same numbers
-  live::Unreached unreached_;  // by peer: the reason why one of us cannot reach the other's memory; empty: none
+  std::vector<uint32_t> launcher_ranks_;  // by rank, its number at the launcher; empty: the same numbers
+  live::UnreachedReasons unreached_;  // by peer: the reason why one of us cannot reach the other's memory; empty: none
   std::unique_ptr<live::FabricPort> fabric_port_;  // null once the transport has it
   std::string fabric_name_;
   std::vector<std::string> no_fabric_;  // by peer: why no fabric is shared; empty if never asked
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
   std::unique_ptr<live::StateFile> state_;  // null if nobody has asked for the rank's state
-  std::function<std::string()> doing_;  // under the node's lock
+  std::function<std::string()> activity_;  // under the node's lock
   std::unique_ptr<live::TraceLog> trace_;  // null: packets are not recorded
   std::unique_ptr<live::TracingTransport> shm_trace_;
   std::unique_ptr<live::TracingTransport> udp_trace_;

@@ -15,9 +15,9 @@ constexpr Time confirmed_within{5'000'000'000'000};  // 5 s: the longest wait fo
 constexpr Time until_next_look{20'000'000'000};  // 20 ms
 
 template <class T>
-std::vector<T> in_order(std::vector<T> all, const std::vector<uint32_t>& order) {
+std::vector<T> in_order(std::vector<T> items, const std::vector<uint32_t>& order) {
   std::vector<T> sorted;
-  for (const uint32_t from : order) sorted.push_back(std::move(all[from]));
+  for (const uint32_t from : order) sorted.push_back(std::move(items[from]));
   return sorted;
 }
 
@@ -31,16 +31,17 @@ bool is_over_ip(std::string_view provider) {
 // The texts of all ranks, in our order of ranks.
 Result<std::vector<std::string>> LiveProcess::exchange(const std::string& mine) {
   SPL_ASSIGN(auto texts, launcher_->exchange(mine, {.limit_s = settings_.start_s}));
-  return order_.empty() ? texts : in_order(std::move(texts), order_);
+  return launcher_ranks_.empty() ? texts : in_order(std::move(texts), launcher_ranks_);
 }
 
 // Processes that only forward have the last numbers, so that programs do not see them.
 void LiveProcess::number_ranks() {
   programs_ = live::programs_of(cards_);
   if (!live::needs_bridge(cards_)) return;
-  order_ = live::program_first(cards_);
-  cards_ = in_order(std::move(cards_), order_);
-  rank_ = static_cast<uint32_t>(std::find(order_.begin(), order_.end(), launcher_->rank()) - order_.begin());
+  launcher_ranks_ = live::program_first(cards_);
+  cards_ = in_order(std::move(cards_), launcher_ranks_);
+  rank_ = static_cast<uint32_t>(std::find(launcher_ranks_.begin(), launcher_ranks_.end(), launcher_->rank()) -
+                                launcher_ranks_.begin());
   segment_.header().rank = rank_;  // nobody attaches it before all have met again
   live::meet_at_shared_networks(rank_, cards_);
 }
@@ -48,12 +49,12 @@ void LiveProcess::number_ranks() {
 // In a job with gateways all ranks publish which ranks they reach directly, so that all know the path between any two.
 Status LiveProcess::agree_on_bridge() {
   if (!live::needs_bridge(cards_)) return {};
-  live::Unreached apart(all());
-  for (uint32_t peer = 0; peer < all(); ++peer) apart[peer] = peer == rank_ ? "" : why_not_directly(peer);
-  SPL_ASSIGN(const auto texts, exchange(live::write(apart)));
+  live::UnreachedReasons reasons(rank_count());
+  for (uint32_t peer = 0; peer < rank_count(); ++peer) reasons[peer] = peer == rank_ ? "" : why_not_directly(peer);
+  SPL_ASSIGN(const auto texts, exchange(live::write(reasons)));
   std::vector<std::vector<bool>> marks;
   for (const std::string& text : texts) {
-    SPL_ASSIGN(std::vector<bool> unreached, live::read_unreached(text, all()));
+    SPL_ASSIGN(std::vector<bool> unreached, live::read_unreached(text, rank_count()));
     unreached.flip();
     marks.push_back(std::move(unreached));
   }
@@ -66,15 +67,16 @@ Status LiveProcess::agree_on_bridge() {
 // that the two do not share.
 std::string LiveProcess::why_not_directly(uint32_t peer) {
   const live::BusinessCard &mine = cards_[rank_], &other = cards_[peer];
-  const bool any = settings_.transport == TransportChoice::automatic;
-  if ((any || settings_.transport == TransportChoice::shm) && why_not_memory(peer).empty()) return {};
+  const bool automatic = settings_.transport == TransportChoice::automatic;
+  if ((automatic || settings_.transport == TransportChoice::shm) && why_not_memory(peer).empty()) return {};
   const bool fabric = !no_fabric_.empty() && no_fabric_[peer].empty();
   if (fabric && fabric_port_ && is_over_ip(fabric_port_->provider()) && !live::share_first_network(mine, other)) {
     no_fabric_[peer] = "its first network is another one";
-  } else if (fabric && (any || settings_.transport == TransportChoice::fabric)) {
+  } else if (fabric && (automatic || settings_.transport == TransportChoice::fabric)) {
     return {};
   }
-  if ((any || settings_.transport == TransportChoice::udp) && live::shared_network(mine, other) != nullptr) return {};
+  if ((automatic || settings_.transport == TransportChoice::udp) && live::shared_network(mine, other) != nullptr)
+    return {};
   return "there is no network that both are on";
 }
 
@@ -82,8 +84,9 @@ std::string LiveProcess::why_not_directly(uint32_t peer) {
 void LiveProcess::make_bridge() {
   live::BridgeOptions options;
   options.stores = settings_.gateway_stores;
-  bridge_ = std::make_unique<live::BridgeTransport>(client(bridge_trace_, false), rank_, programs_, *routes_, options);
-  for (uint32_t peer = 0; peer < all(); ++peer) {
+  bridge_ =
+      std::make_unique<live::BridgeTransport>(make_client(bridge_trace_, false), rank_, programs_, *routes_, options);
+  for (uint32_t peer = 0; peer < rank_count(); ++peer) {
     if (!routes_->direct(rank_, peer)) continue;
     const Route route = route_to(peer);
     live::Transport* const link = route == Route::memory ? static_cast<live::Transport*>(shm_.get())
@@ -91,9 +94,9 @@ void LiveProcess::make_bridge() {
                                                          : static_cast<live::Transport*>(fabric_.get());
     bridge_->link(nic::Rank{peer}, *link);
   }
-  take_route(Route::bridge, *bridge_, bridge_trace_.get());
+  use_route(Route::bridge, *bridge_, bridge_trace_.get());
   for (const auto& tap : taps_) tap->attach(*bridge_);
-  if (udp_ && bridge_->forwarder() != nullptr) udp_->gather_while_delivering();
+  if (udp_ && bridge_->forwarder() != nullptr) udp_->cork_while_delivering();
   bridge_->greet();
 }
 

@@ -19,32 +19,33 @@ bool LiveProcess::drain() {
   for (bool waits = true; waits;) {
     waits = false;
     const Time now = live::monotonic_now();
-    for (uint32_t peer = 0; peer < all(); ++peer) {
+    for (uint32_t peer = 0; peer < rank_count(); ++peer) {
       const nic::Rank rank{peer};
-      waits = farewell_.waits(now, rank, node_->untaken(rank)) || waits;
+      waits = farewell_.update(now, rank, node_->outstanding(rank)) || waits;
     }
     if (waits) node_->wait_until(now + look_again);
   }
-  const bool written = farewell_.may_be_written();
-  const std::string late = farewell_.late();
+  const bool may_be_written = farewell_.may_be_written();
+  const std::string late = farewell_.late_text();
   if (!late.empty()) {
-    log::emit(log::Level::warning, "live",
-              text("PtlNIFini or PtlFini has waited ", settings_.end_s, " s (SPINLOOM_END_S): ", late,
-                   written ? "; until that peer goes on or ends, the memory must be neither freed nor used" : ""));
+    log::emit(
+        log::Level::warning, "live",
+        text("PtlNIFini or PtlFini has waited ", settings_.end_s, " s (SPINLOOM_END_S): ", late,
+             may_be_written ? "; until that peer goes on or ends, the memory must be neither freed nor used" : ""));
   }
-  return !written;
+  return !may_be_written;
 }
 
 bool LiveProcess::close() {
   {
     const std::lock_guard inside(node_->lock());
     std::ignore = drain();
-    const std::string lost = farewell_.lost();
+    const std::string lost = farewell_.loss_text();
     if (!lost.empty()) log::emit(log::Level::warning, "live", text("PtlFini: ", lost));
     say_goodbye();
   }
   stop();
-  if (!std::exchange(left_, true)) live::leave(*launcher_);
+  if (!std::exchange(has_left_launcher_, true)) live::leave(*launcher_);
   return true;
 }
 
@@ -53,7 +54,9 @@ void LiveProcess::abandon() {
     const std::lock_guard inside(node_->lock());
     const auto is_written = [this] {
       for (uint32_t peer = 0; peer < size(); ++peer) {
-        if (const live::Untaken left = node_->untaken(nic::Rank{peer}); left.writes && !left.gone) return true;
+        if (const live::Outstanding outstanding = node_->outstanding(nic::Rank{peer});
+            outstanding.may_write && !outstanding.is_lost)
+          return true;
       }
       return false;
     };
@@ -73,14 +76,14 @@ void LiveProcess::say_goodbye() {
   node_->forget_pool();
 }
 
-void LiveProcess::tell_exit() {
+void LiveProcess::note_exit() {
   if (state_) state_->say("left", "has ended without closing its interfaces");
 }
 
 void LiveProcess::stop() {
   if (pool_ && !pool_->shut_down()) std::ignore = pool_.release();  // a handler that does not return keeps its memory
   progress_->stop();  // kept, because late calls still ask it
-  if (rendezvous_) rendezvous_->stay_away();
+  if (rendezvous_) rendezvous_->stop_answering();
   if (state_) state_->say("left", "has left the job");
 }
 

@@ -43,11 +43,11 @@ void LiveProcess::expect_all(const live::BusinessCard& mine) {
   peer.traits = mine.traits;
   cards_.assign(launcher_->size(), peer);
   cards_[rank_] = mine;
-  rendezvous_->show(mine);
+  rendezvous_->set_card(mine);
 }
 
 // The watcher's thread calls this. Peers have their answers before it waits for a call that has the lock.
-void LiveProcess::take_news() {
+void LiveProcess::take_rendezvous_news() {
   auto news = rendezvous_->serve();
   progress_->watch(rendezvous_->descriptor(), meeting_tag());
   if (news.empty()) return;
@@ -55,24 +55,24 @@ void LiveProcess::take_news() {
   for (live::Rendezvous::News& one : news) {
     const nic::Rank rank{one.rank};
     if (!one.card) {
-      shm_->gone(rank, one.why);
+      shm_->peer_lost(rank, one.why);
       continue;
     }
     cards_[one.rank] = std::move(*one.card);
     processors_[one.rank] = processors_of(static_cast<pid_t>(cards_[one.rank].pid));
-    shm_->met(rank);
+    shm_->card_arrived(rank);
   }
-  see_crowding();
+  update_crowding();
   node_->drive();
   node_->tell_sleepers();
-  progress_->look_after();
+  progress_->note_call_end();
 }
 
 // Ranks that have not come count as ranks with this rank's processors. Called under the lock.
-void LiveProcess::see_crowding() {
+void LiveProcess::update_crowding() {
   std::vector<Processors> here;
   size_t own = 0;
-  for (uint32_t rank = 0; rank < all(); ++rank) {
+  for (uint32_t rank = 0; rank < rank_count(); ++rank) {
     if (cards_[rank].machine != cards_[rank_].machine) continue;
     if (rank == rank_) own = here.size();
     here.push_back(processors_[rank]);
@@ -80,7 +80,7 @@ void LiveProcess::see_crowding() {
   crowded_ = are_crowded(here, own);
   node_->set_patience(crowded_ ? Time{} : Time{int64_t{settings_.spin_us} * 1'000'000});
   // Helping would take processor time from other ranks.
-  shm_->help_from(crowded_ ? UINT64_MAX : live::ShmOptions{}.help_from_bytes);
+  shm_->set_help_from(crowded_ ? UINT64_MAX : live::ShmOptions{}.help_from_bytes);
 }
 
 }  // namespace spinloom::process

@@ -19,13 +19,13 @@ bool contains(const std::vector<bool>& list, bool value) {
 
 // If some ranks of a machine may not reach each other's memory, each rank publishes whose memory it cannot use, because
 // a rank cannot know by itself which ranks cannot use its own.
-Status LiveProcess::agree_on_ways() {
-  unreached_.resize(all());
+Status LiveProcess::agree_on_memory() {
+  unreached_.resize(rank_count());
   if (!live::must_agree(cards_)) return {};
   unreached_ = live::unreachable_from(rank_, cards_);
   SPL_ASSIGN(const auto texts, exchange(live::write(unreached_)));
-  for (uint32_t peer = 0; peer < all(); ++peer) {
-    SPL_ASSIGN(const auto cannot_use, live::read_unreached(texts[peer], all()));
+  for (uint32_t peer = 0; peer < rank_count(); ++peer) {
+    SPL_ASSIGN(const auto cannot_use, live::read_unreached(texts[peer], rank_count()));
     if (cannot_use[rank_] && unreached_[peer].empty()) unreached_[peer] = "it cannot use this process's memory";
   }
   return {};
@@ -37,18 +37,18 @@ Status LiveProcess::agree_on_fabrics(uint32_t ip_address) {
   if (!live::need_fabrics(cards_)) return {};
   const live::FabricOffer mine = open_fabric(ip_address);
   SPL_ASSIGN(const auto texts, exchange(live::write(mine)));
-  no_fabric_.resize(all());
-  std::vector<std::string> addresses(all());
-  for (uint32_t peer = 0; peer < all(); ++peer) {
+  no_fabric_.resize(rank_count());
+  std::vector<std::string> addresses(rank_count());
+  for (uint32_t peer = 0; peer < rank_count(); ++peer) {
     SPL_ASSIGN(const live::FabricOffer offer, live::read_offer(texts[peer]));
-    no_fabric_[peer] = live::apart(mine, offer);
+    no_fabric_[peer] = live::why_no_fabric(mine, offer);
     if (settings_.transport == TransportChoice::fabric && !no_fabric_[peer].empty() && !live::needs_bridge(cards_)) {
       return fail(Code::environment, "SPINLOOM_TRANSPORT=fabric: rank ", peer, ": ", no_fabric_[peer]);
     }
     if (peer != rank_ && no_fabric_[peer].empty()) addresses[peer] = offer.address;
   }
   if (!fabric_port_) return {};
-  return fabric_port_->meet(addresses);
+  return fabric_port_->set_addresses(addresses);
 }
 
 live::FabricOffer LiveProcess::open_fabric(uint32_t ip_address) {
@@ -93,8 +93,8 @@ LiveProcess::Route LiveProcess::route_to(uint32_t peer) const {
 
 // The other ranks that are reached in this way.
 std::vector<bool> LiveProcess::reached_by(Route route) const {
-  std::vector<bool> reached(all());
-  for (uint32_t peer = 0; peer < all(); ++peer) reached[peer] = peer != rank_ && route_to(peer) == route;
+  std::vector<bool> reached(rank_count());
+  for (uint32_t peer = 0; peer < rank_count(); ++peer) reached[peer] = peer != rank_ && route_to(peer) == route;
   return reached;
 }
 
@@ -112,7 +112,7 @@ live::FabricNeed LiveProcess::fabric_need() const {
 
 // The client of a transport: the node, the recorder in front of it, or the tap that takes out the bridge's packets
 // first.
-live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTransport>& trace, bool bridged) {
+live::TransportClient& LiveProcess::make_client(std::unique_ptr<live::TracingTransport>& trace, bool bridged) {
   live::TransportClient* top = node_.get();
   if (trace_) {
     trace = std::make_unique<live::TracingTransport>(*node_, *trace_);
@@ -125,31 +125,31 @@ live::TransportClient& LiveProcess::client(std::unique_ptr<live::TracingTranspor
 Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_ptr<live::DatagramPort> port) {
   live::Node& node = *node_;
   live::Progress::Tick tick;
-  if (state_) tick = [this] { tell_state(); };
-  SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { readable(tag); }, tick));
+  if (state_) tick = [this] { write_activity(); };
+  SPL_ASSIGN(progress_, live::Progress::start(node, [this](uint64_t tag) { on_readable(tag); }, tick));
   const std::lock_guard inside(node.lock());
-  node.set_after([this] { progress_->look_after(); });
+  node.set_on_work_left([this] { progress_->note_call_end(); });
   if (!settings_.trace.empty()) {
     SPL_ASSIGN(trace_, live::TraceLog::open(text(settings_.trace, ".", rank_)));
   }
   shm_ = std::make_unique<live::ShmTransport>(
-      client(shm_trace_, routes_ != nullptr), segment_, rank_, cards_, memory,
+      make_client(shm_trace_, routes_ != nullptr), segment_, rank_, cards_, memory,
       [this](int descriptor, nic::Rank peer) { progress_->watch(descriptor, peer.value); });
-  see_crowding();
-  take_route(Route::memory, *shm_, shm_trace_.get());
+  update_crowding();
+  use_route(Route::memory, *shm_, shm_trace_.get());
   if (rendezvous_) progress_->watch(rendezvous_->descriptor(), meeting_tag());
   const auto arm = [this](uint64_t tag) { return [this, tag](int descriptor) { progress_->watch(descriptor, tag); }; };
   if (const auto peers = reached_by(Route::udp); contains(peers, true)) {
-    SPL_ASSIGN(udp_, live::UdpTransport::create(client(udp_trace_, routes_ != nullptr), std::move(port), rank_, cards_,
-                                                peers, arm(udp_tag()), settings_.rails.size() > 1));
-    take_route(Route::udp, *udp_, udp_trace_.get());
+    SPL_ASSIGN(udp_, live::UdpTransport::create(make_client(udp_trace_, routes_ != nullptr), std::move(port), rank_,
+                                                cards_, peers, arm(udp_tag()), settings_.rails.size() > 1));
+    use_route(Route::udp, *udp_, udp_trace_.get());
     udp_->arm();
   }
   if (const auto peers = reached_by(Route::fabric); contains(peers, true)) {
     fabric_ =
-        std::make_unique<live::FabricTransport>(client(fabric_trace_, routes_ != nullptr), std::move(fabric_port_),
+        std::make_unique<live::FabricTransport>(make_client(fabric_trace_, routes_ != nullptr), std::move(fabric_port_),
                                                 rank_, cards_[0].nonce, peers, arm(fabric_tag()));
-    take_route(Route::fabric, *fabric_, fabric_trace_.get());
+    use_route(Route::fabric, *fabric_, fabric_trace_.get());
     fabric_->arm();
   }
   fabric_port_.reset();
@@ -158,13 +158,13 @@ Status LiveProcess::make_transports(const live::ShmOptions& memory, std::unique_
 }
 
 // Packets to all peers of this route go by the transport, or by its recorder in front of it.
-void LiveProcess::take_route(Route route, live::Transport& transport, live::TracingTransport* trace) {
+void LiveProcess::use_route(Route route, live::Transport& transport, live::TracingTransport* trace) {
   if (trace != nullptr) trace->over(transport);
   live::Transport& top = trace != nullptr ? static_cast<live::Transport&>(*trace) : transport;
-  node_->add(top);
+  node_->add_transport(top);
   const std::vector<bool> peers = reached_by(route);
-  for (uint32_t peer = 0; peer < all(); ++peer) {
-    if (peers[peer]) node_->route(nic::Rank{peer}, top);
+  for (uint32_t peer = 0; peer < rank_count(); ++peer) {
+    if (peers[peer]) node_->set_route(nic::Rank{peer}, top);
   }
 }
 

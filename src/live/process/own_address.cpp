@@ -13,40 +13,40 @@
 namespace spinloom::process {
 namespace {
 
-// A network. If `here` is true, its address is this machine's on that network, or the one that the text gave alone.
-struct Found {
+// A network. If `is_here` is true, its address is this machine's on that network, or the one that the text gave alone.
+struct NetworkChoice {
   live::UdpNetwork network;
-  bool here = true;
+  bool is_here = true;
 };
 
-std::optional<Found> find_network(std::string_view text) {
+std::optional<NetworkChoice> find_network(std::string_view text) {
   const size_t slash = text.find('/');
   in_addr read{};
   if (inet_pton(AF_INET, std::string(text.substr(0, slash)).c_str(), &read) != 1) return {};
-  Found found{{ntohl(read.s_addr), 0}};
-  if (slash == std::string_view::npos) return found;
+  NetworkChoice choice{{ntohl(read.s_addr), 0}};
+  if (slash == std::string_view::npos) return choice;
   const char* const last = text.data() + text.size();
-  const auto [end, trouble] = std::from_chars(text.data() + slash + 1, last, found.network.bits);
-  if (trouble != std::errc() || end != last || found.network.bits < 1 || found.network.bits > 32) return {};
-  found.network.address &= found.network.mask();
-  found.here = false;
+  const auto [end, trouble] = std::from_chars(text.data() + slash + 1, last, choice.network.bits);
+  if (trouble != std::errc() || end != last || choice.network.bits < 1 || choice.network.bits > 32) return {};
+  choice.network.address &= choice.network.mask();
+  choice.is_here = false;
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return found;
-  for (const ifaddrs* one = list; one != nullptr && !found.here; one = one->ifa_next) {
+  if (getifaddrs(&list) != 0) return choice;
+  for (const ifaddrs* one = list; one != nullptr && !choice.is_here; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || (one->ifa_flags & IFF_UP) == 0) continue;
     const uint32_t here = ntohl(reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr);
-    found.here = found.network.holds(here);
-    if (found.here) found.network.address = here;
+    choice.is_here = choice.network.holds(here);
+    if (choice.is_here) choice.network.address = here;
   }
   freeifaddrs(list);
-  return found;
+  return choice;
 }
 
 }  // namespace
 
 std::optional<uint32_t> own_address(std::string_view text) {
-  const auto found = find_network(text);
-  return found ? std::optional(found->network.address) : std::nullopt;
+  const auto choice = find_network(text);
+  return choice ? std::optional(choice->network.address) : std::nullopt;
 }
 
 std::optional<std::vector<live::UdpNetwork>> own_networks(std::string_view text) {
@@ -54,9 +54,9 @@ std::optional<std::vector<live::UdpNetwork>> own_networks(std::string_view text)
   std::vector<live::UdpNetwork> elsewhere;
   while (true) {
     const size_t comma = text.find(',');
-    const auto found = find_network(text.substr(0, comma));
-    if (!found || here.size() + elsewhere.size() == live::BusinessCard::networks_max) return {};
-    (found->here ? here : elsewhere).push_back(found->network);
+    const auto choice = find_network(text.substr(0, comma));
+    if (!choice || here.size() + elsewhere.size() == live::BusinessCard::networks_max) return {};
+    (choice->is_here ? here : elsewhere).push_back(choice->network);
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
   }

@@ -8,26 +8,26 @@ namespace spinloom::process {
 
 Result<std::unique_ptr<RailedProcess>> RailedProcess::join(const Settings& settings,
                                                            const std::shared_ptr<live::Launcher>& launcher) {
-  std::unique_ptr<RailedProcess> made(new RailedProcess);
+  std::unique_ptr<RailedProcess> process(new RailedProcess);
   for (uint32_t rail = 0; rail < settings.rails.size(); ++rail) {
     auto joined = LiveProcess::join(settings_of(settings, rail), launcher);
     if (!joined) {
       return fail(joined.error().code, "rail ", rail, " (", settings.rails[rail].name, "): ", joined.error().message);
     }
-    made->rails_.push_back(std::move(*joined));
-    made->names_.push_back(settings.rails[rail].name);
+    process->rails_.push_back(std::move(*joined));
+    process->names_.push_back(settings.rails[rail].name);
   }
-  made->patience_ = made->node(0).has_patience() ? Time{int64_t{settings.spin_us} * 1'000'000} : Time{};
-  for (uint32_t rail = 0; rail < made->rails(); ++rail) {
-    live::Node& node = made->node(rail);
-    made->ports_.emplace_back(*made, node);
+  process->patience_ = process->node(0).has_patience() ? Time{int64_t{settings.spin_us} * 1'000'000} : Time{};
+  for (uint32_t rail = 0; rail < process->rails(); ++rail) {
+    live::Node& node = process->node(rail);
+    process->ports_.emplace_back(*process, node);
     if (rail == 0) continue;
     const std::lock_guard inside(node.lock());
-    node.set_listener([process = made.get()] {
-      if (process->asleep_ > 0) process->node(0).interrupt();
+    node.set_listener([railed = process.get()] {
+      if (railed->asleep_ > 0) railed->node(0).interrupt();
     });
   }
-  return made;
+  return process;
 }
 
 RailedProcess::~RailedProcess() = default;
@@ -84,7 +84,7 @@ void RailedProcess::wait(Time deadline) {
   do {
     if (poll_all() || changes() != before) return;
     bool wanted = false;
-    for (uint32_t rail = 0; rail < rails(); ++rail) wanted = wanted || node(rail).lock().wanted();
+    for (uint32_t rail = 0; rail < rails(); ++rail) wanted = wanted || node(rail).lock().has_waiters();
     if (wanted) {
       unlock_all();
       live::relax();

@@ -35,7 +35,7 @@ class RailedProcess final : public calls::Host {
   void begin_call() override;
   void end_call() override;
   void interrupt() override { rails_.front()->interrupt(); }
-  void call() override {}
+  void spend_call_time() override {}
   [[nodiscard]] bool drain() override;
   [[nodiscard]] bool close() override;
   [[nodiscard]] uint32_t size() const override { return rails_.front()->size(); }

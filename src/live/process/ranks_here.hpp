@@ -24,15 +24,15 @@ class RanksHere {
   // by exit(0).
   struct Program {
     Settings (*settings)();
-    void (*leaving)();
+    void (*at_exit)();
   };
   explicit RanksHere(const Program& program) : program_(program) {}
 
   [[nodiscard]] Result<calls::Process*> join();
   [[nodiscard]] Status split(uint32_t count);
   [[nodiscard]] Status enter(uint32_t number);
-  enum class Left : uint8_t { well, with_calls_open };
-  [[nodiscard]] Result<Left> end();
+  enum class EndResult : uint8_t { clean, with_calls_open };
+  [[nodiscard]] Result<EndResult> end();
   // Leaves for all ranks whose program has closed its interfaces. For the others, which may have calls under way in
   // other threads, it only notes in the state file that they have ended.
   void leave_all();
@@ -45,13 +45,13 @@ class RanksHere {
     calls::Process::Seat seat{nullptr};
     uint32_t number = 0;
     std::shared_ptr<live::Launcher> launcher;  // null: to be found when the rank joins
-    calls::Host* joined = nullptr;
-    std::vector<LiveProcess*> nics;  // the NICs of `joined`
+    calls::Host* host = nullptr;
+    std::vector<LiveProcess*> nics;  // the NICs of `host`
     calls::Process* process = nullptr;
     bool ended = false;
   };
 
-  [[nodiscard]] Rank* own();
+  [[nodiscard]] Rank* current_rank();
   [[nodiscard]] static Status join_job(Rank& rank, const Settings& settings,
                                        const std::shared_ptr<live::Launcher>& launcher);
   static bool leave(Rank& rank);
@@ -61,9 +61,9 @@ class RanksHere {
   Program program_;
   std::atomic<bool> forked_{false};
   std::mutex lock_;  // guards the members below
-  bool attends_ = false;  // true: `leaving` has been registered for the end of the process
-  Rank only_;             // the rank of all threads, in a process that is not split
-  bool only_asked_ = false;
+  bool exit_action_set_ = false;  // true: `at_exit` has been registered for the end of the process
+  Rank single_rank_;             // the rank of all threads, in a process that is not split
+  bool single_rank_used_ = false;
   Settings settings_;  // those of a process that is split
   std::shared_ptr<live::ThreadLaunchers> launchers_;
   std::vector<std::unique_ptr<Rank>> ranks_;  // the ranks of a process that is split; else empty

@@ -13,7 +13,7 @@
 namespace spinloom::process {
 namespace {
 
-constexpr std::array<Variable, 19> known{{
+constexpr std::array<Variable, 19> known_variables{{
     {"SPINLOOM_COPY", "auto, heap, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
     {"SPINLOOM_END_S", "0 to 1000000",
@@ -59,7 +59,7 @@ bool is_foreign(std::string_view name) {
 }
 
 template <class T>
-bool choose(std::string_view value, std::initializer_list<std::pair<std::string_view, T>> choices, T& out) {
+bool read_choice(std::string_view value, std::initializer_list<std::pair<std::string_view, T>> choices, T& out) {
   for (const auto& [name, meaning] : choices) {
     if (name == value) {
       out = meaning;
@@ -69,27 +69,28 @@ bool choose(std::string_view value, std::initializer_list<std::pair<std::string_
   return false;
 }
 
-bool number(std::string_view value, uint32_t least, uint32_t most, uint32_t& out) {
-  uint32_t read = 0;
-  const auto [end, trouble] = std::from_chars(value.data(), value.data() + value.size(), read);
-  if (trouble != std::errc() || end != value.data() + value.size() || read < least || read > most) return false;
-  out = read;
+bool read_number(std::string_view value, uint32_t least, uint32_t most, uint32_t& out) {
+  uint32_t read_value = 0;
+  const auto [end, trouble] = std::from_chars(value.data(), value.data() + value.size(), read_value);
+  if (trouble != std::errc() || end != value.data() + value.size() || read_value < least || read_value > most)
+    return false;
+  out = read_value;
   return true;
 }
 
-bool take(Settings& settings, std::string_view name, std::string_view value) {
+bool read_variable(Settings& settings, std::string_view name, std::string_view value) {
   using live::CopyMode;
   if (name == "SPINLOOM_COPY") {
-    return choose<CopyMode>(value,
-                            {{"auto", CopyMode::automatic},
-                             {"heap", CopyMode::heap},
-                             {"single-copy", CopyMode::single},
-                             {"two-copy", CopyMode::twice}},
-                            settings.copy);
+    return read_choice<CopyMode>(value,
+                                 {{"auto", CopyMode::automatic},
+                                  {"heap", CopyMode::heap},
+                                  {"single-copy", CopyMode::single},
+                                  {"two-copy", CopyMode::twice}},
+                                 settings.copy);
   }
   if (name == "SPINLOOM_HANDLER_KIND") {
-    return choose<HandlerKind>(value, {{"sandbox", HandlerKind::sandbox}, {"native", HandlerKind::native}},
-                               settings.handlers);
+    return read_choice<HandlerKind>(value, {{"sandbox", HandlerKind::sandbox}, {"native", HandlerKind::native}},
+                                    settings.handlers);
   }
   if (name == "SPINLOOM_HANDLERS") {
     for (size_t at = 0; at <= value.size();) {
@@ -100,15 +101,15 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
     return true;
   }
   if (name == "SPINLOOM_TRANSPORT") {
-    return choose<TransportChoice>(value,
-                                   {{"auto", TransportChoice::automatic},
-                                    {"shm", TransportChoice::shm},
-                                    {"udp", TransportChoice::udp},
-                                    {"fabric", TransportChoice::fabric}},
-                                   settings.transport);
+    return read_choice<TransportChoice>(value,
+                                        {{"auto", TransportChoice::automatic},
+                                         {"shm", TransportChoice::shm},
+                                         {"udp", TransportChoice::udp},
+                                         {"fabric", TransportChoice::fabric}},
+                                        settings.transport);
   }
   if (name == "SPINLOOM_MEET") {
-    return choose<Meet>(value, {{"contact", Meet::contact}, {"start", Meet::start}}, settings.meet);
+    return read_choice<Meet>(value, {{"contact", Meet::contact}, {"start", Meet::start}}, settings.meet);
   }
   if (name == "SPINLOOM_UDP_ADDRESS") {
     const auto networks = own_networks(value);
@@ -139,23 +140,23 @@ bool take(Settings& settings, std::string_view name, std::string_view value) {
   }
   if (name == "SPINLOOM_GATEWAY") {
     settings.gateway_stores = value == "store";
-    return choose<live::Gateway>(
+    return read_choice<live::Gateway>(
         value, {{"0", live::Gateway::no}, {"1", live::Gateway::beside}, {"store", live::Gateway::beside}},
         settings.gateway);
   }
   if (name == "SPINLOOM_LIBFABRIC") settings.libfabric = value;
   if (name == "SPINLOOM_PCAP") settings.record = value;
   if (name == "SPINLOOM_TRACE") settings.trace = value;
-  if (name == "SPINLOOM_HPUS") return number(value, 1, 64, settings.hpus);
-  if (name == "SPINLOOM_SPIN_US") return number(value, 0, 1'000'000, settings.spin_us);
-  if (name == "SPINLOOM_END_S") return number(value, 0, 1'000'000, settings.end_s);
-  if (name == "SPINLOOM_START_S") return number(value, 0, 1'000'000, settings.start_s);
+  if (name == "SPINLOOM_HPUS") return read_number(value, 1, 64, settings.hpus);
+  if (name == "SPINLOOM_SPIN_US") return read_number(value, 0, 1'000'000, settings.spin_us);
+  if (name == "SPINLOOM_END_S") return read_number(value, 0, 1'000'000, settings.end_s);
+  if (name == "SPINLOOM_START_S") return read_number(value, 0, 1'000'000, settings.start_s);
   return true;
 }
 
 }  // namespace
 
-std::span<const Variable> variables() { return known; }
+std::span<const Variable> variables() { return known_variables; }
 
 // UDP and fabrics need the cards of all ranks, and gateways and rails a count of them that all agree on.
 bool may_meet_at_contact(const Settings& settings) {
@@ -174,14 +175,14 @@ Settings read_settings(const char* const* environment) {
     const std::string_view name = entry.substr(0, equals);
     if (equals == std::string_view::npos || name.substr(0, 9) != "SPINLOOM_" || is_foreign(name)) continue;
     const Variable* found = nullptr;
-    for (const Variable& variable : known) found = name == variable.name ? &variable : found;
+    for (const Variable& variable : known_variables) found = name == variable.name ? &variable : found;
     if (found == nullptr) {
       std::vector<std::string_view> names;
-      for (const Variable& variable : known) names.emplace_back(variable.name);
+      for (const Variable& variable : known_variables) names.emplace_back(variable.name);
       const auto near = nearest(name, names);
       settings.warnings.push_back(text("the environment variable ", name, " is not known",
                                        near ? text("; the nearest is ", *near) : std::string()));
-    } else if (!take(settings, name, entry.substr(equals + 1))) {
+    } else if (!read_variable(settings, name, entry.substr(equals + 1))) {
       settings.warnings.push_back(text(entry, ": it takes ", found->values, "; the default stands"));
     }
   }

@@ -29,11 +29,11 @@ struct NewThread {
 };
 
 template <class Start>
-auto begin(void* given) {
-  const std::unique_ptr<NewThread<Start>> made(static_cast<NewThread<Start>*>(given));
-  const NewThread<Start> one = *made;
-  one.rank->adopt();
-  return one;
+auto begin(void* new_thread_address) {
+  const std::unique_ptr<NewThread<Start>> new_thread(static_cast<NewThread<Start>*>(new_thread_address));
+  const NewThread<Start> thread = *new_thread;
+  thread.rank->adopt();
+  return thread;
 }
 
 // Ends the rank if this is its main() thread, or a child that it has forked. On another thread it returns, and the
@@ -86,13 +86,13 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   using Start = void* (*)(void*);
   ThreadsRank* const rank = ThreadsRank::current();
   if (rank == nullptr) return create(thread, attributes, start, argument);
-  auto made = std::make_unique<NewThread<Start>>(rank, start, argument);
-  const auto run = [](void* given) -> void* {
-    const auto one = begin<Start>(given);
-    return one.start(one.argument);
+  auto new_thread = std::make_unique<NewThread<Start>>(rank, start, argument);
+  const auto run = [](void* new_thread_address) -> void* {
+    const auto started = begin<Start>(new_thread_address);
+    return started.start(started.argument);
   };
-  const int error = create(thread, attributes, run, made.get());
-  if (error == 0) std::ignore = made.release();
+  const int error = create(thread, attributes, run, new_thread.get());
+  if (error == 0) std::ignore = new_thread.release();
   return error;
 }
 
@@ -100,13 +100,13 @@ int thrd_create(thrd_t* thread, thrd_start_t start, void* argument) {
   static const auto create = library_function<int (*)(thrd_t*, thrd_start_t, void*)>("thrd_create");
   ThreadsRank* const rank = ThreadsRank::current();
   if (rank == nullptr) return create(thread, start, argument);
-  auto made = std::make_unique<NewThread<thrd_start_t>>(rank, start, argument);
-  const auto run = [](void* given) -> int {
-    const auto one = begin<thrd_start_t>(given);
-    return one.start(one.argument);
+  auto new_thread = std::make_unique<NewThread<thrd_start_t>>(rank, start, argument);
+  const auto run = [](void* new_thread_address) -> int {
+    const auto started = begin<thrd_start_t>(new_thread_address);
+    return started.start(started.argument);
   };
-  const int error = create(thread, run, made.get());
-  if (error == thrd_success) std::ignore = made.release();
+  const int error = create(thread, run, new_thread.get());
+  if (error == thrd_success) std::ignore = new_thread.release();
   return error;
 }
 

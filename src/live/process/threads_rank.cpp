@@ -22,8 +22,8 @@ constexpr size_t stack_least_bytes = 8 << 20;
 constexpr size_t signal_stack_bytes = 64 << 10;
 constexpr int exit_environment = 3;
 
-thread_local ThreadsRank* present = nullptr;
-thread_local bool is_main = false;
+thread_local ThreadsRank* current_rank = nullptr;
+thread_local bool is_main_thread = false;
 
 // The size of a rank's stack: that of a process's first thread, and at least stack_least_bytes.
 size_t stack_bytes() {
@@ -60,26 +60,26 @@ class AtUnwinding {
 
 }  // namespace
 
-ThreadsRank* ThreadsRank::current() { return present; }
+ThreadsRank* ThreadsRank::current() { return current_rank; }
 
-bool ThreadsRank::runs_main() const { return is_main; }
+bool ThreadsRank::runs_main() const { return is_main_thread; }
 
 void ThreadsRank::adopt() {
-  present = this;
+  current_rank = this;
   std::ignore = PtlSpinRankEnter(number_);
 }
 
 // Gets the process id from the kernel, because a child of vfork() shares this memory.
-bool ThreadsRank::is_child() const { return getpid() != process_; }
+bool ThreadsRank::is_child() const { return getpid() != process_id_; }
 
 void ThreadsRank::leave_child(int code, bool at_once) {
-  if (!at_once && !std::exchange(ending_, true)) program_.finish(copy_);
+  if (!at_once && !std::exchange(destructors_run_, true)) program_.run_destructors(program_copy_);
   if (!at_once) std::fflush(nullptr);
   exit_process_at_once(code);
 }
 
 Status ThreadsRank::begin() {
-  process_ = getpid();
+  process_id_ = getpid();
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, stack_bytes());
@@ -93,13 +93,13 @@ Status ThreadsRank::begin() {
 
 int ThreadsRank::wait() {
   std::unique_lock inside(lock_);
-  changed_.wait(inside, [this] { return code_.has_value(); });
-  return *code_;
+  exit_code_set_.wait(inside, [this] { return exit_code_.has_value(); });
+  return *exit_code_;
 }
 
 void* ThreadsRank::run(void* given) {
   auto& rank = *static_cast<ThreadsRank*>(given);
-  is_main = true;
+  is_main_thread = true;
   rank.adopt();
   take_signal_stack();
   auto copy = rank.program_.load();
@@ -107,13 +107,13 @@ void* ThreadsRank::run(void* given) {
     std::fprintf(stderr, "spinloom-threads: %s\n", printable(copy.error().message).c_str());
     exit_process(exit_environment);
   }
-  rank.copy_ = *copy;
+  rank.program_copy_ = *copy;
   const AtUnwinding ended([&rank] {
     rank.end(EXIT_SUCCESS, false);
     park();
   });
   // NOLINTNEXTLINE(cert-err52-cpp): exit() runs no destructors of the frames that it leaves
-  if (setjmp(rank.over_) == 0) rank.end(rank.run_main(), false);
+  if (setjmp(rank.exit_jump_) == 0) rank.end(rank.run_main(), false);
   park();
 }
 
@@ -121,23 +121,23 @@ int ThreadsRank::run_main() {
   std::vector<char*> words;
   for (std::string& word : command_) words.push_back(word.data());
   words.push_back(nullptr);
-  return copy_.main(static_cast<int>(command_.size()), words.data(), environ);
+  return program_copy_.main(static_cast<int>(command_.size()), words.data(), environ);
 }
 
 void ThreadsRank::leave(int code, bool at_once) {
   end(code, at_once);  // if exit() is called inside destructors, the rest of them does not run
   // NOLINTNEXTLINE(cert-err52-cpp): as in run()
-  std::longjmp(over_, 1);
+  std::longjmp(exit_jump_, 1);
 }
 
 void ThreadsRank::end(int code, bool at_once) {
   if (is_child()) leave_child(code, at_once);
-  if (!at_once && !std::exchange(ending_, true)) program_.finish(copy_);
+  if (!at_once && !std::exchange(destructors_run_, true)) program_.run_destructors(program_copy_);
   if (!at_once) std::fflush(stdout);
   if (PtlSpinRankEnd() == PTL_IN_USE && code != EXIT_SUCCESS) exit_process(code);
   const std::lock_guard inside(lock_);
-  code_ = code;
-  changed_.notify_all();
+  exit_code_ = code;
+  exit_code_set_.notify_all();
 }
 
 }  // namespace spinloom::process

@@ -55,13 +55,13 @@ class ThreadsRank {
   uint32_t number_;
   uint32_t count_;
   std::vector<std::string> command_;
-  namespaces::Copy copy_;
-  std::jmp_buf over_{};
-  pid_t process_ = 0;
-  bool ending_ = false;
+  namespaces::LoadedCopy program_copy_;
+  std::jmp_buf exit_jump_{};
+  pid_t process_id_ = 0;
+  bool destructors_run_ = false;
   std::mutex lock_;  // guards the code
-  std::condition_variable changed_;
-  std::optional<int> code_;
+  std::condition_variable exit_code_set_;
+  std::optional<int> exit_code_;
 };
 
 // The C library's exit() and _exit(), not those that end a rank.

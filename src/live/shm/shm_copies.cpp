@@ -22,34 +22,34 @@ constexpr uint64_t page_bytes = 4096;
 // here. Until the peer has mapped the heap, payloads go the other ways.
 bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
   if (payload.length < std::min(options_.lend_from_bytes, options_.lend_heap_from_bytes)) return false;
-  const peer::Reach reads = peer.to.reads_us();
-  if (peer.here && includes(reads, peer::Reach::memory)) return payload.length >= options_.lend_heap_from_bytes;
-  if (heap_.shares(payload.bytes, payload.length)) {
+  const peer::Reach reads = peer.writer.reader_reach();
+  if (peer.in_process && includes(reads, peer::Reach::memory)) return payload.length >= options_.lend_heap_from_bytes;
+  if (heap_.is_shared(payload.bytes, payload.length)) {
     if (includes(reads, peer::Reach::heap)) return payload.length >= options_.lend_heap_from_bytes;
-    tell_heap(peer);
+    announce_heap(peer);
   }
   return payload.length >= options_.lend_from_bytes && includes(reads, peer::Reach::memory);
 }
 
-void ShmTransport::tell_heap(Peer& peer) {
-  if (peer.heap_told || !publish_heap()) return;
-  const ChannelWriter::Room room = peer.to.reserve(0);
+void ShmTransport::announce_heap(Peer& peer) {
+  if (peer.heap_announced || !publish_heap()) return;
+  const ChannelWriter::Room room = peer.writer.reserve(0);
   if (room.cell == nullptr) return;  // there is no room now; it is tried again
   Cell cell;
   cell.kind = CellKind::heap;
-  peer.to.publish(room, cell);
-  peer.segment.header().doorbell.ring(peer.fence);  // the payload itself may find no room
-  peer.heap_told = true;
+  peer.writer.publish(room, cell);
+  peer.segment.header().doorbell.ring(peer.needs_fence);  // the payload itself may find no room
+  peer.heap_announced = true;
 }
 
 bool ShmTransport::lend(Peer& peer, const nic::Send& outbound) {
-  const ChannelWriter::Room room = peer.to.reserve(sizeof(PacketRecord));
+  const ChannelWriter::Room room = peer.writer.reserve(sizeof(PacketRecord));
   if (room.cell == nullptr) return false;
   uint32_t loan = 0;
   while (loan < peer.loans.size() && peer.loans[loan].open) ++loan;
   if (loan == peer.loans.size()) peer.loans.emplace_back();
-  peer.loans[loan] = {true, reading_of(outbound), outbound.packet.payload.length};
-  ++loans_;
+  peer.loans[loan] = {true, completion_of(outbound), outbound.packet.payload.length};
+  ++open_loans_;
   ++peer.open_loans;
   PacketRecord record = outbound.packet;
   record.payload = {};
@@ -60,39 +60,40 @@ bool ShmTransport::lend(Peer& peer, const nic::Send& outbound) {
   cell.match_bits = room.bulk_offset;
   cell.remote_offset = reinterpret_cast<uint64_t>(outbound.packet.payload.bytes);
   cell.hdr_data = outbound.packet.payload.length;
-  peer.to.publish(room, cell);
+  peer.writer.publish(room, cell);
   return true;
 }
 
 void ShmTransport::offer_help(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  if (!peer.attached || options_.copy == CopyMode::heap || options_.copy == CopyMode::twice) return;
-  peer.help = peer::CopyHelper(peer.out->shared_copy);
-  if (peer.memory.try_writing()) peer.help.offer();
+  if (!peer.attached || options_.copy_mode == CopyMode::heap || options_.copy_mode == CopyMode::twice) return;
+  peer.copy_helper = peer::CopyHelper(peer.channel_out->shared_copy);
+  if (peer.memory.try_writing()) peer.copy_helper.announce();
 }
 
 // Maps the heap of a peer, once, as soon as the peer has one.
 void ShmTransport::map_heap(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  if (peer.here) return;  // its heap is that of this process
-  if (!peer.attached || peer.heap_tried || options_.copy == CopyMode::single || options_.copy == CopyMode::twice)
+  if (peer.in_process) return;  // its heap is that of this process
+  if (!peer.attached || peer.heap_tried || options_.copy_mode == CopyMode::single ||
+      options_.copy_mode == CopyMode::twice)
     return;
   const SegmentHeader& header = peer.segment.header();
-  SharedHeap::Place place;
+  SharedHeap::Location place;
   place.bytes = header.heap_bytes.load(std::memory_order_acquire);
   if (place.bytes == 0) return;
   place.base = header.heap_base;
   place.inode = header.heap_inode;
   place.file = header.heap_file;
   peer.heap_tried = true;
-  if (peer.memory.map_heap(place)) peer.from.say_reads(peer.memory.reach());
+  if (peer.memory.map_heap(place)) peer.reader.set_reader_reach(peer.memory.reach());
 }
 
 // Writes into our segment where our heap is, if we have one by now.
 bool ShmTransport::publish_heap() {
   SegmentHeader& header = own_.header();
   if (header.heap_bytes.load(std::memory_order_relaxed) != 0) return true;
-  const SharedHeap::Place place = heap_.place();
+  const SharedHeap::Location place = heap_.location();
   if (place.bytes == 0) return false;
   header.heap_base = place.base;
   header.heap_inode = place.inode;
@@ -107,11 +108,11 @@ Status ShmTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64
 
 bool ShmTransport::fetch_with_help(nic::Rank rank, uint64_t address, uint8_t* to, uint64_t length, uint64_t token) {
   Peer& peer = *peers_[rank.value];
-  if (length < options_.help_from_bytes || !peer.attached || peer.lost || peer.memory.maps(address, length) ||
-      !includes(peer.memory.reach(), peer::Reach::memory) || !peer.shared.has_helper()) {
+  if (length < options_.help_from_bytes || !peer.attached || peer.lost || peer.memory.is_mapped(address, length) ||
+      !includes(peer.memory.reach(), peer::Reach::memory) || !peer.shared_copy.has_helper()) {
     return false;
   }
-  for (int tries = 0; peer.shared.active() && !end_shared(rank.value); ++tries) {
+  for (int tries = 0; peer.shared_copy.is_active() && !end_shared_copy(rank.value); ++tries) {
     if (tries == last_part_polls) return false;
     relax();
   }
@@ -119,33 +120,34 @@ bool ShmTransport::fetch_with_help(nic::Rank rank, uint64_t address, uint8_t* to
   const bool polls = bell.somebody_polls();
   if (!polls && (length < wake_from_bytes || !bell.callers_sleep())) return false;
   const uint64_t shortest = options_.help_from_bytes / 3 * 2;
-  peer.shared.begin({address, reinterpret_cast<uint64_t>(to), length},
-                    std::clamp(length / 4 / page_bytes * page_bytes, shortest, std::max(shortest, part_max_bytes)));
+  peer.shared_copy.begin(
+      {address, reinterpret_cast<uint64_t>(to), length},
+      std::clamp(length / 4 / page_bytes * page_bytes, shortest, std::max(shortest, part_max_bytes)));
   if (!polls) bell.wake();
-  ++shared_;
-  peer.shared_token = token;
-  peer.shared.read_parts(peer.memory);
-  std::ignore = end_shared(rank.value);
+  ++shared_copies_;
+  peer.shared_copy_token = token;
+  peer.shared_copy.read_parts(peer.memory);
+  std::ignore = end_shared_copy(rank.value);
   return true;
 }
 
-bool ShmTransport::end_shared(uint32_t rank) {
+bool ShmTransport::end_shared_copy(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  if (!peer.shared.active()) return false;
-  const auto well = peer.shared.finish(peer.memory, peer.lost);
-  if (!well) return false;
-  --shared_;
-  client_.fetched(peer.shared_token, *well);
-  for (const uint64_t loan : std::exchange(peer.taken_later, {})) taken(nic::Rank{rank}, loan);
+  if (!peer.shared_copy.is_active()) return false;
+  const auto succeeded = peer.shared_copy.finish(peer.memory, peer.lost);
+  if (!succeeded) return false;
+  --shared_copies_;
+  client_.fetched(peer.shared_copy_token, *succeeded);
+  for (const uint64_t loan : std::exchange(peer.loans_to_return, {})) return_loan(nic::Rank{rank}, loan);
   return true;
 }
 
 // Copies one part of the payload that this peer is copying out of our memory. Returns true if there was one.
-bool ShmTransport::help(Peer& peer) {
+bool ShmTransport::help_copy(Peer& peer) {
   SegmentHeader& header = peer.segment.header();
-  if (!peer.help.help(peer.memory, [&] { return header.closed.load() == 0; })) return false;
-  ++helped_;
-  header.doorbell.ring(peer.fence);
+  if (!peer.copy_helper.help(peer.memory, [&] { return header.closed.load() == 0; })) return false;
+  ++helped_parts_;
+  header.doorbell.ring(peer.needs_fence);
   return true;
 }
 

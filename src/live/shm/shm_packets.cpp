@@ -12,8 +12,8 @@ namespace {
 
 constexpr uint64_t part_bytes = 32 << 10;  // parts of a long payload, so that both ends copy at the same time
 constexpr int cells_per_poll = 32;
-constexpr Time look_first{50'000'000};    // 50 us: first pause before a full channel is tried again
-constexpr Time look_most{4'000'000'000};  // 4 ms: longest pause, for a peer that has taken nothing for long
+constexpr Time retry_pause_first{50'000'000};    // 50 us: first pause before a full channel is tried again
+constexpr Time retry_pause_max{4'000'000'000};  // 4 ms: longest pause, for a peer that has taken nothing for long
 static_assert(part_bytes + sizeof(PacketRecord) <= ChannelWriter::bulk_max(), "a part fits into a channel");
 
 uint8_t* copy_out(uint8_t* to, const nic::Send& outbound, uint64_t offset, uint64_t length) {
@@ -60,78 +60,79 @@ nic::QuickPut quick_of(const nic::Packet& packet) {
 bool ShmTransport::send(nic::Send& outbound) {
   const uint32_t rank = outbound.packet.target.value;
   Peer& peer = *peers_[rank];
-  if (peer.lost || (!attach(rank) && !peer.awaited)) return true;
+  if (peer.lost || (!attach(rank) && !peer.card_awaited)) return true;
   uint64_t done = 0;
-  const bool answer = outbound.packet.is_answer();
-  if (peer.attached && (answer ? peer.answers : peer.waiting).empty()) {
-    const Wrote wrote = write(peer, outbound, done);
-    if (wrote != Wrote::some || done > 0) peer.segment.header().doorbell.ring(peer.fence);
-    if (wrote != Wrote::some) return wrote == Wrote::all;
+  const bool is_answer = outbound.packet.is_answer();
+  if (peer.attached && (is_answer ? peer.answers : peer.waiting).empty()) {
+    const WriteResult result = write(peer, outbound, done);
+    if (result != WriteResult::some || done > 0) peer.segment.header().doorbell.ring(peer.needs_fence);
+    if (result != WriteResult::some) return result == WriteResult::all;
   }
-  return let_wait(peer, outbound, done);
+  return enqueue_send(peer, outbound, done);
 }
 
 // Keeps a packet until it can leave. Returns what send() returns.
-bool ShmTransport::let_wait(Peer& peer, nic::Send& outbound, uint64_t done) {
+bool ShmTransport::enqueue_send(Peer& peer, nic::Send& outbound, uint64_t done) {
   Waiting& last = enqueue(peer, outbound.packet.is_answer());
   last.outbound = std::move(outbound);
   last.done = done;
-  const bool handlers = last.outbound.from_device && !last.outbound.slot.exists();
-  last.outbound.at_once = last.outbound.at_once || handlers;  // a handler does not wait for the read
-  if (last.outbound.at_once || portals::is_short_reply(last.outbound.packet)) keep_payload(last);
-  return handlers;
+  const bool from_handler = last.outbound.from_device && !last.outbound.slot.exists();
+  last.outbound.at_once = last.outbound.at_once || from_handler;  // a handler does not wait for the read
+  if (last.outbound.at_once || portals::is_short_reply(last.outbound.packet)) copy_payload(last);
+  return from_handler;
 }
 
 bool ShmTransport::send_small(const nic::QuickPut& put, uint64_t message) {
   Peer& peer = *peers_[put.target.value];
-  if (put.length > small_bytes || !peer.attached || peer.lost || !peer.waiting.empty() || peer.to.stopped())
+  if (put.length > small_bytes || !peer.attached || peer.lost || !peer.waiting.empty() || peer.writer.stopped())
     return false;
   if (!write_small(peer, put, message, nic::AckRequest::none)) return false;
-  peer.segment.header().doorbell.ring(peer.fence);
+  peer.segment.header().doorbell.ring(peer.needs_fence);
   return true;
 }
 
-ShmTransport::Waiting& ShmTransport::enqueue(Peer& peer, bool answer) {
-  if (!peer.waits() && !peer.awaited) {
-    ++waiting_;
-    look_at_ = pause_ = Time{};
+ShmTransport::Waiting& ShmTransport::enqueue(Peer& peer, bool is_answer) {
+  if (!peer.waits() && !peer.card_awaited) {
+    ++waiting_peers_;
+    retry_at_ = retry_pause_ = Time{};
   }
-  return (answer ? peer.answers : peer.waiting).emplace_back();
+  return (is_answer ? peer.answers : peer.waiting).emplace_back();
 }
 
 // Copies a payload that must be read before send() returns.
-void ShmTransport::keep_payload(Waiting& waiting) {
+void ShmTransport::copy_payload(Waiting& waiting) {
   nic::PayloadRef& payload = waiting.outbound.packet.payload;
   if (payload.length == 0) return;
-  waiting.kept.resize(payload.length);
-  copy_out(waiting.kept.data(), waiting.outbound, 0, payload.length);
+  waiting.payload_copy.resize(payload.length);
+  copy_out(waiting.payload_copy.data(), waiting.outbound, 0, payload.length);
   waiting.outbound.pieces.clear();
-  payload.bytes = waiting.kept.data();
+  payload.bytes = waiting.payload_copy.data();
 }
 
-ShmTransport::Wrote ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_t& done) {
+ShmTransport::WriteResult ShmTransport::write(Peer& peer, nic::Send& outbound, uint64_t& done) {
   const nic::Packet& packet = outbound.packet;
   const uint64_t length = packet.payload.length;
-  const bool stops = !packet.is_answer();
-  if (stops && peer.to.stopped()) return Wrote::some;
-  const bool whole = packet.operation == nic::Operation::put && length == packet.message_length;
-  if (whole && length <= small_bytes && outbound.pieces.empty()) {
-    return write_small(peer, quick_of(packet), packet.message, packet.fields.ack_request) ? Wrote::all : Wrote::some;
+  const bool can_be_stopped = !packet.is_answer();
+  if (can_be_stopped && peer.writer.stopped()) return WriteResult::some;
+  const bool is_whole_put = packet.operation == nic::Operation::put && length == packet.message_length;
+  if (is_whole_put && length <= small_bytes && outbound.pieces.empty()) {
+    return write_small(peer, quick_of(packet), packet.message, packet.fields.ack_request) ? WriteResult::all
+                                                                                          : WriteResult::some;
   }
   if (done == 0 && outbound.pieces.empty() && !outbound.at_once && can_lend(peer, packet.payload)) {
-    return lend(peer, outbound) ? Wrote::lent : Wrote::some;
+    return lend(peer, outbound) ? WriteResult::lent : WriteResult::some;
   }
   do {
     const uint64_t now = std::min(part_bytes, length - done);
-    if (stops && peer.to.stopped()) return Wrote::some;
-    if (!write_part(peer, outbound, done, now)) return Wrote::some;
+    if (can_be_stopped && peer.writer.stopped()) return WriteResult::some;
+    if (!write_part(peer, outbound, done, now)) return WriteResult::some;
     done += now;
   } while (done < length);
-  return Wrote::all;
+  return WriteResult::all;
 }
 
 bool ShmTransport::write_small(Peer& peer, const nic::QuickPut& put, uint64_t message, nic::AckRequest ack) {
-  const ChannelWriter::Room room = peer.to.reserve(0);
+  const ChannelWriter::Room room = peer.writer.reserve(0);
   if (room.cell == nullptr) return false;
   Cell& cell = *room.cell;  // filled in place: copying a cell just written would be slower
   cell.kind = CellKind::small;
@@ -143,12 +144,12 @@ bool ShmTransport::write_small(Peer& peer, const nic::QuickPut& put, uint64_t me
   cell.hdr_data = put.hdr_data;
   cell.portal = put.portal.value;
   if (put.length > 0) std::memcpy(cell.payload, put.bytes, put.length);
-  peer.to.publish(room);
+  peer.writer.publish(room);
   return true;
 }
 
 bool ShmTransport::write_part(Peer& peer, const nic::Send& outbound, uint64_t done, uint64_t length) {
-  const ChannelWriter::Room room = peer.to.reserve(static_cast<uint32_t>(sizeof(PacketRecord) + length));
+  const ChannelWriter::Room room = peer.writer.reserve(static_cast<uint32_t>(sizeof(PacketRecord) + length));
   if (room.cell == nullptr) return false;
   PacketRecord record = outbound.packet;
   record.offset += done;
@@ -159,18 +160,18 @@ bool ShmTransport::write_part(Peer& peer, const nic::Send& outbound, uint64_t do
   cell.kind = CellKind::packet;
   cell.match_bits = room.bulk_offset;
   cell.remote_offset = length;
-  peer.to.publish(room, cell);
+  peer.writer.publish(room, cell);
   return true;
 }
 
-bool ShmTransport::write_taken(Peer& peer, uint64_t loan) {
-  const ChannelWriter::Room room = peer.to.reserve(0);
+bool ShmTransport::write_loan_return(Peer& peer, uint64_t loan) {
+  const ChannelWriter::Room room = peer.writer.reserve(0);
   if (room.cell == nullptr) return false;
   Cell cell;
-  cell.kind = CellKind::taken;
+  cell.kind = CellKind::loan_return;
   cell.message = loan;
-  peer.to.publish(room, cell);
-  peer.segment.header().doorbell.ring(peer.fence);
+  peer.writer.publish(room, cell);
+  peer.segment.header().doorbell.ring(peer.needs_fence);
   return true;
 }
 
@@ -181,8 +182,8 @@ bool ShmTransport::flush(uint32_t rank) {
   if (!peer.waits()) return false;
   bool moved = flush(peer, peer.answers);
   moved = flush(peer, peer.waiting) || moved;
-  if (!peer.waits()) --waiting_;
-  if (moved) peer.segment.header().doorbell.ring(peer.fence);
+  if (!peer.waits()) --waiting_peers_;
+  if (moved) peer.segment.header().doorbell.ring(peer.needs_fence);
   return moved;
 }
 
@@ -190,66 +191,66 @@ bool ShmTransport::flush(Peer& peer, std::deque<Waiting>& queue) {
   bool moved = false;
   while (!queue.empty()) {
     Waiting& first = queue.front();
-    const uint64_t before = first.done;
-    bool told = false;
-    if (first.taken != UINT64_MAX) {
-      if (!write_taken(peer, first.taken)) break;
+    const uint64_t done_before = first.done;
+    bool is_read = false;
+    if (first.returned_loan != no_loan) {
+      if (!write_loan_return(peer, first.returned_loan)) break;
     } else {
-      const Wrote wrote = write(peer, first.outbound, first.done);
-      if (wrote == Wrote::some) {
-        moved = moved || first.done > before;
+      const WriteResult result = write(peer, first.outbound, first.done);
+      if (result == WriteResult::some) {
+        moved = moved || first.done > done_before;
         break;
       }
-      told = wrote == Wrote::all;
+      is_read = result == WriteResult::all;
     }
     moved = true;
-    const Reading reading = reading_of(first.outbound);
+    const SendCompletion completion = completion_of(first.outbound);
     queue.pop_front();
-    if (told) client_.sent(reading);
+    if (is_read) client_.sent(completion);
   }
   return moved;
 }
 
 bool ShmTransport::poll() {
   bool happened = false;
-  greet_new();
-  happened = bury() || happened;
-  for (size_t i = 0; i < readable_.size(); ++i) {
-    const uint32_t rank = readable_[i];
+  attach_new_peers();
+  happened = lose_noted() || happened;
+  for (size_t i = 0; i < readable_peers_.size(); ++i) {
+    const uint32_t rank = readable_peers_[i];
     Peer& peer = *peers_[rank];
     if (peer.lost) continue;
-    happened = read(rank) || happened;
-    if (peer.open_loans > 0) happened = help(peer) || happened;
-    if (peer.shared.active()) happened = end_shared(rank) || happened;
+    happened = read_cells(rank) || happened;
+    if (peer.open_loans > 0) happened = help_copy(peer) || happened;
+    if (peer.shared_copy.is_active()) happened = end_shared_copy(rank) || happened;
   }
-  if (waiting_ == 0) return happened;
-  if (!contacts_.empty()) happened = look_for_absent() || happened;
-  if (waiting_ == contacts_.count()) return happened;
+  if (waiting_peers_ == 0) return happened;
+  if (!contacts_.empty()) happened = check_awaited() || happened;
+  if (waiting_peers_ == contacts_.count()) return happened;
   bool moved = false;
-  for (const uint32_t rank : readable_) moved = flush(rank) || moved;
+  for (const uint32_t rank : readable_peers_) moved = flush(rank) || moved;
   const Time now = monotonic_now();
-  if (moved) pause_ = {};
-  if (!moved && now < look_at_) return happened;
-  pause_ = std::clamp(pause_ * 2, look_first, look_most);
-  look_at_ = now + pause_;
+  if (moved) retry_pause_ = {};
+  if (!moved && now < retry_at_) return happened;
+  retry_pause_ = std::clamp(retry_pause_ * 2, retry_pause_first, retry_pause_max);
+  retry_at_ = now + retry_pause_;
   return happened || moved;
 }
 
-bool ShmTransport::read(uint32_t rank) {
+bool ShmTransport::read_cells(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  int done = 0;
-  for (; done < cells_per_poll && !peer.lost && !peer.from.empty(); ++done) {
-    take(rank, peer.from.front());
-    peer.from.release();
+  int cells = 0;
+  for (; cells < cells_per_poll && !peer.lost && !peer.reader.empty(); ++cells) {
+    handle_cell(rank, peer.reader.front());
+    peer.reader.release();
   }
-  return done > 0;
+  return cells > 0;
 }
 
-void ShmTransport::take(uint32_t rank, const Cell& cell) {
+void ShmTransport::handle_cell(uint32_t rank, const Cell& cell) {
   switch (cell.kind) {
     case CellKind::small: {
       if (cell.length > small_bytes || cell.ack_request > static_cast<uint8_t>(nic::AckRequest::oc_ack)) break;
-      nic::Packet& packet = small_;
+      nic::Packet& packet = small_packet_;
       packet.source = nic::Rank{rank};
       packet.message = cell.message;
       packet.message_length = cell.length;
@@ -264,26 +265,27 @@ void ShmTransport::take(uint32_t rank, const Cell& cell) {
       return;
     }
     case CellKind::packet:
-    case CellKind::lent: return take_packet(rank, cell);
-    case CellKind::taken: return give_back(rank, cell.message);
+    case CellKind::lent: return handle_packet(rank, cell);
+    case CellKind::loan_return: return end_loan(rank, cell.message);
     case CellKind::heap: return map_heap(rank);
     case CellKind::bye: return lose(rank);
     default: break;
   }
-  ++refused_;
+  ++refused_cells_;
 }
 
-void ShmTransport::take_packet(uint32_t rank, const Cell& cell) {
+void ShmTransport::handle_packet(uint32_t rank, const Cell& cell) {
   const Peer& peer = *peers_[rank];
   const bool lent = cell.kind == CellKind::lent;
   const uint64_t length = lent ? cell.hdr_data : cell.remote_offset;
-  const uint64_t behind = lent ? 0 : length;
-  const uint8_t* const bulk =
-      behind > ChannelMemory::bulk_bytes ? nullptr : peer.from.bulk(cell.match_bits, sizeof(PacketRecord) + behind);
+  const uint64_t bulk_payload_bytes = lent ? 0 : length;
+  const uint8_t* const bulk = bulk_payload_bytes > ChannelMemory::bulk_bytes
+                                  ? nullptr
+                                  : peer.reader.bulk(cell.match_bits, sizeof(PacketRecord) + bulk_payload_bytes);
   nic::Packet packet;
   if (bulk != nullptr) std::memcpy(static_cast<void*>(&packet), bulk, sizeof packet);
   if (bulk == nullptr || !plausible(packet)) {
-    ++refused_;
+    ++refused_cells_;
   } else {
     packet.source = nic::Rank{rank};
     packet.target = nic::Rank{rank_};
@@ -295,35 +297,35 @@ void ShmTransport::take_packet(uint32_t rank, const Cell& cell) {
     }
     if (!client_.arrived(*this, packet, cell.message)) return;
   }
-  if (lent) taken(nic::Rank{rank}, cell.message);
+  if (lent) return_loan(nic::Rank{rank}, cell.message);
 }
 
-void ShmTransport::taken(nic::Rank rank, uint64_t loan) {
+void ShmTransport::return_loan(nic::Rank rank, uint64_t loan) {
   Peer& peer = *peers_[rank.value];
-  if (peer.shared.active()) {
-    peer.taken_later.push_back(loan);
+  if (peer.shared_copy.is_active()) {
+    peer.loans_to_return.push_back(loan);
     return;
   }
-  if (!peer.attached || peer.lost || (peer.answers.empty() && write_taken(peer, loan))) return;
-  enqueue(peer, true).taken = loan;
+  if (!peer.attached || peer.lost || (peer.answers.empty() && write_loan_return(peer, loan))) return;
+  enqueue(peer, true).returned_loan = loan;
 }
 
-void ShmTransport::stop(nic::Rank rank, bool stopped) {
+void ShmTransport::set_stopped(nic::Rank rank, bool stopped) {
   Peer& peer = *peers_[rank.value];
-  peer.from.say_stopped(stopped);
-  if (!stopped && peer.attached && !peer.lost) peer.segment.header().doorbell.ring(peer.fence);
+  peer.reader.set_stopped(stopped);
+  if (!stopped && peer.attached && !peer.lost) peer.segment.header().doorbell.ring(peer.needs_fence);
 }
 
-void ShmTransport::give_back(uint32_t rank, uint64_t loan) {
+void ShmTransport::end_loan(uint32_t rank, uint64_t loan) {
   Peer& peer = *peers_[rank];
   if (loan >= peer.loans.size() || !peer.loans[loan].open) {
-    ++refused_;
+    ++refused_cells_;
     return;
   }
   peer.loans[loan].open = false;
-  --loans_;
+  --open_loans_;
   --peer.open_loans;
-  client_.sent(peer.loans[loan].reading);
+  client_.sent(peer.loans[loan].completion);
 }
 
 }  // namespace spinloom::live

@@ -26,16 +26,16 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
       watch_(std::move(watch)),
       heap_(process_heap()),
       peers_(cards.size()),
-      greeted_(local_ranks_max / 64),
+      seen_attached_(local_ranks_max / 64),
       contacts_(options.wait_for_peers) {
-  small_.target = nic::Rank{rank};
+  small_packet_.target = nic::Rank{rank};
   for (uint32_t peer = 0; peer < peers_.size(); ++peer) {
     peers_[peer] = std::make_unique<Peer>();
-    peers_[peer]->here = options.one_space && peer != rank && cards[peer].machine == cards[rank].machine &&
-                         cards[peer].pid == cards[rank].pid;
-    ChannelMemory* const channel = peers_[peer]->here ? own_.inner_channel_of(peer) : own_.channel_of(peer);
-    peers_[peer]->from = ChannelReader(channel);
-    peers_[peer]->shared = peer::SharedCopy(channel->shared_copy);
+    peers_[peer]->in_process = options.shared_address_space && peer != rank &&
+                               cards[peer].machine == cards[rank].machine && cards[peer].pid == cards[rank].pid;
+    ChannelMemory* const channel = peers_[peer]->in_process ? own_.inner_channel_of(peer) : own_.channel_of(peer);
+    peers_[peer]->reader = ChannelReader(channel);
+    peers_[peer]->shared_copy = peer::SharedCopy(channel->shared_copy);
   }
   std::ignore = publish_heap();
 }
@@ -44,50 +44,50 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
 // is gone. The client hears that later, from poll(), because we may be in the middle of the engine's actions here.
 bool ShmTransport::attach(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  if (peer.attached || peer.departed) return peer.attached;
-  if (!cards_[rank].exists()) return expect(rank);
-  auto segment = reach(rank);
+  if (peer.attached || peer.loss_noted) return peer.attached;
+  if (!cards_[rank].exists()) return await_card(rank);
+  auto segment = open_segment(rank);
   if (!segment) {
     const bool left = segment.error().code == Code::invalid;
     const char* const cure =
         options_.rendezvous != nullptr ? "; with SPINLOOM_MEET=start the ranks agree on a way" : "";
-    return depart(rank, left ? "" : segment.error().message + cure);
+    return note_loss(rank, left ? "" : segment.error().message + cure);
   }
   peer.segment = std::move(*segment);
-  peer.out = peer.here ? peer.segment.inner_channel_of(rank_) : peer.segment.channel_of(rank_);
-  peer.to = ChannelWriter(peer.out);
+  peer.channel_out = peer.in_process ? peer.segment.inner_channel_of(rank_) : peer.segment.channel_of(rank_);
+  peer.writer = ChannelWriter(peer.channel_out);
   peer.attached = true;
-  peer.fence = peer.segment.header().fences != 0 || own_.header().fences != 0;
+  peer.needs_fence = peer.segment.header().fences != 0 || own_.header().fences != 0;
   begin_reading(rank);
-  if (!peer.here) watch_(peer.memory.process().descriptor(), nic::Rank{rank});
+  if (!peer.in_process) watch_(peer.memory.process().descriptor(), nic::Rank{rank});
   SegmentHeader& header = peer.segment.header();
-  header.begun[rank_ / 64].fetch_or(uint64_t{1} << (rank_ % 64));
+  header.attached_peers[rank_ / 64].fetch_or(uint64_t{1} << (rank_ % 64));
   header.doorbell.ring(true);
   if (header.closed.load() == 0) return true;
-  std::ignore = depart(rank, "");  // the peer may have looked at our bit for the last time before we set it
+  std::ignore = note_loss(rank, "");  // the peer may have looked at our bit for the last time before we set it
   return true;
 }
 
 // Returns the peer's segment, and prepares `peer.memory`. An Error of Code::invalid means that the peer is gone, any
 // other that it cannot be reached.
-Result<Segment> ShmTransport::reach(uint32_t rank) {
+Result<Segment> ShmTransport::open_segment(uint32_t rank) {
   Peer& peer = *peers_[rank];
   const BusinessCard& card = cards_[rank];
-  auto segment = peer.here
+  auto segment = peer.in_process
                      ? Segment::attach_here(rank, card.nonce)
                      : Segment::attach(card.pid, card.file, rank, static_cast<uint32_t>(cards_.size()), card.nonce);
   if (!segment) return segment;
   if (segment->header().closed.load() != 0) return fail(Code::invalid, "rank ", rank, " has left");
-  if (peer.here) {
-    const bool heap = options_.copy == CopyMode::heap, nothing = options_.copy == CopyMode::twice;
+  if (peer.in_process) {
+    const bool heap = options_.copy_mode == CopyMode::heap, nothing = options_.copy_mode == CopyMode::twice;
     const peer::Reach most = heap ? peer::Reach::heap : nothing ? peer::Reach::nothing : peer::Reach::memory;
-    peer.memory = peer::PeerMemory::of_this_process(most, why_not_more());
+    peer.memory = peer::PeerMemory::of_this_process(most, why_memory_unread());
     return segment;
   }
   peer::Process process;
   if (const int error = process.open(card.pid)) {
     return fail(error == ESRCH ? Code::invalid : Code::environment, "pidfd_open: ", std::strerror(error), "; ",
-                cure_of(error));
+                remedy_for(error));
   }
   const uint64_t nonce = segment->header().self + offsetof(SegmentHeader, nonce);
   peer.memory = peer::PeerMemory(std::move(process), {nonce, card.nonce[0]});
@@ -95,20 +95,20 @@ Result<Segment> ShmTransport::reach(uint32_t rank) {
 }
 
 // Says why no memory of peers is read but their heaps, or none at all; empty if other memory may be read.
-std::string ShmTransport::why_not_more() const {
-  if (options_.copy == CopyMode::heap) return "SPINLOOM_COPY=heap";
-  return options_.copy == CopyMode::twice ? "SPINLOOM_COPY=two-copy" : "";
+std::string ShmTransport::why_memory_unread() const {
+  if (options_.copy_mode == CopyMode::heap) return "SPINLOOM_COPY=heap";
+  return options_.copy_mode == CopyMode::twice ? "SPINLOOM_COPY=two-copy" : "";
 }
 
 // Notes that a peer is gone, or, with a reason, that it cannot be reached. The first such reason is printed. Always
 // returns false, which attach() passes on.
-bool ShmTransport::depart(uint32_t rank, std::string why) {
+bool ShmTransport::note_loss(uint32_t rank, std::string why) {
   Peer& peer = *peers_[rank];
-  peer.departed = true;
-  departed_.push_back(rank);
+  peer.loss_noted = true;
+  noted_losses_.push_back(rank);
   peer.unreachable = std::move(why);
   if (options_.rendezvous != nullptr && !peer.unreachable.empty()) {
-    options_.rendezvous->part(rank, text("it has given this rank up: ", peer.unreachable));
+    options_.rendezvous->send_gone(rank, text("it has given this rank up: ", peer.unreachable));
   }
   if (peer.unreachable.empty() || std::exchange(warned_, true)) return false;
   log::emit(log::Level::warning, "live",
@@ -118,22 +118,22 @@ bool ShmTransport::depart(uint32_t rank, std::string why) {
 
 void ShmTransport::begin_reading(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  if (std::exchange(peer.reading, true)) return;
-  readable_.push_back(rank);
-  const std::string why_not = why_not_more();
-  if (!peer.here && why_not.empty()) std::ignore = peer.memory.try_reading();
-  if (!peer.here && !why_not.empty()) peer.memory.leave_unread(why_not);
-  peer.from.say_reads(peer.memory.reach());
+  if (std::exchange(peer.is_reading, true)) return;
+  readable_peers_.push_back(rank);
+  const std::string why_not = why_memory_unread();
+  if (!peer.in_process && why_not.empty()) std::ignore = peer.memory.try_reading();
+  if (!peer.in_process && !why_not.empty()) peer.memory.skip_reading(why_not);
+  peer.reader.set_reader_reach(peer.memory.reach());
   offer_help(rank);
   map_heap(rank);
 }
 
 // Looks for peers that have attached to us since the last look.
-void ShmTransport::greet_new() {
+void ShmTransport::attach_new_peers() {
   SegmentHeader& header = own_.header();
   for (uint32_t word = 0; word * 64 < peers_.size(); ++word) {
-    uint64_t fresh = header.begun[word].load(std::memory_order_acquire) & ~greeted_[word];
-    greeted_[word] |= fresh;
+    uint64_t fresh = header.attached_peers[word].load(std::memory_order_acquire) & ~seen_attached_[word];
+    seen_attached_[word] |= fresh;
     for (; fresh != 0; fresh &= fresh - 1) {
       const uint32_t rank = word * 64 + static_cast<uint32_t>(std::countr_zero(fresh));
       if (rank < peers_.size() && rank != rank_ && !peers_[rank]->lost) std::ignore = attach(rank);
@@ -142,14 +142,15 @@ void ShmTransport::greet_new() {
 }
 
 bool ShmTransport::has_news() const {
-  if (!departed_.empty()) return true;
-  for (const uint32_t rank : readable_) {
+  if (!noted_losses_.empty()) return true;
+  for (const uint32_t rank : readable_peers_) {
     const Peer& peer = *peers_[rank];
-    if (!peer.lost && (!peer.from.empty() || (peer.shared.active() && peer.shared.done()))) return true;
+    if (!peer.lost && (!peer.reader.empty() || (peer.shared_copy.is_active() && peer.shared_copy.is_helper_done())))
+      return true;
   }
   SegmentHeader& header = own_.header();
   for (uint32_t word = 0; word * 64 < peers_.size(); ++word) {
-    if ((header.begun[word].load(std::memory_order_relaxed) & ~greeted_[word]) != 0) return true;
+    if ((header.attached_peers[word].load(std::memory_order_relaxed) & ~seen_attached_[word]) != 0) return true;
   }
   return false;
 }
@@ -157,100 +158,101 @@ bool ShmTransport::has_news() const {
 // A full channel is tried again after a pause, because a peer that takes something out of it does not ring our
 // doorbell. Peers that are gone are reported at once, peers without a card are asked again in time.
 Time ShmTransport::timer() const {
-  if (!departed_.empty()) return Time{};
-  if (waiting_ == 0) return Time::never();
-  return waiting_ == contacts_.count() ? contacts_.next() : std::min(look_at_, contacts_.next());
+  if (!noted_losses_.empty()) return Time{};
+  if (waiting_peers_ == 0) return Time::never();
+  return waiting_peers_ == contacts_.count() ? contacts_.next() : std::min(retry_at_, contacts_.next());
 }
 
-bool ShmTransport::drained() const { return waiting_ == 0 && loans_ == 0 && shared_ == 0; }
+bool ShmTransport::drained() const { return waiting_peers_ == 0 && open_loans_ == 0 && shared_copies_ == 0; }
 
-Untaken ShmTransport::untaken(nic::Rank rank) const {
+Outstanding ShmTransport::outstanding(nic::Rank rank) const {
   const Peer& peer = *peers_[rank.value];
-  if (peer.lost) return peer.left_behind;
-  Untaken left;
+  if (peer.lost) return peer.outstanding_at_loss;
+  Outstanding totals;
   for (const auto* const queue : {&peer.answers, &peer.waiting}) {
-    for (const Waiting& one : *queue) {
-      const bool note = one.taken != UINT64_MAX || one.outbound.packet.operation == nic::Operation::ack;
-      ++left.packets;
-      left.notes += note ? 1 : 0;
-      left.bytes += note ? 0 : one.outbound.packet.payload.length - one.done;
+    for (const Waiting& waiting : *queue) {
+      const bool is_control =
+          waiting.returned_loan != no_loan || waiting.outbound.packet.operation == nic::Operation::ack;
+      ++totals.packets;
+      totals.control_packets += is_control ? 1 : 0;
+      totals.bytes += is_control ? 0 : waiting.outbound.packet.payload.length - waiting.done;
     }
   }
   for (const Loan& loan : peer.loans) {
-    left.packets += loan.open ? 1 : 0;
-    left.bytes += loan.open ? loan.bytes : 0;
+    totals.packets += loan.open ? 1 : 0;
+    totals.bytes += loan.open ? loan.bytes : 0;
   }
-  left.writes = peer.shared.active();
-  left.awaited = peer.awaited;
-  if (peer.attached) left.moved = peer.to.progress();
-  return left;
+  totals.may_write = peer.shared_copy.is_active();
+  totals.is_awaited = peer.card_awaited;
+  if (peer.attached) totals.progress = peer.writer.progress();
+  return totals;
 }
 
 std::string ShmTransport::describe(nic::Rank rank) {
   if (rank.value >= peers_.size()) return "no such rank";
   Peer& peer = *peers_[rank.value];
   const bool known = cards_[rank.value].exists();
-  if (!known && !peer.lost && !peer.departed) return "when it has come";
+  if (!known && !peer.lost && !peer.loss_noted) return "when it has come";
   if (known && !peer.lost && rank.value != rank_) std::ignore = attach(rank.value);
   if (!peer.unreachable.empty()) return "not reached: " + peer.unreachable;
-  return peer.lost || peer.departed ? "gone" : peer.memory.describe();
+  return peer.lost || peer.loss_noted ? "gone" : peer.memory.describe();
 }
 
 // A peer that attaches from now on finds our segment closed. Attached peers get a `bye`, and peers whose cards we wait
 // for a message by the rendezvous.
 void ShmTransport::say_goodbye() {
   own_.header().closed.store(1);
-  greet_new();
+  attach_new_peers();
   for (uint32_t rank = 0; rank < peers_.size(); ++rank) {
     Peer* const peer = peers_[rank].get();
-    if (peer->awaited) options_.rendezvous->part(rank, "");
+    if (peer->card_awaited) options_.rendezvous->send_gone(rank, "");
     if (!peer->attached || peer->lost) continue;
-    const ChannelWriter::Room room = peer->to.reserve(0);
+    const ChannelWriter::Room room = peer->writer.reserve(0);
     if (room.cell == nullptr) continue;  // without `bye` the peer notices the end of our process
     Cell cell;
     cell.kind = CellKind::bye;
-    peer->to.publish(room, cell);
-    peer->segment.header().doorbell.ring(peer->fence);
+    peer->writer.publish(room, cell);
+    peer->segment.header().doorbell.ring(peer->needs_fence);
   }
 }
 
 // Reads what the peer published before its end, which is at most a channel full. The number of reads has a limit, so
 // that this ends even for a peer that lives and is only out of reach.
-void ShmTransport::died(nic::Rank rank) {
+void ShmTransport::process_ended(nic::Rank rank) {
   Peer& peer = *peers_[rank.value];
   if (peer.lost) return;
-  for (uint32_t reads = 0; reads < ChannelMemory::cells_count && !peer.lost && read(rank.value); ++reads) {
+  for (uint32_t reads = 0; reads < ChannelMemory::cells_count && !peer.lost && read_cells(rank.value); ++reads) {
   }
   if (!peer.lost) lose(rank.value);
 }
 
-// Loses the peers that depart() has noted, after taking what they had sent before: it lies in our own memory. Returns
-// whether there were any.
-bool ShmTransport::bury() {
-  if (departed_.empty()) return false;
-  for (const uint32_t rank : std::exchange(departed_, {})) died(nic::Rank{rank});
+// Loses the peers that note_loss() has noted, after taking what they had sent before: it lies in our own memory.
+// Returns whether there were any.
+bool ShmTransport::lose_noted() {
+  if (noted_losses_.empty()) return false;
+  for (const uint32_t rank : std::exchange(noted_losses_, {})) process_ended(nic::Rank{rank});
   return true;
 }
 
 void ShmTransport::lose(uint32_t rank) {
   Peer& peer = *peers_[rank];
-  peer.left_behind = untaken(nic::Rank{rank});
-  peer.left_behind.gone = true;
+  peer.outstanding_at_loss = outstanding(nic::Rank{rank});
+  peer.outstanding_at_loss.is_lost = true;
   peer.lost = true;
   peer.memory.unmap_heap();
-  std::ignore = end_shared(rank);
+  std::ignore = end_shared_copy(rank);
   client_.lost(nic::Rank{rank});
-  if (peer.waits()) --waiting_;
+  if (peer.waits()) --waiting_peers_;
   for (auto* const queue : {&peer.answers, &peer.waiting}) {
-    for (const Waiting& one : std::exchange(*queue, {})) {
-      if (one.taken == UINT64_MAX) client_.sent(reading_of(one.outbound));
+    for (const Waiting& waiting : std::exchange(*queue, {})) {
+      if (waiting.returned_loan == no_loan) client_.sent(completion_of(waiting.outbound));
     }
   }
   for (Loan& loan : peer.loans) {
     if (!std::exchange(loan.open, false)) continue;
-    --loans_;
+    --open_loans_;
     --peer.open_loans;
-    client_.sent(loan.reading);
+    client_.sent(loan.completion);
   }
 }
 

@@ -4,10 +4,11 @@
 //   copies. Longer payloads are lent, if they need not be read at once and the receiver has found that it can read them
 //   in the sender's memory: then the receiver copies them from there, which takes one copy. It reads them out of the
 //   sender's heap, which it has mapped, or by the kernel, or, from a rank of this process, where they are. Except out
-//   of the heap, a sender that polls copies a part; for long payloads one that sleeps in a call is woken to help. If
-//   the receiver cannot read the sender's memory, long payloads travel through the channel in parts. With a Rendezvous,
-//   cards of peers may come later: the owner puts a card into `cards` and calls met(), and calls gone() for news
-//   without a card. What is sent to a peer without a card waits; after `wait_for_peers` it fails.
+//   of the heap, a sender that polls copies a part of payloads from `help_from_bytes` on; from 256 KiB on, a sender
+//   that sleeps in a call is woken to help, too. If the receiver cannot read the sender's memory, long payloads travel
+//   through the channel in parts. With a Rendezvous, cards of peers may come later: the owner puts a card into `cards`
+//   and calls card_arrived(), and calls peer_lost() for news without a card. What is sent to a peer without a card
+//   waits; after `wait_for_peers` it fails.
 // Invariants: (1) whatever a peer writes into its channel, it can only lose its own packets; (2) the last thing from a
 //   peer is `bye` or the end of its process, unless it never came or is out of reach; (3) answers overtake packets that
 //   wait because the peer said stop.
@@ -34,11 +35,11 @@ namespace spinloom::live {
 enum class CopyMode : uint8_t { automatic, heap, single, twice };
 
 struct ShmOptions {
-  CopyMode copy = CopyMode::automatic;
+  CopyMode copy_mode = CopyMode::automatic;
   uint64_t lend_from_bytes = 16 << 10;
   uint64_t lend_heap_from_bytes = 8 << 10;  // lower, because it costs no system call; also within a process
   uint64_t help_from_bytes = 48 << 10;  // help with shorter copies costs more system calls than it saves
-  bool one_space = false;  // ranks whose cards have this process's id are threads of this process
+  bool shared_address_space = false;  // ranks whose cards have this process's id are threads of this process
   Rendezvous* rendezvous = nullptr;  // where later cards come from; null: all cards are there
   Time wait_for_peers = Time::never();  // the longest wait for a card
 };
@@ -56,8 +57,8 @@ class ShmTransport final : public Transport {
   [[nodiscard]] bool send_small(const nic::QuickPut& put, uint64_t message) override;
   bool poll() override;
   [[nodiscard]] bool has_news() const override;
-  void taken(nic::Rank peer, uint64_t loan) override;
-  void stop(nic::Rank peer, bool stopped) override;
+  void return_loan(nic::Rank peer, uint64_t loan) override;
+  void set_stopped(nic::Rank peer, bool stopped) override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
   [[nodiscard]] bool fetch_with_help(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length,
                                      uint64_t token) override;
@@ -67,97 +68,99 @@ class ShmTransport final : public Transport {
     return one.attached && one.waits();
   }
   [[nodiscard]] bool drained() const override;
-  [[nodiscard]] Untaken untaken(nic::Rank peer) const override;
-  void moved(nic::Rank peer) override { peers_[peer.value]->from.say_moved(); }
+  [[nodiscard]] Outstanding outstanding(nic::Rank peer) const override;
+  void note_resumed(nic::Rank peer) override { peers_[peer.value]->reader.note_resumed(); }
   [[nodiscard]] std::string describe(nic::Rank peer) override;
   [[nodiscard]] Time timer() const override;
   void say_goodbye() override;
-  // Says that the process of this peer has ended.
-  void died(nic::Rank peer);
+  // Says that the process of this peer has ended. The peer is lost when what it had sent has been read.
+  void process_ended(nic::Rank peer);
   // Says that the peer's card has come.
-  void met(nic::Rank peer);
-  // Says that the peer is gone for us: it has left (`why` is empty), or could not start, or cannot reach us.
-  void gone(nic::Rank peer, const std::string& why);
+  void card_arrived(nic::Rank peer);
+  // Says that this rank has lost the peer: it has left (`why` is empty), or could not start, or cannot reach us.
+  void peer_lost(nic::Rank peer, const std::string& why);
   // Changes ShmOptions::help_from_bytes.
-  void help_from(uint64_t bytes) { options_.help_from_bytes = bytes; }
-  // The number of cells that made no sense.
-  [[nodiscard]] uint64_t refused() const { return refused_; }
+  void set_help_from(uint64_t bytes) { options_.help_from_bytes = bytes; }
+  // The number of cells that were ignored because they made no sense.
+  [[nodiscard]] uint64_t refused_cells() const { return refused_cells_; }
   // The number of parts that this rank has copied into receivers of its lent payloads, to help them.
-  [[nodiscard]] uint64_t helped() const { return helped_; }
+  [[nodiscard]] uint64_t helped_parts() const { return helped_parts_; }
 
  private:
   struct Loan {
-    bool open = false;
-    Reading reading;
+    bool open = false;  // the peer has not returned it
+    SendCompletion completion;
     uint64_t bytes = 0;
   };
+  static constexpr uint64_t no_loan = UINT64_MAX;
   struct Waiting {
     nic::Send outbound;
-    std::vector<uint8_t> kept;  // a copy of the payload, if the sender may change its memory already
+    std::vector<uint8_t> payload_copy;  // a copy of the payload, if the sender may change its memory already
     uint64_t done = 0;  // bytes of the payload that are in the channel
-    uint64_t taken = UINT64_MAX;  // if not UINT64_MAX: no packet waits here, but the return of this loan to the peer
+    uint64_t returned_loan = no_loan;  // if not no_loan: no packet waits here, but the return of this loan to the peer
   };
   struct Peer {
-    bool here = false;  // the peer is a thread of this process
+    bool in_process = false;  // the peer is a thread of this process
     Segment segment;
-    ChannelMemory* out = nullptr;  // the memory that `to` writes into
-    ChannelWriter to;
-    ChannelReader from;
+    ChannelMemory* channel_out = nullptr;  // the memory that `writer` writes into
+    ChannelWriter writer;
+    ChannelReader reader;
     peer::PeerMemory memory;
     bool heap_tried = false;  // we have tried to map its heap
-    bool heap_told = false;  // we have told it that we have a heap
+    bool heap_announced = false;  // we have told it that we have a heap
     bool attached = false;
-    bool awaited = false;  // we need its card, and it has not come
-    bool fence = true;  // the peer's doorbell must be rung with a fence
-    bool reading = false;
-    bool departed = false;
-    bool lost = false;
-    Untaken left_behind;  // what the peer had not taken when it was lost
+    bool card_awaited = false;  // we need its card, and it has not come
+    bool needs_fence = true;  // the peer's doorbell must be rung with a fence
+    bool is_reading = false;  // its channel is one of those that we read
+    bool loss_noted = false;  // the next poll() reads what it had sent, and then loses it
+    bool lost = false;  // the client has been told
+    Outstanding outstanding_at_loss;  // what the peer had not taken when it was lost
     std::string unreachable;  // the reason why a living peer cannot be reached; empty: none
     std::deque<Waiting> waiting;  // packets that wait for room, or because the peer has said stop
     std::deque<Waiting> answers;  // answers that wait for room
     [[nodiscard]] bool waits() const { return !waiting.empty() || !answers.empty(); }
     std::vector<Loan> loans;
     uint32_t open_loans = 0;
-    peer::SharedCopy shared;  // the copy of a payload that it has lent us
-    uint64_t shared_token = 0;
-    peer::CopyHelper help;  // helps with payloads that we have lent it
-    std::vector<uint64_t> taken_later;  // the peer's loans that we give back when the shared copy has ended
+    peer::SharedCopy shared_copy;  // the copy of a payload that it has lent us
+    uint64_t shared_copy_token = 0;
+    peer::CopyHelper copy_helper;  // helps with payloads that we have lent it
+    std::vector<uint64_t> loans_to_return;  // the peer's loans that we give back when the shared copy has ended
   };
-  enum class Wrote : uint8_t { all, lent, some };
+  // Says what is in the channel: all of a packet, a loan in place of its payload, or at most some of it.
+  enum class WriteResult : uint8_t { all, lent, some };
 
   [[nodiscard]] bool attach(uint32_t rank);
-  [[nodiscard]] Result<Segment> reach(uint32_t rank);
-  [[nodiscard]] bool expect(uint32_t rank);
-  void expect_no_more(uint32_t rank);
-  void ask(uint32_t rank);
-  bool look_for_absent();
-  [[nodiscard]] std::string why_not_more() const;
-  bool depart(uint32_t rank, std::string why);
+  [[nodiscard]] Result<Segment> open_segment(uint32_t rank);
+  [[nodiscard]] bool await_card(uint32_t rank);
+  void stop_awaiting(uint32_t rank);
+  void ask_for_card(uint32_t rank);
+  bool check_awaited();
+  [[nodiscard]] std::string why_memory_unread() const;
+  bool note_loss(uint32_t rank, std::string why);
   void begin_reading(uint32_t rank);
   void offer_help(uint32_t rank);
   void map_heap(uint32_t rank);
   [[nodiscard]] bool publish_heap();
   [[nodiscard]] bool can_lend(Peer& peer, const nic::PayloadRef& payload);
-  void tell_heap(Peer& peer);
-  void greet_new();
-  static void keep_payload(Waiting& waiting);
-  [[nodiscard]] Wrote write(Peer& peer, nic::Send& outbound, uint64_t& done);
+  void announce_heap(Peer& peer);
+  void attach_new_peers();
+  static void copy_payload(Waiting& waiting);
+  [[nodiscard]] WriteResult write(Peer& peer, nic::Send& outbound, uint64_t& done);
   [[nodiscard]] bool write_small(Peer& peer, const nic::QuickPut& put, uint64_t message, nic::AckRequest ack);
   [[nodiscard]] bool write_part(Peer& peer, const nic::Send& outbound, uint64_t done, uint64_t length);
   [[nodiscard]] bool lend(Peer& peer, const nic::Send& outbound);
-  [[nodiscard]] bool write_taken(Peer& peer, uint64_t loan);
-  Waiting& enqueue(Peer& peer, bool answer);
-  [[nodiscard]] bool let_wait(Peer& peer, nic::Send& outbound, uint64_t done);
+  [[nodiscard]] bool write_loan_return(Peer& peer, uint64_t loan);
+  Waiting& enqueue(Peer& peer, bool is_answer);
+  [[nodiscard]] bool enqueue_send(Peer& peer, nic::Send& outbound, uint64_t done);
   bool flush(uint32_t rank);
   bool flush(Peer& peer, std::deque<Waiting>& queue);
-  bool read(uint32_t rank);
-  void take(uint32_t rank, const Cell& cell);
-  void take_packet(uint32_t rank, const Cell& cell);
-  void give_back(uint32_t rank, uint64_t loan);
-  bool help(Peer& peer);
-  bool end_shared(uint32_t rank);
-  bool bury();
+  bool read_cells(uint32_t rank);
+  void handle_cell(uint32_t rank, const Cell& cell);
+  void handle_packet(uint32_t rank, const Cell& cell);
+  void end_loan(uint32_t rank, uint64_t loan);
+  bool help_copy(Peer& peer);
+  bool end_shared_copy(uint32_t rank);
+  bool lose_noted();
   void lose(uint32_t rank);
 
   TransportClient& client_;
@@ -168,19 +171,19 @@ class ShmTransport final : public Transport {
   Watch watch_;
   SharedHeap& heap_;
   std::vector<std::unique_ptr<Peer>> peers_;
-  std::vector<uint32_t> readable_;  // peers whose channels we read
-  std::vector<uint32_t> departed_;  // peers that depart() has noted, until the next poll()
-  std::vector<uint64_t> greeted_;  // the part of SegmentHeader::begun that we have seen
-  nic::Packet small_;  // for small puts: the fields that they do not set keep their values
+  std::vector<uint32_t> readable_peers_;  // peers whose channels we read
+  std::vector<uint32_t> noted_losses_;  // peers that note_loss() has noted, until the next poll()
+  std::vector<uint64_t> seen_attached_;  // the part of SegmentHeader::attached_peers that we have seen
+  nic::Packet small_packet_;  // for small puts: the fields that they do not set keep their values
   Contacts contacts_;  // peers that are awaited
-  uint32_t waiting_ = 0;  // number of peers for which something waits for room, or that are awaited
-  Time look_at_{};  // when full channels are tried again
-  Time pause_{};  // the pause until then; it doubles while nothing moves
-  uint64_t loans_ = 0;
-  uint32_t shared_ = 0;  // number of peers that are helping us copy
-  uint64_t refused_ = 0;
-  uint64_t helped_ = 0;
-  bool warned_ = false;
+  uint32_t waiting_peers_ = 0;  // number of peers for which something waits for room, or that are awaited
+  Time retry_at_{};  // when full channels are tried again
+  Time retry_pause_{};  // the pause until then; it doubles while nothing moves
+  uint64_t open_loans_ = 0;  // number of loans to all peers
+  uint32_t shared_copies_ = 0;  // number of peers that are helping us copy
+  uint64_t refused_cells_ = 0;
+  uint64_t helped_parts_ = 0;
+  bool warned_ = false;  // the line about a peer that cannot be reached has been printed
 };
 
 }  // namespace spinloom::live

@@ -90,7 +90,7 @@ class FabricVictim {
   FuzzHost rank_;
   LocalFabric fabric_;
   std::unique_ptr<FabricTransport> transport_;
-  FabricPlace lent_;
+  FabricRegion lent_;
   uint64_t next_ = 0;
 };
 
@@ -135,8 +135,8 @@ std::vector<Input> seeds(Random& random) {
       step.envelope = static_cast<uint8_t>(random.below(4));
       step.flags = static_cast<uint8_t>(random.below(4));
       std::vector<uint8_t> body;
-      if (step.envelope == 1) wire::append(wire::Loan{random.below(4), 1 + random.below(50'000), 1, 4096}, body);
-      if (step.envelope == 2) wire::append(random.below(4), body);
+      if (step.envelope == 1) wire::append_loan(wire::Loan{random.below(4), 1 + random.below(50'000), 1, 4096}, body);
+      if (step.envelope == 2) wire::append_loan_id(random.below(4), body);
       if (step.envelope <= 1) {
         nic::Packet packet = wire::test::random_packet(random, payload);
         packet.source = nic::Rank{1};

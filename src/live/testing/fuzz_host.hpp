@@ -42,8 +42,8 @@ class FuzzHost {
   [[nodiscard]] std::vector<uint8_t>& back() { return back_; }
 
   void open(Transport& transport) {
-    node_->add(transport);
-    for (const uint32_t peer : {1u, 2u}) node_->route(nic::Rank{peer}, transport);
+    node_->add_transport(transport);
+    for (const uint32_t peer : {1u, 2u}) node_->set_route(nic::Rank{peer}, transport);
     host_ = std::make_unique<portals::Interface>(*node_);
     queue_ = host_->eq_alloc(64).value();
     const nic::PortalIndex portal = host_->pt_alloc(queue_).value();

@@ -48,13 +48,13 @@ struct Script {
 
 // An address for the peer to publish: readable, because the peer lives in this process, or outside all memory.
 uint64_t harmless(uint64_t address, const uint8_t* memory) {
-  if (address % 4 == 2) return process_heap().place().base + address % FuzzHost::guard_bytes;
+  if (address % 4 == 2) return process_heap().location().base + address % FuzzHost::guard_bytes;
   return address % 2 == 0 ? reinterpret_cast<uint64_t>(memory) + address % FuzzHost::guard_bytes : 16;
 }
 
 // Publishes the place of this process's heap, with errors where `script` says so.
 void place_heap(SegmentHeader& header, Script& script) {
-  const SharedHeap::Place place = process_heap().place();
+  const SharedHeap::Location place = process_heap().location();
   const auto spoiled = script.take<uint8_t>();
   header.heap_base = (spoiled & 1) != 0 ? script.take<uint64_t>() : place.base;
   header.heap_inode = (spoiled & 2) != 0 ? script.take<uint64_t>() : place.inode;
@@ -67,7 +67,7 @@ void spoil(peer::SharedCopyMemory& shared, Script& script) {
   shared.next = next % 2 == 0 ? next : next % 64;
   shared.ended = script.take<uint8_t>();
   shared.failed = script.take<uint8_t>() % 2;
-  shared.helps = script.take<uint8_t>() % 2;
+  shared.can_help = script.take<uint8_t>() % 2;
 }
 
 class Victim {
@@ -91,11 +91,11 @@ class Victim {
         break;
       }
       case Step::released: theirs->released.store(script.take<uint16_t>()); break;
-      case Step::begun: header.begun[script.take<uint8_t>() % 16].fetch_or(script.take<uint64_t>()); break;
+      case Step::begun: header.attached_peers[script.take<uint8_t>() % 16].fetch_or(script.take<uint64_t>()); break;
       case Step::bell:
         std::memset(static_cast<void*>(&header.doorbell), script.take<uint8_t>(), sizeof(Doorbell));
         break;
-      case Step::reads: theirs->reads_peer.store(static_cast<peer::Reach>(script.take<uint8_t>())); break;
+      case Step::reads: theirs->reader_reach.store(static_cast<peer::Reach>(script.take<uint8_t>())); break;
       case Step::helps: spoil(segment(0).channel_of(1)->shared_copy, script); break;
       case Step::share: {
         peer::SharedCopyMemory& theirs_shared = theirs->shared_copy;
@@ -115,7 +115,7 @@ class Victim {
       case Step::get: rank_.get(script.take<uint16_t>() % FuzzHost::entry_bytes); break;
       case Step::heap: place_heap(segment(1).header(), script); break;
       case Step::long_put: rank_.put(script.take<uint16_t>() % rank_.source().size(), nic::AckRequest::ack); break;
-      default: shm_->died(nic::Rank{1});
+      default: shm_->process_ended(nic::Rank{1});
     }
     rank_.drain();
   }
@@ -129,7 +129,7 @@ class Victim {
       cell.portal = FuzzHost::no_portal;
       const ChannelWriter::Room room = honest.reserve(0);
       honest.publish(room, cell);
-      segment(0).header().begun[0] |= 4;
+      segment(0).header().attached_peers[0] |= 4;
     });
   }
 
@@ -142,7 +142,7 @@ class Victim {
     if (cell.length % 4 != 0) cell.match_bits = room.bulk_offset;  // most records are where their cells say
     if (cell.kind == CellKind::lent) cell.remote_offset = harmless(cell.remote_offset, rank_.back().data());
     writer_.publish(room, cell);
-    segment(0).header().begun[0] |= 2;
+    segment(0).header().attached_peers[0] |= 2;
   }
 
   FuzzHost rank_;

@@ -63,7 +63,7 @@ TEST_P(LiveScenarios, GiveTheTraceOfTheLoopbackDriver) {
   const auto expected = scenario.run(**loopback, 1);
   ASSERT_TRUE(expected.ok()) << expected.error().message;
   ShmOptions options;
-  options.copy = way.copy;
+  options.copy_mode = way.copy;
   options.lend_from_bytes = way.lend_from_bytes;
   options.help_from_bytes = way.help_from_bytes;
   auto bed = LiveTestbed::create(scenario.ranks, limits, options, way.spin, handlers(), way.over, way.bridging);

@@ -40,7 +40,8 @@ class LockedPort final : public portals::Port {
     Status status;
     inside([&] {
       node_.wait_until(std::min(give_up_, node_.now() + Time{50'000'000'000}));
-      if (node_.now() >= give_up_) status = fail(Code::stalled, "rank ", rank(), ": ", node_.engine().waiting());
+      if (node_.now() >= give_up_)
+        status = fail(Code::stalled, "rank ", rank(), ": ", node_.engine().describe_waiting());
     });
     return status;
   }
@@ -53,7 +54,7 @@ class LockedPort final : public portals::Port {
     const std::lock_guard lock(node_.lock());
     call();
     node_.tell_sleepers();
-    progress_->look_after();
+    progress_->note_call_end();
   }
 
   Node& node_;
@@ -126,9 +127,9 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
     member.node.set_patience(spin);
     SPL_ASSIGN(Transport* const way,
                bed->make_way(member, rank, over, ports.empty() ? nullptr : std::move(ports[rank])));
-    member.node.add(*way);
+    member.node.add_transport(*way);
     for (uint32_t peer = 0; peer < ranks; ++peer) {
-      if (peer != rank) member.node.route(nic::Rank{peer}, *way);
+      if (peer != rank) member.node.set_route(nic::Rank{peer}, *way);
     }
     if (bridging.gateways > 0) bed->make_bridge(member, rank, *way, bridging);
     if (bed->handlers_) {
@@ -146,7 +147,7 @@ Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const n
                    return it->node.doorbell().ring(true);
                  }
                  const std::lock_guard lock(it->node.lock());
-                 it->shm.died(nic::Rank{static_cast<uint32_t>(peer)});
+                 it->shm.process_ended(nic::Rank{static_cast<uint32_t>(peer)});
                }));
     it->helper = it->progress.get();
     it->port.set_progress(*it->progress);
@@ -199,16 +200,16 @@ void LiveTestbed::make_bridge(Member& member, uint32_t rank, Transport& way, con
   }
   member.bridge =
       std::make_unique<BridgeTransport>(member.node, rank, ranks_, BridgeRoutes(marks, gateways), bridging.options);
-  member.node.add(*member.bridge);
+  member.node.add_transport(*member.bridge);
   for (uint32_t peer = 0; peer < all; ++peer) {
     if (marks[rank][peer]) {
       member.bridge->link(nic::Rank{peer}, way);
     } else if (peer != rank) {
-      member.node.route(nic::Rank{peer}, *member.bridge);
+      member.node.set_route(nic::Rank{peer}, *member.bridge);
     }
   }
   member.tap.attach(*member.bridge);
-  if (member.udp && gateways[rank]) member.udp->gather_while_delivering();
+  if (member.udp && gateways[rank]) member.udp->cork_while_delivering();
 }
 
 const BridgeTransport& LiveTestbed::bridge(uint32_t rank) const { return *members_.at(rank)->bridge; }
@@ -282,7 +283,7 @@ uint64_t LiveTestbed::refused() {
     const std::lock_guard lock(member->node.lock());
     if (member->bridge) sum += member->bridge->counts().malformed + member->bridge->counts().repeated;
     if (member->bridge && member->bridge->forwarder()) sum += member->bridge->forwarder()->counts().refused;
-    sum += member->shm.refused() + member->node.engine().state().refused_packets;
+    sum += member->shm.refused_cells() + member->node.engine().state().refused_packets;
   }
   return sum;
 }

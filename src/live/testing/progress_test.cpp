@@ -32,8 +32,8 @@ TEST(Progress, NewsThatCameBesideAPollAreTakenWithoutAnotherOne) {
   Node node(nic::Rank{0}, 2, {}, rig.job.segments[0]);
   ShmTransport transport(node, rig.job.segments[0], 0, rig.job.cards, {}, [](int, nic::Rank) {});
   rig.start(1);
-  node.add(transport);
-  node.route(nic::Rank{1}, transport);
+  node.add_transport(transport);
+  node.set_route(nic::Rank{1}, transport);
   auto progress = Progress::start(node, [](uint64_t) {});
   ASSERT_TRUE(progress.ok()) << progress.error().message;
   const auto taken = [&] {
@@ -49,13 +49,13 @@ TEST(Progress, NewsThatCameBesideAPollAreTakenWithoutAnotherOne) {
       {
         const std::lock_guard inside(node.lock());
         node.poll();
-        (*progress)->look_after();
+        (*progress)->note_call_end();
       }
       // If it was about to sleep when we looked, it sleeps now and hears the bell: look again.
-      while (node.polled() && !node.doorbell().helper_listens()) std::this_thread::yield();
+      while (node.was_polled() && !node.doorbell().helper_sleeps()) std::this_thread::yield();
       node.lock().lock();
       for (const Time limit = monotonic_now() + twice_the_pause; monotonic_now() < limit;) {
-        if (node.lock().wanted()) return true;
+        if (node.lock().has_waiters()) return true;
       }
       node.lock().unlock();
       return false;

@@ -32,7 +32,7 @@ struct Job {
   [[nodiscard]] std::unique_ptr<Rendezvous> open(uint32_t rank) const {
     auto made = Rendezvous::open(name, rank, ranks);
     EXPECT_TRUE(made.ok()) << made.error().message;
-    (*made)->show(card_of(rank));
+    (*made)->set_card(card_of(rank));
     return std::move(*made);
   }
   [[nodiscard]] static BusinessCard card_of(uint32_t rank) {
@@ -107,38 +107,38 @@ TEST(Rendezvous, WhoGreetsLaterFindsWhoCameBefore) {
     EXPECT_EQ(heard[0][0].card, Job::card_of(3));
     EXPECT_EQ(heard[1][0].rank, 0u);
     EXPECT_EQ(heard[1][0].card, Job::card_of(0));
-    EXPECT_EQ(first->refused() + second->refused(), 0u);
+    EXPECT_EQ(first->rejected_messages() + second->rejected_messages(), 0u);
   }
 }
 
 TEST(Rendezvous, AQuestionSaysWhatIsKnownAtOnce) {
   const Job job;
   const auto asker = job.open(0);
-  EXPECT_EQ(asker->ask(1), Rendezvous::Asked::absent);
+  EXPECT_EQ(asker->ask(1), Rendezvous::AskResult::absent);
   auto peer = job.open(1);
-  EXPECT_EQ(asker->ask(1), Rendezvous::Asked::asked);
+  EXPECT_EQ(asker->ask(1), Rendezvous::AskResult::delivered);
   EXPECT_EQ(serve_all({peer.get(), asker.get()})[1].size(), 1u);
-  peer->stay_away();
-  EXPECT_EQ(asker->ask(1), Rendezvous::Asked::gone);
+  peer->stop_answering();
+  EXPECT_EQ(asker->ask(1), Rendezvous::AskResult::gone);
   peer.reset();
-  EXPECT_EQ(asker->ask(1), Rendezvous::Asked::absent) << "nothing is left of it";
+  EXPECT_EQ(asker->ask(1), Rendezvous::AskResult::absent) << "nothing is left of it";
 }
 
 TEST(Rendezvous, WhoPartsSaysSoNowAndLater) {
   const Job job;
   const auto one = job.open(0), other = job.open(1);
-  one->part(1, "no memory; 100 %");
-  one->part(1, "something else");
+  one->send_gone(1, "no memory; 100 %");
+  one->send_gone(1, "something else");
   auto heard = serve_all({one.get(), other.get()})[1];
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_FALSE(heard[0].card);
   EXPECT_EQ(heard[0].why, "no memory; 100 %");
-  EXPECT_EQ(other->ask(0), Rendezvous::Asked::asked);
+  EXPECT_EQ(other->ask(0), Rendezvous::AskResult::delivered);
   heard = serve_all({one.get(), other.get()})[1];
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_EQ(heard[0].why, "no memory; 100 %");
   const auto third = job.open(2);
-  one->part_from_all(std::string(5000, 'x'));
+  one->send_gone_to_all(std::string(5000, 'x'));
   heard = serve_all({third.get()})[0];
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_EQ(heard[0].why, std::string(exchange_bytes_max, 'x'));
@@ -178,7 +178,7 @@ TEST(Rendezvous, AFullQueueKeepsNobodyWaiting) {
   const Job job;
   const auto busy = job.open(0);
   auto asker = job.open(1);
-  for (int i = 0; i < 2000; ++i) ASSERT_EQ(asker->ask(0), Rendezvous::Asked::asked);
+  for (int i = 0; i < 2000; ++i) ASSERT_EQ(asker->ask(0), Rendezvous::AskResult::delivered);
   asker->greet();
   auto heard = serve_all({busy.get(), asker.get()});
   ASSERT_EQ(heard[0].size(), 1u);
@@ -194,10 +194,10 @@ TEST(Rendezvous, ACardMustNameItsSender) {
   false_card.pid = getppid();
   job.send(0, "spl1-meet-c2 " + write(false_card));
   EXPECT_TRUE(one->serve().empty());
-  EXPECT_EQ(one->refused(), 1u);
+  EXPECT_EQ(one->rejected_messages(), 1u);
   job.send(0, "spl1-meet-c2 " + write(Job::card_of(2)));
   EXPECT_EQ(one->serve().size(), 1u);
-  EXPECT_EQ(one->refused(), 1u);
+  EXPECT_EQ(one->rejected_messages(), 1u);
 }
 
 TEST(Rendezvous, AnotherProcessSpeaksForNoRankThatIsKnown) {
@@ -212,7 +212,7 @@ TEST(Rendezvous, AnotherProcessSpeaksForNoRankThatIsKnown) {
   }
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(one->serve().empty());
-  EXPECT_EQ(one->refused(), 1u);
+  EXPECT_EQ(one->rejected_messages(), 1u);
 }
 
 TEST(Rendezvous, OtherUsersAreNotHeard) {
@@ -247,7 +247,7 @@ TEST(Rendezvous, OtherUsersAreNotHeard) {
   EXPECT_TRUE(one->serve().empty());
   log::install(nullptr, log::Level::error);
   EXPECT_EQ(status, 0);
-  EXPECT_EQ(one->refused(), 3u);
+  EXPECT_EQ(one->rejected_messages(), 3u);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("user 65534"), std::string::npos) << said[0];
 }
@@ -278,8 +278,8 @@ TEST(Rendezvous, WhatIsNoMessageIsNotTaken) {
       ++heard;
     }
   }
-  EXPECT_GT(heard + one->refused(), bad.size() - 20) << "a few are good questions by chance";
-  EXPECT_GT(one->refused(), 500u);
+  EXPECT_GT(heard + one->rejected_messages(), bad.size() - 20) << "a few are good questions by chance";
+  EXPECT_GT(one->rejected_messages(), 500u);
   EXPECT_EQ(open_files(), files) << "descriptors that came with messages are closed";
 }
 

@@ -127,7 +127,7 @@ TEST(Reach, ARankThatCannotBeReachedMakesAllAgree) {
 TEST(Reach, IsReadAsItWasWritten) {
   Random random(3, "reach");
   for (uint32_t ranks = 1; ranks < 40; ++ranks) {
-    Unreached unreached(ranks);
+    UnreachedReasons unreached(ranks);
     for (std::string& why : unreached) why = random.below(2) == 0 ? "" : "forbidden";
     const std::string text = write(unreached);
     ASSERT_LE(text.size(), exchange_bytes_max);
@@ -137,7 +137,7 @@ TEST(Reach, IsReadAsItWasWritten) {
     EXPECT_FALSE(read_unreached(text + "0", ranks).ok());
     EXPECT_FALSE(read_unreached(text.substr(0, text.size() - 1) + "g", ranks).ok());
   }
-  EXPECT_LE(write(Unreached(local_ranks_max)).size(), exchange_bytes_max);
+  EXPECT_LE(write(UnreachedReasons(local_ranks_max)).size(), exchange_bytes_max);
 }
 
 TEST(Reach, ANamespaceOfItsOwnIsSeen) {

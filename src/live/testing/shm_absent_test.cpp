@@ -23,7 +23,7 @@ struct LateRig {
     auto opened = Rendezvous::open(name_, rank, 2);
     SPL_ASSERT(opened.ok(), opened.error().message);
     doors[rank] = std::move(*opened);
-    doors[rank]->show(job_.cards[rank]);
+    doors[rank]->set_card(job_.cards[rank]);
     BusinessCard unknown;
     unknown.machine = job_.cards[rank].machine;
     cards_[rank].assign(2, unknown);
@@ -38,9 +38,9 @@ struct LateRig {
     for (auto& news : doors[rank]->serve()) {
       if (news.card) {
         cards_[rank][news.rank] = *news.card;
-        ends[rank]->met(nic::Rank{news.rank});
+        ends[rank]->card_arrived(nic::Rank{news.rank});
       } else {
-        ends[rank]->gone(nic::Rank{news.rank}, news.why);
+        ends[rank]->peer_lost(nic::Rank{news.rank}, news.why);
       }
     }
   }
@@ -102,8 +102,8 @@ TEST(ShmAbsent, WhatIsSentBeforeThePeerComesArrivesInOrder) {
   for (uint64_t i = 0; i < all.size(); ++i) EXPECT_FALSE(rig.put(0, i, all[i]));
   EXPECT_FALSE(rig.ends[0]->drained());
   EXPECT_FALSE(rig.ends[0]->congested(other)) << "nobody slows down for it";
-  EXPECT_TRUE(rig.ends[0]->untaken(other).awaited);
-  EXPECT_EQ(rig.ends[0]->untaken(other).packets, 40u);
+  EXPECT_TRUE(rig.ends[0]->outstanding(other).is_awaited);
+  EXPECT_EQ(rig.ends[0]->outstanding(other).packets, 40u);
   EXPECT_LT(rig.ends[0]->timer(), Time::never());
   rig.work(ms * 5);
   rig.start(1);
@@ -119,7 +119,7 @@ TEST(ShmAbsent, WhatIsSentBeforeThePeerComesArrivesInOrder) {
   EXPECT_EQ(part, rig.heard[1].packets.size());
   EXPECT_TRUE(rig.ends[0]->drained());
   EXPECT_EQ(rig.ends[0]->timer(), Time::never());
-  EXPECT_FALSE(rig.ends[0]->untaken(other).awaited);
+  EXPECT_FALSE(rig.ends[0]->outstanding(other).is_awaited);
   EXPECT_EQ(rig.heard[0].read.size(), all.size());
 }
 
@@ -181,7 +181,7 @@ TEST(ShmAbsent, APeerThatHasLeftIsLostAtOnce) {
   LateRig rig;
   rig.start(1);
   rig.ends[1]->say_goodbye();
-  rig.doors[1]->stay_away();
+  rig.doors[1]->stop_answering();
   rig.ends[1].reset();
   rig.start(0);
   auto bytes = some(9, 1);
@@ -197,7 +197,7 @@ TEST(ShmAbsent, APeerThatCannotStartSaysWhy) {
   auto bytes = some(9, 1);
   EXPECT_FALSE(rig.put(0, 7, bytes));
   rig.start(1);
-  rig.doors[1]->part_from_all("it cannot start: no luck");
+  rig.doors[1]->send_gone_to_all("it cannot start: no luck");
   rig.serve(0);
   rig.ends[0]->poll();
   EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});

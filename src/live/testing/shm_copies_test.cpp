@@ -65,7 +65,7 @@ TEST(ShmCopies, AHeapIsReadWhereItIsOnceThePeerHasIt) {
     }
     EXPECT_EQ(total, 4 * bytes.size());
     EXPECT_EQ(rig.ends[1]->describe(nic::Rank{0}).find(one.says), 0u) << rig.ends[1]->describe(nic::Rank{0});
-    EXPECT_EQ(rig.ends[0]->refused() + rig.ends[1]->refused(), 0u);
+    EXPECT_EQ(rig.ends[0]->refused_cells() + rig.ends[1]->refused_cells(), 0u);
   }
 }
 
@@ -77,9 +77,9 @@ TEST(ShmCopies, TheNewsOfAHeapWakesAPeerThoughThePayloadFindsNoRoom) {
   const Block block(bytes);
   for (uint64_t i = 0; i < 7; ++i) EXPECT_TRUE(rig.put(0, i, bytes)) << i;
   Doorbell& bell = rig.job.segments[1].header().doorbell;
-  bell.leave();
+  bell.note_helper_sleeps();
   EXPECT_FALSE(rig.put(0, 7, block.start, block.length)) << "with the records of the others, there is no room";
-  EXPECT_FALSE(bell.helper_listens());
+  EXPECT_FALSE(bell.helper_sleeps());
   rig.poll();
   ASSERT_EQ(rig.heard[1].payloads.size(), 8u);
   EXPECT_TRUE(rig.heard[1].payloads[7] == bytes);
@@ -97,9 +97,9 @@ TEST(ShmCopies, RanksOfAProcessReadEachOthersMemoryInPlace) {
         Case{CopyMode::heap, true, false, "from its heap one copy (in the same process), else two copies"},
         Case{CopyMode::twice, false, false, "two copies: SPINLOOM_COPY=two-copy"}}) {
     ShmOptions options;
-    options.copy = one.copy;
+    options.copy_mode = one.copy;
     options.help_from_bytes = UINT64_MAX;
-    options.one_space = true;
+    options.shared_address_space = true;
     Rig rig(options);
     rig.start(0);
     rig.start(1);
@@ -118,7 +118,7 @@ TEST(ShmCopies, RanksOfAProcessReadEachOthersMemoryInPlace) {
     }
     EXPECT_EQ(total, 2 * bytes.size());
     EXPECT_EQ(rig.ends[1]->describe(nic::Rank{0}).find(one.says), 0u) << rig.ends[1]->describe(nic::Rank{0});
-    EXPECT_EQ(rig.ends[0]->refused() + rig.ends[1]->refused(), 0u);
+    EXPECT_EQ(rig.ends[0]->refused_cells() + rig.ends[1]->refused_cells(), 0u);
   }
 }
 
@@ -140,7 +140,7 @@ TEST(ShmCopies, AHeapThatIsNoneIsNotMapped) {
   EXPECT_TRUE(rig.heard[1].readable.empty());
   EXPECT_NE(rig.ends[1]->describe(nic::Rank{0}).find("its heap: "), std::string::npos);
   // A peer lends a payload although nobody said that its memory could be read.
-  rig.job.segments[1].channel_of(0)->reads_peer = peer::Reach::both;
+  rig.job.segments[1].channel_of(0)->reader_reach = peer::Reach::both;
   EXPECT_FALSE(rig.put(0, 1, bytes));
   rig.poll();
   EXPECT_EQ(rig.heard[1].readable, std::vector<bool>{false});
@@ -159,7 +159,7 @@ TEST(ShmCopies, WhatAPeerKeepsOfALoanIsGivenBackWhenItSaysSo) {
   ASSERT_EQ(rig.heard[1].kept.size(), 1u);
   EXPECT_TRUE(rig.heard[0].read.empty());
   EXPECT_FALSE(rig.ends[0]->drained());
-  rig.ends[1]->taken(nic::Rank{0}, rig.heard[1].kept[0]);
+  rig.ends[1]->return_loan(nic::Rank{0}, rig.heard[1].kept[0]);
   rig.poll();
   EXPECT_EQ(rig.heard[0].read, std::vector<uint64_t>{1});
 }
@@ -178,7 +178,7 @@ TEST(ShmCopies, ASenderThatPollsCopiesItsShare) {
   const std::vector<uint8_t> bytes = some(300'000, 3);
   // The sender's thread may come late several times, but not for ever.
   uint64_t rounds = 0;
-  for (; rounds < 100'000 && (rounds < 20 || rig.ends[0]->helped() < 20); ++rounds) {
+  for (; rounds < 100'000 && (rounds < 20 || rig.ends[0]->helped_parts() < 20); ++rounds) {
     rig.heard[1] = {};
     EXPECT_FALSE(rig.put(0, 1, bytes));
     std::atomic<bool> over{false};
@@ -192,7 +192,7 @@ TEST(ShmCopies, ASenderThatPollsCopiesItsShare) {
     ASSERT_TRUE(rig.heard[1].payloads[0] == bytes) << "round " << rounds;
   }
   rig.poll();
-  EXPECT_GE(rig.ends[0]->helped(), 20u) << rounds << " rounds";
+  EXPECT_GE(rig.ends[0]->helped_parts(), 20u) << rounds << " rounds";
   EXPECT_EQ(rig.heard[0].read.size(), rounds) << "what was lent is given back";
   EXPECT_TRUE(rig.ends[0]->drained());
   EXPECT_TRUE(rig.ends[1]->drained());
@@ -239,9 +239,9 @@ TEST(ShmCopies, WhatAHelperHasBegunIsWaitedForAndOtherMessagesAreNot) {
   EXPECT_TRUE(rig.heard[0].read.empty()) << "given back in their order";
   EXPECT_TRUE(rig.heard[1].fetches.empty());
   EXPECT_FALSE(rig.ends[1]->has_news());
-  EXPECT_TRUE(rig.ends[1]->untaken(nic::Rank{0}).writes);
+  EXPECT_TRUE(rig.ends[1]->outstanding(nic::Rank{0}).may_write);
   write(part);
-  peer::CopyHelper(rig.job.segments[1].channel_of(0)->shared_copy).tell(true);
+  peer::CopyHelper(rig.job.segments[1].channel_of(0)->shared_copy).report(true);
   EXPECT_TRUE(rig.ends[1]->has_news());
   rig.poll();
   EXPECT_EQ(rig.heard[1].fetches, (Fetches{{1, true}}));
@@ -254,7 +254,7 @@ TEST(ShmCopies, WhatAHelperCouldNotWriteIsRead) {
   HelpedRig rig;
   const std::vector<uint8_t> bytes = some(300'000, 3);
   std::ignore = begin_helped(rig, bytes);
-  peer::CopyHelper(rig.job.segments[1].channel_of(0)->shared_copy).tell(false);
+  peer::CopyHelper(rig.job.segments[1].channel_of(0)->shared_copy).report(false);
   rig.poll();
   EXPECT_EQ(rig.heard[1].fetches, (Fetches{{1, true}}));
   EXPECT_TRUE(rig.heard[1].payloads[0] == bytes);
@@ -263,7 +263,7 @@ TEST(ShmCopies, WhatAHelperCouldNotWriteIsRead) {
 TEST(ShmCopies, AHelperThatDiesLeavesACopyThatHasFailed) {
   HelpedRig rig;
   std::ignore = begin_helped(rig, some(300'000, 3));
-  rig.ends[1]->died(nic::Rank{0});
+  rig.ends[1]->process_ended(nic::Rank{0});
   EXPECT_EQ(rig.heard[1].fetches, (Fetches{{1, false}}));
   EXPECT_EQ(rig.heard[1].gone, std::vector<uint32_t>{0});
   EXPECT_TRUE(rig.ends[1]->drained());

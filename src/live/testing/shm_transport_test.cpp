@@ -47,7 +47,7 @@ TEST(ShmTransport, CarriesAllLengthsInOrderHoweverTheyAreCopied) {
     }
     EXPECT_TRUE(got == sent);
     EXPECT_EQ(rig.heard[1].readable.empty(), copy == CopyMode::twice);
-    EXPECT_EQ(rig.ends[0]->refused() + rig.ends[1]->refused(), 0u);
+    EXPECT_EQ(rig.ends[0]->refused_cells() + rig.ends[1]->refused_cells(), 0u);
   }
 }
 
@@ -86,21 +86,21 @@ TEST(ShmTransport, WhatWasLentToAPeerThatLeavesIsTold) {
   rig.poll();
   for (uint64_t i = 0; i < 700; ++i) EXPECT_FALSE(rig.put(0, i, lent)) << "read, or waiting for room";
   EXPECT_FALSE(rig.ends[0]->drained());
-  Untaken all;
+  Outstanding all;
   all.packets = 700;
   all.bytes = 700 * 5000;
-  EXPECT_EQ(rig.ends[0]->untaken(nic::Rank{1}), all);
-  rig.ends[1]->moved(nic::Rank{0});
-  EXPECT_NE(rig.ends[0]->untaken(nic::Rank{1}).moved, all.moved);
+  EXPECT_EQ(rig.ends[0]->outstanding(nic::Rank{1}), all);
+  rig.ends[1]->note_resumed(nic::Rank{0});
+  EXPECT_NE(rig.ends[0]->outstanding(nic::Rank{1}).progress, all.progress);
   rig.ends[1]->say_goodbye();
   rig.ends[0]->poll();
-  const Untaken then = rig.ends[0]->untaken(nic::Rank{1});
-  EXPECT_TRUE(then.gone && then.packets == all.packets && then.bytes == all.bytes) << then.packets;
+  const Outstanding then = rig.ends[0]->outstanding(nic::Rank{1});
+  EXPECT_TRUE(then.is_lost && then.packets == all.packets && then.bytes == all.bytes) << then.packets;
   EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
   EXPECT_EQ(rig.heard[0].read.size(), 700u);
   EXPECT_TRUE(rig.ends[0]->drained());
   EXPECT_TRUE(rig.put(0, 1000, lent)) << "nobody reads it: it is the sender's again";
-  rig.ends[0]->died(nic::Rank{1});
+  rig.ends[0]->process_ended(nic::Rank{1});
   EXPECT_EQ(rig.heard[0].gone.size(), 1u) << "told once";
 }
 
@@ -110,7 +110,7 @@ TEST(ShmTransport, WhatAPeerSaidBeforeItsEndIsHeardFirst) {
   rig.start(1);
   EXPECT_TRUE(rig.put(0, 0, some(8, 0)));  // now both ends have met, and we watch the peer's process
   for (uint64_t i = 0; i < 100; ++i) EXPECT_TRUE(rig.put(1, i, some(8, i)));
-  rig.ends[0]->died(nic::Rank{1});
+  rig.ends[0]->process_ended(nic::Rank{1});
   EXPECT_EQ(rig.heard[0].packets.size(), 100u);
   EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});
 }
@@ -198,7 +198,7 @@ class Spurred final : public TransportClient {
     if (++heard < 100'000) rig->put(1, heard, some(8, 1));
     return true;
   }
-  void sent(const Reading&) override {}
+  void sent(const SendCompletion&) override {}
   void fetched(uint64_t, bool) override {}
   void lost(nic::Rank) override { gone = true; }
   Rig* rig = nullptr;
@@ -321,7 +321,7 @@ TEST(ShmTransport, AnswersPassAPeerThatHasSaidStop) {
   rig.start(1);
   EXPECT_TRUE(rig.put(0, 1, some(8, 1)));
   rig.poll();
-  rig.ends[1]->stop(nic::Rank{0}, true);
+  rig.ends[1]->set_stopped(nic::Rank{0}, true);
   const std::vector<uint8_t> late = some(8, 2);  // read when the packet may leave
   EXPECT_FALSE(rig.put(0, 2, late));
   nic::Send ack;
@@ -332,7 +332,7 @@ TEST(ShmTransport, AnswersPassAPeerThatHasSaidStop) {
   rig.poll();
   ASSERT_EQ(rig.heard[1].packets.size(), 2u);
   EXPECT_EQ(rig.heard[1].packets[1].message, 77u);
-  rig.ends[1]->stop(nic::Rank{0}, false);
+  rig.ends[1]->set_stopped(nic::Rank{0}, false);
   rig.poll();
   ASSERT_EQ(rig.heard[1].packets.size(), 3u);
   EXPECT_EQ(rig.heard[1].packets[2].message, 2u);
@@ -342,7 +342,7 @@ TEST(ShmTransport, CellsThatMeanNothingAreRefusedAndTheNextOnesHeard) {
   Rig rig;
   rig.start(0);
   ChannelWriter writer(rig.job.segments[0].channel_of(1));
-  rig.job.segments[0].header().begun[0] |= 2;
+  rig.job.segments[0].header().attached_peers[0] |= 2;
   uint64_t bad = 0;
   const auto publish = [&](Cell cell, bool counts = true) {
     ChannelWriter::Room room = writer.reserve(256);
@@ -351,7 +351,7 @@ TEST(ShmTransport, CellsThatMeanNothingAreRefusedAndTheNextOnesHeard) {
     writer.publish(room, cell);
     bad += counts ? 1 : 0;
     rig.ends[0]->poll();
-    EXPECT_EQ(rig.ends[0]->refused(), bad);
+    EXPECT_EQ(rig.ends[0]->refused_cells(), bad);
   };
   for (const int kind : {0, 7, 100, 255}) {
     Cell cell;
@@ -366,7 +366,7 @@ TEST(ShmTransport, CellsThatMeanNothingAreRefusedAndTheNextOnesHeard) {
   small.ack_request = 4;
   publish(small);
   Cell taken;
-  taken.kind = CellKind::taken;
+  taken.kind = CellKind::loan_return;
   for (const uint64_t loan : {uint64_t{0}, uint64_t{1} << 40, UINT64_MAX}) {
     taken.message = loan;
     publish(taken);

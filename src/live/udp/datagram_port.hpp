@@ -1,8 +1,8 @@
 // DatagramPort - sends and receives datagrams. Ports stack: one port may disturb or record the datagrams of another.
 //
-// Contract: send() hands datagrams to the link, which may lose any of them. take() returns the datagrams that have
+// Contract: send() hands datagrams to the link, which may lose any of them. receive() returns the datagrams that have
 //   come.
-// Invariants: (1) neither call waits; (2) the datagrams of take() stay valid until the next take().
+// Invariants: (1) neither call waits; (2) the datagrams of receive() stay valid until the next receive().
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -29,7 +29,7 @@ struct DatagramOut {
   UdpAddress to;
   std::array<std::span<const uint8_t>, 3> pieces;  // one after the other
   [[nodiscard]] size_t size() const { return pieces[0].size() + pieces[1].size() + pieces[2].size(); }
-  [[nodiscard]] std::vector<uint8_t> whole() const;
+  [[nodiscard]] std::vector<uint8_t> joined() const;
 };
 struct DatagramIn {
   UdpAddress from;
@@ -40,17 +40,17 @@ class DatagramPort {
  public:
   virtual ~DatagramPort() = default;
   virtual void send(std::span<const DatagramOut> datagrams) = 0;
-  [[nodiscard]] virtual std::span<const DatagramIn> take() = 0;
-  // True if more datagrams may have come than the latest take() has returned.
+  [[nodiscard]] virtual std::span<const DatagramIn> receive() = 0;
+  // True if more datagrams may have come than the latest receive() has returned.
   [[nodiscard]] virtual bool was_full() const = 0;
-  // True if take() would return something.
-  [[nodiscard]] virtual bool has_some() const = 0;
+  // True if receive() would return something.
+  [[nodiscard]] virtual bool has_datagrams() const = 0;
   [[nodiscard]] virtual UdpAddress address() const = 0;
   [[nodiscard]] virtual int descriptor() const = 0;
   // The size of the largest datagram that the link carries in one piece.
   [[nodiscard]] virtual size_t datagram_bytes() const = 0;
   // The number of datagrams of that size that surely fit here before further ones are lost.
-  [[nodiscard]] virtual size_t waiting_most() const = 0;
+  [[nodiscard]] virtual size_t receive_capacity() const = 0;
 };
 
 // Opens a UDP socket at this address. With address 0 it takes the first interface that is up and not the loopback,

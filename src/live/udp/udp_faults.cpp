@@ -24,7 +24,7 @@ class DisturbedPort final : public DatagramPort {
       const bool later = hits(faults_.reorder);
       DatagramOut passed = one;
       if (damaged || later) {
-        std::vector<uint8_t>& copy = copies_.emplace_back(one.whole());
+        std::vector<uint8_t>& copy = copies_.emplace_back(one.joined());
         if (damaged) copy[random_.below(copy.size())] ^= static_cast<uint8_t>(1u << random_.below(8));
         passed.pieces = {copy};
       }
@@ -35,13 +35,13 @@ class DisturbedPort final : public DatagramPort {
     if (!sent_.empty()) port_->send(sent_);
     while (copies_.size() > 1 || (!copies_.empty() && !delayed_)) copies_.pop_front();  // the last is the delayed one's
   }
-  std::span<const DatagramIn> take() override { return port_->take(); }
+  std::span<const DatagramIn> receive() override { return port_->receive(); }
   bool was_full() const override { return port_->was_full(); }
-  bool has_some() const override { return port_->has_some(); }
+  bool has_datagrams() const override { return port_->has_datagrams(); }
   UdpAddress address() const override { return port_->address(); }
   int descriptor() const override { return port_->descriptor(); }
   size_t datagram_bytes() const override { return port_->datagram_bytes(); }
-  size_t waiting_most() const override { return port_->waiting_most(); }
+  size_t receive_capacity() const override { return port_->receive_capacity(); }
 
  private:
   [[nodiscard]] bool hits(double rate) { return static_cast<double>(random_.below(1'000'000)) < rate * 1e6; }

@@ -28,17 +28,17 @@ class JoinedPorts final : public DatagramPort {
     }
   }
   // The ports take turns: each call returns the datagrams of the next one that has some.
-  std::span<const DatagramIn> take() override {
+  std::span<const DatagramIn> receive() override {
     for (size_t tries = 0; tries < ports_.size(); ++tries) {
       DatagramPort& port = *ports_[turn_++ % ports_.size()].port;
-      const auto taken = port.take();
+      const auto taken = port.receive();
       if (!taken.empty()) return taken;
     }
     return {};
   }
   bool was_full() const override { return true; }  // another port may have some
-  bool has_some() const override {
-    return std::any_of(ports_.begin(), ports_.end(), [](const NetworkPort& one) { return one.port->has_some(); });
+  bool has_datagrams() const override {
+    return std::any_of(ports_.begin(), ports_.end(), [](const NetworkPort& one) { return one.port->has_datagrams(); });
   }
   UdpAddress address() const override { return ports_.front().port->address(); }
   int descriptor() const override { return events_; }
@@ -47,9 +47,9 @@ class JoinedPorts final : public DatagramPort {
     for (const NetworkPort& one : ports_) bytes = std::min(bytes, one.port->datagram_bytes());
     return bytes;
   }
-  size_t waiting_most() const override {
-    size_t most = ports_.front().port->waiting_most();
-    for (const NetworkPort& one : ports_) most = std::min(most, one.port->waiting_most());
+  size_t receive_capacity() const override {
+    size_t most = ports_.front().port->receive_capacity();
+    for (const NetworkPort& one : ports_) most = std::min(most, one.port->receive_capacity());
     return most;
   }
 
@@ -72,14 +72,14 @@ Result<std::unique_ptr<DatagramPort>> join_ports(std::vector<NetworkPort> ports)
   SPL_ASSERT(!ports.empty(), "no port");
   if (ports.size() == 1) return std::move(ports.front().port);
   const int events = epoll_create1(EPOLL_CLOEXEC);
-  if (events < 0) return fail(Code::environment, "epoll: ", trouble_of(errno));
+  if (events < 0) return fail(Code::environment, "epoll: ", error_text(errno));
   for (const NetworkPort& one : ports) {
     epoll_event event{};
     event.events = EPOLLIN;
     if (epoll_ctl(events, EPOLL_CTL_ADD, one.port->descriptor(), &event) == 0) continue;
     const int trouble = errno;
     close(events);
-    return fail(Code::environment, "epoll: ", trouble_of(trouble));
+    return fail(Code::environment, "epoll: ", error_text(trouble));
   }
   return std::unique_ptr<DatagramPort>(std::make_unique<JoinedPorts>(std::move(ports), events));
 }

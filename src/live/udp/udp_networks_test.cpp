@@ -37,17 +37,17 @@ TEST(UdpNetworks, TakeFromEachSocket) {
   std::vector<UdpAddress> addresses;
   const auto port = joined(addresses);
   const auto other = socket_at(here);
-  EXPECT_FALSE(port->has_some());
+  EXPECT_FALSE(port->has_datagrams());
   EXPECT_FALSE(is_readable(port->descriptor()));
   const std::vector<uint8_t> bytes{1, 2, 3};
   std::vector<DatagramOut> out;
   for (const UdpAddress& address : addresses) out.push_back({address, {bytes, {}, {}}});
   other->send(out);
-  EXPECT_TRUE(port->has_some());
+  EXPECT_TRUE(port->has_datagrams());
   EXPECT_TRUE(is_readable(port->descriptor()));
   size_t come = 0;
   for (int tries = 0; tries < 4; ++tries) {
-    for (const DatagramIn& one : port->take()) {
+    for (const DatagramIn& one : port->receive()) {
       ++come;
       EXPECT_EQ(one.from, other->address());
       EXPECT_EQ(std::vector<uint8_t>(one.bytes.begin(), one.bytes.end()), bytes);
@@ -64,7 +64,7 @@ TEST(UdpNetworks, SendBySocketsOfTheNetwork) {
   const auto other = socket_at(here);
   const std::vector<uint8_t> bytes{9};
   port->send(std::vector<DatagramOut>{{other->address(), {bytes, {}, {}}}});
-  const auto taken = other->take();
+  const auto taken = other->receive();
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken[0].from, addresses[1]);  // the loopback's, although it is not the first
 }

@@ -33,7 +33,7 @@ Bytes content(size_t index, size_t length) {
 // Everything that has come; a loopback delivers within the call that sends.
 std::vector<Bytes> all_of(DatagramPort& port) {
   std::vector<Bytes> all;
-  for (auto taken = port.take(); !taken.empty(); taken = port.take()) {
+  for (auto taken = port.receive(); !taken.empty(); taken = port.receive()) {
     for (const DatagramIn& one : taken) all.emplace_back(one.bytes.begin(), one.bytes.end());
   }
   return all;
@@ -65,9 +65,9 @@ TEST_P(Trains, BringWhatWasSent) {
     if (i % 20 == 7) out.push_back({other->address(), {wanted[i]}});
   }
   from->send(out);
-  EXPECT_TRUE(to->has_some());
+  EXPECT_TRUE(to->has_datagrams());
   EXPECT_EQ(all_of(*to), wanted) << "each alone, in the order sent";
-  EXPECT_FALSE(to->has_some());
+  EXPECT_FALSE(to->has_datagrams());
   std::vector<Bytes> others;
   for (size_t i = 7; i < wanted.size(); i += 20) others.push_back(wanted[i]);
   EXPECT_EQ(all_of(*other), others);
@@ -98,26 +98,26 @@ TEST(UdpPort, WhatNoTrainCarriesLeavesOneByOne) {
 TEST(UdpPort, ReadersKnowWhetherMoreMayHaveCome) {
   const auto from = port(false);
   const auto to = port(false);
-  EXPECT_TRUE(to->take().empty());
+  EXPECT_TRUE(to->receive().empty());
   EXPECT_FALSE(to->was_full());
   const Bytes bytes = content(1, 100);
   from->send(std::vector<DatagramOut>(40, {to->address(), {bytes}}));
-  size_t taken = to->take().size();
+  size_t taken = to->receive().size();
   EXPECT_TRUE(to->was_full());
-  while (to->was_full()) taken += to->take().size();
+  while (to->was_full()) taken += to->receive().size();
   EXPECT_EQ(taken, 40u);
 }
 
 TEST(UdpPort, HoldsAsManyAsItSays) {
   const auto from = port(true);
   const auto to = port(true);
-  ASSERT_GT(to->waiting_most(), 4u);
+  ASSERT_GT(to->receive_capacity(), 4u);
   const Bytes bytes = content(1, to->datagram_bytes());
-  for (size_t i = 0; i < to->waiting_most(); ++i) {
+  for (size_t i = 0; i < to->receive_capacity(); ++i) {
     const DatagramOut one{to->address(), {bytes}};
     from->send({&one, 1});
   }
-  EXPECT_EQ(all_of(*to).size(), to->waiting_most());
+  EXPECT_EQ(all_of(*to).size(), to->receive_capacity());
 }
 
 TEST(UdpPort, FaultsAreThoseOfTheSeedAndNothingElse) {

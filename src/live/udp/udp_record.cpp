@@ -33,21 +33,21 @@ class RecordingPort final : public DatagramPort {
   ~RecordingPort() override { std::fclose(file_); }
 
   void send(std::span<const DatagramOut> datagrams) override {
-    for (const DatagramOut& one : datagrams) write(port_->address(), one.to, one.whole());
+    for (const DatagramOut& one : datagrams) write(port_->address(), one.to, one.joined());
     port_->send(datagrams);
   }
-  std::span<const DatagramIn> take() override {
-    const auto taken = port_->take();
+  std::span<const DatagramIn> receive() override {
+    const auto taken = port_->receive();
     for (const DatagramIn& one : taken) write(one.from, port_->address(), one.bytes);
     if (!taken.empty()) std::fflush(file_);
     return taken;
   }
   bool was_full() const override { return port_->was_full(); }
-  bool has_some() const override { return port_->has_some(); }
+  bool has_datagrams() const override { return port_->has_datagrams(); }
   UdpAddress address() const override { return port_->address(); }
   int descriptor() const override { return port_->descriptor(); }
   size_t datagram_bytes() const override { return port_->datagram_bytes(); }
-  size_t waiting_most() const override { return port_->waiting_most(); }
+  size_t receive_capacity() const override { return port_->receive_capacity(); }
 
  private:
   void write(const UdpAddress& from, const UdpAddress& to, std::span<const uint8_t> bytes) {

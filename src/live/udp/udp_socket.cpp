@@ -20,13 +20,13 @@
 namespace spinloom::live {
 namespace {
 
-constexpr size_t batch = 16;
-constexpr size_t longest = 65507;  // the longest UDP datagram, and the longest train of datagrams
+constexpr size_t messages_per_call = 16;
+constexpr size_t datagram_bytes_max = 65507;  // the longest UDP datagram, and the longest train of datagrams
 constexpr size_t train_datagrams = 64;  // the most that a kernel takes (UDP_MAX_SEGMENTS before Linux 6.8)
 constexpr size_t ip_and_udp_bytes = 28;
 // Longer datagrams gain nothing on a loopback. The kernel keeps one of this length, with its bookkeeping, in a block of
 // 16 KiB, and four of them make a train.
-constexpr size_t enough = 15 << 10;
+constexpr size_t datagram_bytes_wanted = 15 << 10;
 constexpr int socket_buffer_bytes = 4 << 20;
 #ifndef UDP_SEGMENT
 constexpr int UDP_SEGMENT = 103;
@@ -78,20 +78,20 @@ class UdpSocket final : public DatagramPort {
         address_(address),
         datagram_bytes_(datagram_bytes),
         trains_(trains),
-        room_(std::make_unique_for_overwrite<uint8_t[]>(batch * longest)) {
-    for (size_t i = 0; i < batch; ++i) {
-      in_.bytes[i] = {room_.get() + i * longest, longest};
+        buffer_(std::make_unique_for_overwrite<uint8_t[]>(messages_per_call * datagram_bytes_max)) {
+    for (size_t i = 0; i < messages_per_call; ++i) {
+      in_.bytes[i] = {buffer_.get() + i * datagram_bytes_max, datagram_bytes_max};
       in_.messages[i].msg_hdr.msg_iov = &in_.bytes[i];
       in_.messages[i].msg_hdr.msg_iovlen = 1;
       in_.messages[i].msg_hdr.msg_name = &in_.addresses[i];
       in_.messages[i].msg_hdr.msg_control = in_.controls[i].bytes;
-      ready(i);
+      reset_header(i);
     }
     int bytes = 0;
     socklen_t length = sizeof bytes;
     if (getsockopt(file_, SOL_SOCKET, SO_RCVBUF, &bytes, &length) != 0) return;
     constexpr size_t bookkeeping = 1024;  // the kernel's, for each datagram; the kernel also rounds up to powers of two
-    waiting_most_ = static_cast<size_t>(bytes) / (std::bit_ceil(datagram_bytes_) + bookkeeping);
+    receive_capacity_ = static_cast<size_t>(bytes) / (std::bit_ceil(datagram_bytes_) + bookkeeping);
   }
   ~UdpSocket() override { close(file_); }
 
@@ -114,25 +114,25 @@ class UdpSocket final : public DatagramPort {
     }
   }
 
-  std::span<const DatagramIn> take() override {
-    const int got = recvmmsg(file_, in_.messages.data(), batch, MSG_DONTWAIT, nullptr);
+  std::span<const DatagramIn> receive() override {
+    const int got = recvmmsg(file_, in_.messages.data(), messages_per_call, MSG_DONTWAIT, nullptr);
     taken_.clear();
-    was_full_ = got == static_cast<int>(batch);
+    was_full_ = got == static_cast<int>(messages_per_call);
     for (size_t i = 0; static_cast<int>(i) < got; ++i) {
       const UdpAddress from = from_socket(in_.addresses[i]);
-      std::span<const uint8_t> bytes(room_.get() + i * longest, in_.messages[i].msg_len);
+      std::span<const uint8_t> bytes(buffer_.get() + i * datagram_bytes_max, in_.messages[i].msg_len);
       const size_t each = datagram_length(in_.messages[i].msg_hdr, bytes.size());
       while (bytes.size() > each) {
         taken_.push_back({from, bytes.first(each)});
         bytes = bytes.subspan(each);
       }
       taken_.push_back({from, bytes});
-      ready(i);
+      reset_header(i);
     }
     return taken_;
   }
   bool was_full() const override { return was_full_; }
-  bool has_some() const override {
+  bool has_datagrams() const override {
     int waiting = 0;
     return ioctl(file_, FIONREAD, &waiting) == 0 && waiting > 0;
   }
@@ -140,14 +140,14 @@ class UdpSocket final : public DatagramPort {
   int descriptor() const override { return file_; }
   size_t datagram_bytes() const override { return datagram_bytes_; }
 
-  size_t waiting_most() const override { return waiting_most_; }
+  size_t receive_capacity() const override { return receive_capacity_; }
 
  private:
   struct alignas(cmsghdr) Control {
     uint8_t bytes[CMSG_SPACE(sizeof(int))];
   };
 
-  void ready(size_t index) {
+  void reset_header(size_t index) {
     in_.messages[index].msg_hdr.msg_namelen = sizeof in_.addresses[index];
     in_.messages[index].msg_hdr.msg_controllen = sizeof in_.controls[index].bytes;
   }
@@ -172,7 +172,7 @@ class UdpSocket final : public DatagramPort {
     if (!trains_) return count;
     while (count < std::min(datagrams.size(), train_datagrams) && datagrams[count].to == datagrams[0].to) {
       const size_t next = datagrams[count].size();
-      if (next > each || bytes + next > longest) break;
+      if (next > each || bytes + next > datagram_bytes_max) break;
       bytes += next;
       ++count;
       if (next < each) break;
@@ -184,9 +184,9 @@ class UdpSocket final : public DatagramPort {
   size_t pack(std::span<const DatagramOut> datagrams) {
     out_.count = 0;
     out_.bytes.clear();
-    out_.bytes.reserve(batch * train_datagrams * 3);  // so that the pointers stay valid
+    out_.bytes.reserve(messages_per_call * train_datagrams * 3);  // so that the pointers stay valid
     size_t packed = 0;
-    for (; out_.count < batch && packed < datagrams.size(); ++out_.count) {
+    for (; out_.count < messages_per_call && packed < datagrams.size(); ++out_.count) {
       const size_t index = out_.count;
       const size_t count = train_length(datagrams.subspan(packed));
       const size_t first = out_.bytes.size();
@@ -219,16 +219,16 @@ class UdpSocket final : public DatagramPort {
   }
 
   struct Messages {
-    std::array<mmsghdr, batch> messages{};
-    std::array<sockaddr_in, batch> addresses{};
-    std::array<Control, batch> controls{};
+    std::array<mmsghdr, messages_per_call> messages{};
+    std::array<sockaddr_in, messages_per_call> addresses{};
+    std::array<Control, messages_per_call> controls{};
   };
   struct Incoming : Messages {
-    std::array<iovec, batch> bytes{};
+    std::array<iovec, messages_per_call> bytes{};
   };
   struct Outgoing : Messages {
     std::vector<iovec> bytes;
-    std::array<size_t, batch> lengths{};  // number of datagrams in each message
+    std::array<size_t, messages_per_call> lengths{};  // number of datagrams in each message
     unsigned count = 0;
   };
 
@@ -236,9 +236,9 @@ class UdpSocket final : public DatagramPort {
   UdpAddress address_;
   size_t datagram_bytes_;
   bool trains_;  // the kernel takes several datagrams at once
-  size_t waiting_most_ = 0;
+  size_t receive_capacity_ = 0;
   bool was_full_ = false;
-  std::unique_ptr<uint8_t[]> room_;
+  std::unique_ptr<uint8_t[]> buffer_;
   Incoming in_;
   Outgoing out_;
   std::vector<DatagramIn> taken_;
@@ -251,10 +251,10 @@ std::string print(const UdpAddress& address) {
   return text(byte(24), ".", byte(16), ".", byte(8), ".", byte(0), ":", address.port);
 }
 
-std::vector<uint8_t> DatagramOut::whole() const {
-  std::vector<uint8_t> made;
-  for (const auto& piece : pieces) made.insert(made.end(), piece.begin(), piece.end());
-  return made;
+std::vector<uint8_t> DatagramOut::joined() const {
+  std::vector<uint8_t> bytes;
+  for (const auto& piece : pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
+  return bytes;
 }
 
 Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address, bool trains) {
@@ -265,7 +265,7 @@ Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address, bool trains) {
     return fail(Code::environment, "no interface that is up has the address ", wanted, " (SPINLOOM_UDP_ADDRESS)");
   }
   const int file = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (file < 0) return fail(Code::environment, "UDP socket: ", trouble_of(errno));
+  if (file < 0) return fail(Code::environment, "UDP socket: ", error_text(errno));
   sockaddr_in here = to_socket({interface.address, 0});
   socklen_t length = sizeof here;
   if (bind(file, reinterpret_cast<const sockaddr*>(&here), length) != 0 ||
@@ -287,8 +287,8 @@ Result<std::unique_ptr<DatagramPort>> open_udp(uint32_t address, bool trains) {
   ifreq request{};
   std::strncpy(request.ifr_name, interface.name.c_str(), sizeof request.ifr_name - 1);
   const size_t mtu = ioctl(file, SIOCGIFMTU, &request) == 0 ? static_cast<size_t>(request.ifr_mtu) : 1500;
-  return std::unique_ptr<DatagramPort>(
-      std::make_unique<UdpSocket>(file, from_socket(here), std::min(enough, mtu - ip_and_udp_bytes), can_send));
+  return std::unique_ptr<DatagramPort>(std::make_unique<UdpSocket>(
+      file, from_socket(here), std::min(datagram_bytes_wanted, mtu - ip_and_udp_bytes), can_send));
 }
 
 }  // namespace spinloom::live

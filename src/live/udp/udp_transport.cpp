@@ -26,7 +26,7 @@ uint32_t window_of(const DatagramPort& port, size_t datagram_bytes) {
   constexpr size_t bytes = 3 << 20, segments = 512;
   static_assert(bytes <= Backlog::stop_at.bytes && segments <= Backlog::stop_at.packets);
   const size_t most = std::min(segments, bytes / datagram_bytes);
-  return static_cast<uint32_t>(std::min(most, std::max<size_t>(port.waiting_most(), room_least)));
+  return static_cast<uint32_t>(std::min(most, std::max<size_t>(port.receive_capacity(), room_least)));
 }
 
 }  // namespace
@@ -50,15 +50,15 @@ Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& clie
   config.copy_bytes = 4096;  // a copy is cheaper than an acknowledgement of its own
   config.keepalive = Time{2'000'000'000'000};  // 2 s
   config.silence = Time{8'000'000'000'000};    // 8 s: a process that was stopped for less goes on
-  config.returns = returns;
+  config.peers_may_return = returns;
   SPL_TRY(wire::check(config));
   std::unique_ptr<UdpTransport> made(new UdpTransport(client, std::move(port), rank, cards, config, std::move(arm)));
-  made->returns_ = returns;
+  made->peers_may_return_ = returns;
   for (uint32_t peer = 0; peer < cards.size(); ++peer) {
     if (!reached[peer] || peer == rank) continue;
     SPL_TRY(made->reliable_.add_peer(nic::Rank{peer}, config.epoch));
     made->senders_[peer].served = true;
-    made->stop(nic::Rank{peer}, false);
+    made->set_stopped(nic::Rank{peer}, false);
   }
   return made;
 }
@@ -76,118 +76,118 @@ UdpTransport::UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort
 bool UdpTransport::send(nic::Send& outbound) {
   nic::Packet packet = outbound.packet;
   wire::SendOptions options;
-  std::vector<uint8_t> whole;
+  std::vector<uint8_t> gathered;
   options.copy = outbound.at_once || portals::is_short_reply(packet) ||
                  (outbound.from_device && !outbound.slot.exists());  // a handler does not wait
   if (!outbound.pieces.empty()) {
-    whole.resize(packet.payload.length);
-    nic::gather(outbound.pieces, whole.data());
-    packet.payload.bytes = whole.data();
+    gathered.resize(packet.payload.length);
+    nic::gather(outbound.pieces, gathered.data());
+    packet.payload.bytes = gathered.data();
     options.copy = true;
   }
   if (free_tickets_.empty()) {
-    readings_.emplace_back();
-    free_tickets_.push_back(readings_.size());
+    completions_.emplace_back();
+    free_tickets_.push_back(completions_.size());
   }
   options.ticket = free_tickets_.back();
   free_tickets_.pop_back();
-  readings_[options.ticket - 1] = reading_of(outbound);
-  if (const Status sent = reliable_.on_send(monotonic_now(), packet, options, sending_); !sent) {
+  completions_[options.ticket - 1] = completion_of(outbound);
+  if (const Status sent = reliable_.on_send(monotonic_now(), packet, options, send_out_); !sent) {
     free_tickets_.push_back(options.ticket);
     client_.lost(packet.target);  // an unknown peer
     return true;
   }
-  if (holds_ == 0) act(sending_);
+  if (corks_ == 0) perform(send_out_);
   return false;
 }
 
-void UdpTransport::let_go() {
-  if (--holds_ == 0) act(sending_);
+void UdpTransport::uncork() {
+  if (--corks_ == 0) perform(send_out_);
 }
 
 bool UdpTransport::poll() {
   bool happened = false;
   for (int i = 0; i < batches_per_poll; ++i) {
-    const auto taken = port_->take();
+    const auto taken = port_->receive();
     if (taken.empty()) break;
     happened = true;
     const Time now = monotonic_now();
-    tell_parted(now);
-    for (const DatagramIn& one : taken) std::ignore = reliable_.on_datagram(now, one.bytes, coming_);
-    for (const nic::Packet& packet : coming_.deliver) note_sender(packet.source);
-    if (now >= turn_end_ || sending_now_ > sharing_) share_room(now);
-    if (now >= reliable_.timer()) reliable_.on_timer(now, coming_);
-    act(coming_);
+    update_disconnected(now);
+    for (const DatagramIn& one : taken) std::ignore = reliable_.on_datagram(now, one.bytes, receive_out_);
+    for (const nic::Packet& packet : receive_out_.deliver) note_sender(packet.source);
+    if (now >= turn_end_ || senders_in_turn_ > share_count_) share_room(now);
+    if (now >= reliable_.timer()) reliable_.on_timer(now, receive_out_);
+    perform(receive_out_);
     if (!port_->was_full()) break;
   }
   if (timer() != Time::never()) {
     const Time now = monotonic_now();
-    if (now >= look_at_lost_) {
-      look_at_lost_ = now + look_at_lost_every;
-      tell_parted(now);
+    if (now >= next_look_at_lost_) {
+      next_look_at_lost_ = now + look_at_lost_every;
+      update_disconnected(now);
     }
     if (now >= reliable_.timer()) {
-      reliable_.on_timer(now, coming_);
-      happened = happened || !coming_.transmit.empty();
-      act(coming_);
+      reliable_.on_timer(now, receive_out_);
+      happened = happened || !receive_out_.transmit.empty();
+      perform(receive_out_);
     }
   }
   return happened;
 }
 
-void UdpTransport::tell_parted(Time now) {
-  for (const nic::Rank peer : lost_) reliable_.set_parted(now, peer, client_.is_parted(peer));
+void UdpTransport::update_disconnected(Time now) {
+  for (const nic::Rank peer : lost_peers_) reliable_.set_quiescent(now, peer, client_.is_disconnected(peer));
 }
 
-// Does the work that `out` lists. Arriving packets may make the engine send; such a send uses another Out.
-void UdpTransport::act(wire::Out& out) {
+// Does the work that `out` lists. Arriving packets may make the engine send; such a send uses another Output.
+void UdpTransport::perform(wire::Output& out) {
   outgoing_.clear();
   for (const auto& one : out.transmit) {
     const BusinessCard& card = cards_[one.to.value];
     outgoing_.push_back({{card.address, card.port}, out.pieces(one)});
   }
   if (!outgoing_.empty()) port_->send(outgoing_);
-  for (const nic::Rank peer : out.back) {
-    std::erase(lost_, peer);
-    if (lost_.empty()) look_at_lost_ = Time::never();
-    client_.back(peer);
+  for (const nic::Rank peer : out.returned) {
+    std::erase(lost_peers_, peer);
+    if (lost_peers_.empty()) next_look_at_lost_ = Time::never();
+    client_.reconnected(peer);
     set_room(monotonic_now(), peer);
   }
   if (!out.lost.empty()) deliver(out);  // what has come from a lost peer came before its loss
   for (const auto& lost : out.lost) {
-    tell_of(lost);
+    warn_lost(lost);
     client_.lost(lost.peer);
-    if (returns_) {
-      lost_.push_back(lost.peer);
-      look_at_lost_ = Time{};
+    if (peers_may_return_) {
+      lost_peers_.push_back(lost.peer);
+      next_look_at_lost_ = Time{};
     }
     std::erase_if(incoming_, [&](const auto& one) { return one.first.first == lost.peer.value; });
   }
   for (const uint64_t ticket : out.released) {
     free_tickets_.push_back(ticket);
-    client_.sent(readings_[ticket - 1]);
+    client_.sent(completions_[ticket - 1]);
   }
   deliver(out);
   out.clear();
 }
 
-// While packets are delivered no datagram is taken, so what waits in `sending_` stays as it is.
-void UdpTransport::deliver(wire::Out& out) {
+// While packets are delivered no datagram is taken, so what waits in `send_out_` stays as it is.
+void UdpTransport::deliver(wire::Output& out) {
   if (out.deliver.empty()) return;
-  if (gathers_) hold();
+  if (corks_deliveries_) cork();
   for (const nic::Packet& packet : out.deliver) deliver(packet);
   out.deliver.clear();
-  if (gathers_) let_go();
+  if (corks_deliveries_) uncork();
 }
 
 // Prints that a peer is given up because it is silent, unless nothing was on its way to the peer: it may have ended as
 // planned.
-void UdpTransport::tell_of(const wire::Out::Lost& lost) const {
-  if (lost.why != wire::LostWhy::silent || reliable_.unacknowledged(lost.peer).segments == 0) return;
+void UdpTransport::warn_lost(const wire::Output::Lost& lost) const {
+  if (lost.reason != wire::LostReason::silent || reliable_.unacknowledged(lost.peer).segments == 0) return;
   const BusinessCard& card = cards_[lost.peer.value];
   const char* const advice =
-      lost.answered ? ""
-                    : "; nothing has ever come from there: SPINLOOM_UDP_ADDRESS may name the network that joins us";
+      lost.ever_heard ? ""
+                      : "; nothing has ever come from there: SPINLOOM_UDP_ADDRESS may name the network that joins us";
   log::emit(log::Level::warning, "live",
             text("rank ", lost.peer, " is given up: it does not answer at UDP ",
                  print(UdpAddress{card.address, card.port}), advice));
@@ -195,41 +195,41 @@ void UdpTransport::tell_of(const wire::Out::Lost& lost) const {
 
 // Called before the owner sleeps: acknowledgements that wait for a packet to travel with leave now.
 void UdpTransport::arm() {
-  reliable_.acknowledge(monotonic_now(), late_);
-  act(late_);
+  reliable_.acknowledge(monotonic_now(), acknowledge_out_);
+  perform(acknowledge_out_);
   if (!armed_.exchange(true)) arm_(port_->descriptor());
 }
 
-// Its datagrams have an Out of their own, because this may be called while packets are delivered or sent.
-void UdpTransport::stop(nic::Rank peer, bool stopped) {
+// Its datagrams have an Output of their own, because this may be called while packets are delivered or sent.
+void UdpTransport::set_stopped(nic::Rank peer, bool stopped) {
   senders_[peer.value].stopped = stopped;
   set_room(monotonic_now(), peer);
 }
 
 void UdpTransport::set_room(Time now, nic::Rank peer) {
-  const auto share = static_cast<uint32_t>(port_->waiting_most() / sharing_);
+  const auto share = static_cast<uint32_t>(port_->receive_capacity() / share_count_);
   const uint32_t most = window_of(*port_, datagram_bytes_);
   const bool stopped = senders_[peer.value].stopped;
-  reliable_.set_room(now, peer, stopped ? 0 : std::clamp(share, room_least, most), room_);
-  act(room_);
+  reliable_.set_receive_window(now, peer, stopped ? 0 : std::clamp(share, room_least, most), window_out_);
+  perform(window_out_);
 }
 
 void UdpTransport::note_sender(nic::Rank peer) {
-  if (std::exchange(senders_[peer.value].turn, turn_) != turn_) ++sending_now_;
+  if (std::exchange(senders_[peer.value].last_turn, turn_number_) != turn_number_) ++senders_in_turn_;
 }
 
-// Shares the room anew if `sharing_` changes: it grows as soon as more peers send, and shrinks only at the end of a
+// Shares the room anew if `share_count_` changes: it grows as soon as more peers send, and shrinks only at the end of a
 // turn.
 void UdpTransport::share_room(Time now) {
-  const uint32_t sharing = std::bit_ceil(std::max(sending_now_, 1u));
+  const uint32_t share_count = std::bit_ceil(std::max(senders_in_turn_, 1u));
   if (now >= turn_end_) {
     turn_end_ = now + turn;
-    ++turn_;
-    sending_now_ = 0;
-  } else if (sharing <= sharing_) {
+    ++turn_number_;
+    senders_in_turn_ = 0;
+  } else if (share_count <= share_count_) {
     return;
   }
-  if (std::exchange(sharing_, sharing) == sharing) return;
+  if (std::exchange(share_count_, share_count) == share_count) return;
   for (uint32_t peer = 0; peer < senders_.size(); ++peer) {
     if (senders_[peer].served) set_room(now, nic::Rank{peer});
   }
@@ -273,15 +273,15 @@ Status UdpTransport::fetch(nic::Rank peer, uint64_t, uint8_t*, uint64_t) {
   return fail(Code::unsupported, "rank ", peer, "'s memory is on another machine");
 }
 
-Untaken UdpTransport::untaken(nic::Rank peer) const {
+Outstanding UdpTransport::outstanding(nic::Rank peer) const {
   const wire::Unacknowledged left = reliable_.unacknowledged(peer);
-  Untaken made;
-  made.packets = left.segments;
-  made.notes = left.acks;
-  made.bytes = left.bytes;
-  made.moved = left.moved;
-  made.gone = left.lost;
-  return made;
+  Outstanding totals;
+  totals.packets = left.segments;
+  totals.control_packets = left.acks;
+  totals.bytes = left.bytes;
+  totals.progress = left.resume_count;
+  totals.is_lost = left.lost;
+  return totals;
 }
 
 std::string UdpTransport::describe(nic::Rank peer) {

@@ -43,21 +43,21 @@ class UdpTransport final : public Transport {
 
   [[nodiscard]] const char* name() const override { return "udp"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;
-  void hold() override { ++holds_; }
-  void let_go() override;
+  void cork() override { ++corks_; }
+  void uncork() override;
   // From now on, packets that this rank sends while it delivers others (because it forwards them) leave together.
-  void gather_while_delivering() { gathers_ = true; }
+  void cork_while_delivering() { corks_deliveries_ = true; }
   bool poll() override;
-  [[nodiscard]] bool has_news() const override { return port_->has_some(); }
-  void taken(nic::Rank, uint64_t) override {}
-  void stop(nic::Rank peer, bool stopped) override;
+  [[nodiscard]] bool has_news() const override { return port_->has_datagrams(); }
+  void return_loan(nic::Rank, uint64_t) override {}
+  void set_stopped(nic::Rank peer, bool stopped) override;
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override;
   [[nodiscard]] bool congested(nic::Rank peer) const override { return reliable_.waiting_segments(peer) > waiting_max; }
   [[nodiscard]] bool drained() const override { return reliable_.idle(); }
-  [[nodiscard]] Untaken untaken(nic::Rank peer) const override;
-  void moved(nic::Rank peer) override { reliable_.note_moved(peer); }
+  [[nodiscard]] Outstanding outstanding(nic::Rank peer) const override;
+  void note_resumed(nic::Rank peer) override { reliable_.note_resumed(peer); }
   [[nodiscard]] std::string describe(nic::Rank peer) override;
-  [[nodiscard]] Time timer() const override { return std::min(reliable_.timer(), look_at_lost_); }
+  [[nodiscard]] Time timer() const override { return std::min(reliable_.timer(), next_look_at_lost_); }
   void arm() override;
   void disarmed() { armed_ = false; }
   void say_goodbye() override;
@@ -75,10 +75,10 @@ class UdpTransport final : public Transport {
 
   UdpTransport(TransportClient& client, std::unique_ptr<DatagramPort> port, uint32_t rank,
                const std::vector<BusinessCard>& cards, const wire::ReliableConfig& config, Arm arm);
-  void tell_of(const wire::Out::Lost& lost) const;
-  void tell_parted(Time now);
-  void act(wire::Out& out);
-  void deliver(wire::Out& out);
+  void warn_lost(const wire::Output::Lost& lost) const;
+  void update_disconnected(Time now);
+  void perform(wire::Output& out);
+  void deliver(wire::Output& out);
   void deliver(const nic::Packet& packet);
   void note_sender(nic::Rank peer);
   void share_room(Time now);
@@ -91,27 +91,27 @@ class UdpTransport final : public Transport {
   std::atomic<bool> armed_{false};
   size_t datagram_bytes_;
   wire::Reliable reliable_;
-  wire::Out sending_;
-  uint32_t holds_ = 0;
-  bool gathers_ = false;
-  wire::Out coming_;
-  wire::Out room_;
-  wire::Out late_;  // what arm() sends: acknowledgements before this process sleeps
+  wire::Output send_out_;
+  uint32_t corks_ = 0;
+  bool corks_deliveries_ = false;
+  wire::Output receive_out_;
+  wire::Output window_out_;
+  wire::Output acknowledge_out_;  // what arm() sends: acknowledgements before this process sleeps
   struct Sender {
     bool served = false;
     bool stopped = false;
-    uint32_t turn = 0;  // the latest turn in which it has sent
+    uint32_t last_turn = 0;  // the latest turn in which it has sent
   };
   std::vector<Sender> senders_;
-  bool returns_ = false;
-  std::vector<nic::Rank> lost_;  // lost peers that may come back
-  Time look_at_lost_ = Time::never();
-  uint32_t turn_ = 1;
+  bool peers_may_return_ = false;
+  std::vector<nic::Rank> lost_peers_;  // lost peers that may come back
+  Time next_look_at_lost_ = Time::never();
+  uint32_t turn_number_ = 1;
   Time turn_end_;
-  uint32_t sending_now_ = 0;  // peers that have sent in this turn
-  uint32_t sharing_ = 1;  // number of peers that share the room, rounded up to a power of two
+  uint32_t senders_in_turn_ = 0;  // peers that have sent in this turn
+  uint32_t share_count_ = 1;  // number of peers that share the room, rounded up to a power of two
   std::vector<DatagramOut> outgoing_;
-  std::vector<Reading> readings_;  // the reading with ticket t is at index t - 1
+  std::vector<SendCompletion> completions_;  // the completion with ticket t is at index t - 1
   std::vector<uint64_t> free_tickets_;
   std::map<std::pair<uint32_t, uint64_t>, Incoming> incoming_;
 };

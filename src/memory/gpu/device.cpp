@@ -10,11 +10,11 @@ namespace spinloom::gpu {
 namespace {
 
 // Attributes of devices and pointers by the driver's numbers.
-constexpr int attribute_processors = 16;
+constexpr int attribute_multiprocessors = 16;
 constexpr int attribute_compute_major = 75;
 constexpr int attribute_compute_minor = 76;
 constexpr int pointer_memory_type = 2;
-constexpr int pointer_number = 7;
+constexpr int pointer_buffer_id = 7;
 constexpr int pointer_managed = 8;
 constexpr int pointer_ordinal = 9;
 constexpr int pointer_range_start = 11;
@@ -37,11 +37,12 @@ Result<std::shared_ptr<const Device::State>> make_state(const Driver& table, int
   SPL_CUDA(table, table.device_name(name, sizeof name, device), "to ask device ", ordinal, " for its name");
   SPL_CUDA(table, table.device_attribute(&major, attribute_compute_major, device), "to ask device ", ordinal);
   SPL_CUDA(table, table.device_attribute(&minor, attribute_compute_minor, device), "to ask device ", ordinal);
-  SPL_CUDA(table, table.device_attribute(&state->processors, attribute_processors, device), "to ask device ", ordinal);
-  SPL_CUDA(table, table.driver_version(&state->version), "to ask the driver for its version");
+  SPL_CUDA(table, table.device_attribute(&state->multiprocessors, attribute_multiprocessors, device), "to ask device ",
+           ordinal);
+  SPL_CUDA(table, table.driver_version(&state->driver_version), "to ask the driver for its version");
   SPL_CUDA(table, table.primary_retain(&state->context, device), "to use device ", ordinal, " (", name, ")");
   state->name = name;
-  state->compute = 10 * major + minor;
+  state->compute_capability = 10 * major + minor;
   return std::shared_ptr<const Device::State>(std::move(state));
 }
 
@@ -60,12 +61,12 @@ Result<void*> Device::State::kernel(size_t entry) const {
   SPL_ASSIGN(Kernels* const loaded, kernels());
   void*& function = loaded->functions[entry];
   if (function == nullptr) {
-    SPL_ASSIGN(function, compile_kernel(*driver, compute, entry));
+    SPL_ASSIGN(function, compile_kernel(*driver, compute_capability, entry));
   }
   return function;
 }
 
-Result<std::string> Device::State::origin() const {
+Result<std::string> Device::State::kernel_origin() const {
   const std::lock_guard lock(mutex_);
   const ContextGuard guard(*driver, context);
   SPL_CUDA(*driver, guard.result(), "to use device ", ordinal);
@@ -75,7 +76,7 @@ Result<std::string> Device::State::origin() const {
 
 bool available() { return Device::count() > 0; }
 
-std::string why_not() {
+std::string unavailable_reason() {
   const auto table = driver();
   if (!table) return table.error().message;
   return Device::count() > 0 ? "" : "the GPU driver sees no device: look at CUDA_VISIBLE_DEVICES and at nvidia-smi";
@@ -88,10 +89,10 @@ Result<Pointer> inspect(const void* pointer) {
   int ordinal = -1;
   DeviceAddress start = 0;
   size_t bytes = 0;
-  unsigned long long number = 0;
+  unsigned long long allocation_id = 0;
   int attributes[] = {pointer_memory_type, pointer_managed,     pointer_ordinal,
-                      pointer_range_start, pointer_range_bytes, pointer_number};
-  void* values[] = {&type, &managed, &ordinal, &start, &bytes, &number};
+                      pointer_range_start, pointer_range_bytes, pointer_buffer_id};
+  void* values[] = {&type, &managed, &ordinal, &start, &bytes, &allocation_id};
   const int result = table->pointer_attributes(6, attributes, values, address_of(pointer));
   // Memory that the driver does not know is a host pointer; older drivers say so by an error.
   if (result == cuda_invalid_value || (result == 0 && type == 0)) return Pointer{};
@@ -102,7 +103,7 @@ Result<Pointer> inspect(const void* pointer) {
   found.ordinal = ordinal;
   found.start = reinterpret_cast<const void*>(start);
   found.bytes = bytes;
-  found.number = number;
+  found.allocation_id = allocation_id;
   return found;
 }
 
@@ -141,11 +142,13 @@ Result<Device> Device::of(const void* pointer) {
 
 int Device::ordinal() const { return state_->ordinal; }
 const std::string& Device::name() const { return state_->name; }
-int Device::compute() const { return state_->compute; }
-int Device::processors() const { return state_->processors; }
-std::string Device::driver() const { return text(state_->version / 1000, ".", state_->version % 1000 / 10); }
+int Device::compute_capability() const { return state_->compute_capability; }
+int Device::multiprocessors() const { return state_->multiprocessors; }
+std::string Device::driver_version() const {
+  return text(state_->driver_version / 1000, ".", state_->driver_version % 1000 / 10);
+}
 
-Result<std::string> Device::kernels() const { return state_->origin(); }
+Result<std::string> Device::kernel_origin() const { return state_->kernel_origin(); }
 
 Result<size_t> Device::bytes_free() const {
   const ContextGuard guard(*state_->driver, state_->context);

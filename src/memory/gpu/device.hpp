@@ -1,10 +1,10 @@
 // Device - a GPU of this machine, found at run time: the first call opens the driver library.
 //
-// Contract: available() says whether there is a driver and a GPU; why_not() is one sentence if not, and nothing else
-//   is printed anywhere. of() returns the device that owns a pointer; a host pointer, freed memory or a pointer of no
-//   device is an Error that names the pointer. inspect() says what a pointer is, at the price of one driver call. All
-//   work is done in the primary context of the device, the one that the CUDA runtime, CuPy and PyTorch use; calls make
-//   it current and put back what was current before.
+// Contract: available() says whether there is a driver and a GPU; unavailable_reason() is one sentence if not, and
+//   nothing else is printed anywhere. of() returns the device that owns a pointer; a host pointer, freed memory or a
+//   pointer of no device is an Error that names the pointer. inspect() says what a pointer is, at the price of one
+//   driver call. All work is done in the primary context of the device, the one that the CUDA runtime, CuPy and PyTorch
+//   use; calls make it current and put back what was current before.
 // Invariants: (1) two Devices of one ordinal are equal; (2) a process that never asks loads no driver.
 // Threads: any. Time: host time.
 #pragma once
@@ -23,22 +23,22 @@ namespace spinloom::gpu {
 using Stream = void*;
 
 enum class PointerKind : uint8_t {
-  host,     // memory of the process that no driver knows
-  pinned,   // host memory that the device reads and writes in place
-  device,   // memory of the device
+  host,  // memory of the process that no driver knows
+  pinned,  // host memory that the device reads and writes in place
+  device,  // memory of the device
   managed,  // memory that moves between host and device
 };
 
 struct Pointer {
   PointerKind kind = PointerKind::host;
-  int ordinal = -1;        // host: -1
+  int ordinal = -1;  // host: -1
   const void* start = nullptr;  // beginning of the allocation that holds it; host: null
-  size_t bytes = 0;        // length of that allocation
-  uint64_t number = 0;     // names that allocation, and no other that this process makes; 0: it has none
+  size_t bytes = 0;  // length of that allocation
+  uint64_t allocation_id = 0;  // names that allocation, and no other that this process makes; 0: it has none
 };
 
 bool available();
-std::string why_not();         // empty if available
+std::string unavailable_reason();  // empty if available
 Result<Pointer> inspect(const void* pointer);
 
 class Device {
@@ -49,11 +49,11 @@ class Device {
 
   [[nodiscard]] int ordinal() const;
   [[nodiscard]] const std::string& name() const;
-  [[nodiscard]] int compute() const;          // capability: 90 for 9.0
-  [[nodiscard]] int processors() const;       // streaming multiprocessors
-  [[nodiscard]] std::string driver() const;   // "13.0", the CUDA version of the driver
+  [[nodiscard]] int compute_capability() const;  // 90 for 9.0
+  [[nodiscard]] int multiprocessors() const;  // the number of streaming multiprocessors
+  [[nodiscard]] std::string driver_version() const;  // "13.0", the CUDA version of the driver
   // The source of the kernels: "fatbin", or "NVRTC 13.0", which compiles each kernel when a plan first needs it.
-  [[nodiscard]] Result<std::string> kernels() const;
+  [[nodiscard]] Result<std::string> kernel_origin() const;
   [[nodiscard]] Result<size_t> bytes_free() const;
 
   // Waits until a stream has done what was put on it; errors of kernels come out here.

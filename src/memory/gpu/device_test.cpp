@@ -58,7 +58,7 @@ Status on_device(const Program& program, std::span<const Ends> ends, test::Memor
 class OnDevice : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!available()) GTEST_SKIP() << why_not();
+    if (!available()) GTEST_SKIP() << unavailable_reason();
   }
 };
 
@@ -254,7 +254,7 @@ TEST(DevicePeers, Second) {
             static_cast<ssize_t>(sizeof handle));
   const Device device = *Device::at(0);
   PeerHandle earlier = handle;  // of an allocation that was freed
-  --earlier.number;
+  --earlier.allocation_id;
   ASSERT_TRUE(PeerMemory::open(device, earlier).ok());
   const auto peer = PeerMemory::open(device, handle);
   ASSERT_TRUE(peer.ok()) << peer.error().message;

@@ -20,7 +20,7 @@ Result<int64_t> bytes_of_side(const Side& side) {
 
 // ---- drafts that are simpler and the same ----
 
-bool goes_on(const DraftStep& outer, const DraftStep& inner, int64_t count) {
+bool continues(const DraftStep& outer, const DraftStep& inner, int64_t count) {
   return outer.table == nullptr && inner.table == nullptr && outer.stride == count * inner.stride;
 }
 
@@ -30,14 +30,15 @@ void simplify(Draft& draft) {
     return level.count == 1 && level.from.table == nullptr && level.to.table == nullptr;
   });
   if (draft.pieces == nullptr) {
-    while (!levels.empty() && goes_on(levels[0].from, {1}, draft.block) && goes_on(levels[0].to, {1}, draft.block)) {
+    while (!levels.empty() && continues(levels[0].from, {1}, draft.block) &&
+           continues(levels[0].to, {1}, draft.block)) {
       draft.block *= levels[0].count;
       levels.erase(levels.begin());
     }
   }
   for (size_t l = 1; l < levels.size();) {
     DraftLevel& inner = levels[l - 1];
-    if (goes_on(levels[l].from, inner.from, inner.count) && goes_on(levels[l].to, inner.to, inner.count)) {
+    if (continues(levels[l].from, inner.from, inner.count) && continues(levels[l].to, inner.to, inner.count)) {
       inner.count *= levels[l].count;
       levels.erase(levels.begin() + static_cast<std::ptrdiff_t>(l));
     } else {
@@ -57,7 +58,7 @@ void split(Draft draft, std::vector<Draft>& out) {
       Draft part = draft;
       part.block = std::min(part_bytes_max, draft.block - at);
       part.first += at;
-      if (!draft.walk) {
+      if (!draft.is_walk) {
         part.from += at;
         part.to += at;
       }
@@ -68,7 +69,7 @@ void split(Draft draft, std::vector<Draft>& out) {
   const DraftLevel outer = draft.levels.back();
   const int64_t inner_bytes = draft.bytes() / outer.count;
   const int64_t chunk = std::max<int64_t>(1, part_bytes_max / inner_bytes);
-  const auto entry_bytes = [](const DraftStep& step) { return step.wide ? 8 : 4; };
+  const auto entry_bytes = [](const DraftStep& step) { return step.is_wide ? 8 : 4; };
   for (int64_t at = 0; at < outer.count; at += chunk) {
     Draft part = draft;
     DraftLevel& level = part.levels.back();
@@ -91,7 +92,7 @@ void split(Draft draft, std::vector<Draft>& out) {
 
 Draft walk_of(int64_t bytes) {
   Draft draft;
-  draft.walk = true;
+  draft.is_walk = true;
   draft.block = bytes;
   return draft;
 }
@@ -102,10 +103,10 @@ Draft walk_of(int64_t bytes) {
 std::shared_ptr<const PieceTable> pieces_of_runs(const Shape& shape, bool is_from) {
   auto table = std::make_shared<PieceTable>();
   auto& offsets = is_from ? table->from : table->to;
-  for (int64_t i = 0; i <= shape.runs; ++i) {
+  for (int64_t i = 0; i <= shape.run_count; ++i) {
     const ShapeRun run = shape.run(i);
     table->starts.push_back(static_cast<uint32_t>(run.start));
-    if (i < shape.runs) offsets.push_back(run.offset);
+    if (i < shape.run_count) offsets.push_back(run.offset);
   }
   return table;
 }
@@ -116,28 +117,29 @@ Draft draft_of_shape(const Shape& shape, bool is_from) {
   draft.from = is_from ? shape.offset : shape.packed_offset;
   draft.to = is_from ? shape.packed_offset : shape.offset;
   for (const ShapeLevel& level : shape.levels) {
-    const DraftStep placed{level.stride, level.table, level.wide};
-    const DraftStep packed{level.packed};
+    const DraftStep placed{level.stride, level.table, level.is_wide};
+    const DraftStep packed{level.packed_stride};
     draft.levels.push_back({level.count, is_from ? placed : packed, is_from ? packed : placed});
   }
-  if (shape.runs > 0) draft.pieces = pieces_of_runs(shape, is_from);
+  if (shape.run_count > 0) draft.pieces = pieces_of_runs(shape, is_from);
   return draft;
 }
 
-bool fit_tables(const std::vector<Shape>& shapes, const DraftOptions& options) {
+bool do_runs_fit(const std::vector<Shape>& shapes, const DraftOptions& options) {
   return std::all_of(shapes.begin(), shapes.end(), [&](const Shape& shape) {
-    return shape.runs == 0 || (shape.block <= part_bytes_max && shape.runs <= options.pieces_bytes_max / piece_bytes);
+    return shape.run_count == 0 ||
+           (shape.block <= part_bytes_max && shape.run_count <= options.pieces_bytes_max / piece_bytes);
   });
 }
 
 // True if one of several shapes has only short contiguous runs on the packed side, as parts of structs in loops have.
-bool scattered(const std::vector<Shape>& shapes) {
+bool has_short_runs(const std::vector<Shape>& shapes) {
   constexpr int64_t short_bytes = 128;
   if (shapes.size() < 2) return false;
   return std::any_of(shapes.begin(), shapes.end(), [](const Shape& shape) {
     int64_t dense = shape.block;
     for (const ShapeLevel& level : shape.levels) {
-      if (level.packed != dense) return dense < short_bytes;
+      if (level.packed_stride != dense) return dense < short_bytes;
       dense *= level.count;
     }
     return false;
@@ -147,10 +149,11 @@ bool scattered(const std::vector<Shape>& shapes) {
 // True if two layouts have the same turns, so that they can be joined level by level.
 bool same_turns(const std::vector<Shape>& from, const std::vector<Shape>& to) {
   return std::equal(from.begin(), from.end(), to.begin(), to.end(), [](const Shape& a, const Shape& b) {
-    return a.block == b.block && a.packed_offset == b.packed_offset && a.runs == 0 && b.runs == 0 &&
-           std::equal(
-               a.levels.begin(), a.levels.end(), b.levels.begin(), b.levels.end(),
-               [](const ShapeLevel& x, const ShapeLevel& y) { return x.count == y.count && x.packed == y.packed; });
+    return a.block == b.block && a.packed_offset == b.packed_offset && a.run_count == 0 && b.run_count == 0 &&
+           std::equal(a.levels.begin(), a.levels.end(), b.levels.begin(), b.levels.end(),
+                      [](const ShapeLevel& x, const ShapeLevel& y) {
+                        return x.count == y.count && x.packed_stride == y.packed_stride;
+                      });
   });
 }
 
@@ -162,7 +165,7 @@ std::optional<DraftStep> step_of(const Shape& shape, int64_t bytes, int64_t coun
   for (const ShapeLevel& level : shape.levels) {
     if (bytes < size * level.count) {
       if (level.table == nullptr) return DraftStep{level.stride * (bytes / size)};
-      if (bytes == size && count == level.count) return DraftStep{0, level.table, level.wide};
+      if (bytes == size && count == level.count) return DraftStep{0, level.table, level.is_wide};
       return std::nullopt;
     }
     size *= level.count;
@@ -179,10 +182,10 @@ std::vector<int64_t> sizes_of(const Shape& shape) {
 // Returns the draft of two single shapes: the levels that both have once each is cut where the other is. Nothing if
 // they have none in common.
 std::optional<Draft> common_levels(const Shape& from, const Shape& to) {
-  if (from.runs > 0 || to.runs > 0) return std::nullopt;
+  if (from.run_count > 0 || to.run_count > 0) return std::nullopt;
   std::vector<int64_t> sizes = sizes_of(from);
-  const std::vector<int64_t> others = sizes_of(to);
-  sizes.insert(sizes.end(), others.begin(), others.end());
+  const std::vector<int64_t> to_sizes = sizes_of(to);
+  sizes.insert(sizes.end(), to_sizes.begin(), to_sizes.end());
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   Draft draft;
@@ -210,7 +213,7 @@ std::vector<Draft> drafts_of_both(const std::vector<Shape>& from, const std::vec
       draft.to = to[i].offset;
       for (size_t l = 0; l < draft.levels.size(); ++l) {
         const ShapeLevel& level = to[i].levels[l];
-        draft.levels[l].to = {level.stride, level.table, level.wide};
+        draft.levels[l].to = {level.stride, level.table, level.is_wide};
       }
       drafts.push_back(std::move(draft));
     }
@@ -218,9 +221,9 @@ std::vector<Draft> drafts_of_both(const std::vector<Shape>& from, const std::vec
   return drafts;
 }
 
-Result<std::vector<Draft>> chosen(const Message& message, int64_t bytes, const DraftOptions& options) {
+Result<std::vector<Draft>> choose_drafts(const Message& message, int64_t bytes, const DraftOptions& options) {
   const bool both = message.from.blob && message.to.blob;
-  if (options.walk) return std::vector<Draft>{walk_of(bytes)};
+  if (options.only_walk) return std::vector<Draft>{walk_of(bytes)};
   if (!message.from.blob && !message.to.blob) {
     Draft draft;
     draft.block = bytes;
@@ -228,22 +231,22 @@ Result<std::vector<Draft>> chosen(const Message& message, int64_t bytes, const D
   }
   const Side& side = message.from.blob ? message.from : message.to;
   std::vector<Draft> drafts;
-  if (!options.pieces) {
+  if (!options.only_pieces) {
     const auto from = message.from.blob ? shapes_of(*message.from.blob, message.from.count) : std::vector<Shape>();
     const auto to = message.to.blob ? shapes_of(*message.to.blob, message.to.count) : std::vector<Shape>();
     if (both) {
       drafts = drafts_of_both(from, to);
     } else {
       const auto& shapes = message.from.blob ? from : to;
-      if (!scattered(shapes) && fit_tables(shapes, options)) {
+      if (!has_short_runs(shapes) && do_runs_fit(shapes, options)) {
         for (const Shape& shape : shapes) drafts.push_back(draft_of_shape(shape, message.from.blob.has_value()));
       }
     }
   }
   for (Draft& draft : drafts) simplify(draft);
-  const bool deep = std::any_of(drafts.begin(), drafts.end(),
-                                [](const Draft& draft) { return draft.levels.size() > kernel::levels_max; });
-  if (!drafts.empty() && !deep) return drafts;
+  const bool is_too_deep = std::any_of(drafts.begin(), drafts.end(),
+                                       [](const Draft& draft) { return draft.levels.size() > kernel::levels_max; });
+  if (!drafts.empty() && !is_too_deep) return drafts;
   std::optional<Draft> pieces;
   if (both) {
     SPL_ASSIGN(pieces, pieces_of_both(message, options));
@@ -264,12 +267,12 @@ Result<int64_t> bytes_of(const Message& message) {
   std::optional<int64_t> bytes;
   for (const Side* side : {&message.from, &message.to}) {
     if (!side->blob) continue;
-    SPL_ASSIGN(const int64_t here, bytes_of_side(*side));
-    if (bytes && *bytes != here) {
-      return fail(Code::invalid, "the source holds ", *bytes, " packed bytes, the target ", here,
+    SPL_ASSIGN(const int64_t side_bytes, bytes_of_side(*side));
+    if (bytes && *bytes != side_bytes) {
+      return fail(Code::invalid, "the source holds ", *bytes, " packed bytes, the target ", side_bytes,
                   ": both sides of a message must hold the same number");
     }
-    bytes = here;
+    bytes = side_bytes;
   }
   return *bytes;
 }
@@ -278,13 +281,13 @@ Result<std::vector<Draft>> drafts_of(const Message& message, const DraftOptions&
   SPL_ASSIGN(const int64_t bytes, bytes_of(message));
   std::vector<Draft> parts;
   if (bytes == 0) return parts;
-  SPL_ASSIGN(std::vector<Draft> drafts, chosen(message, bytes, options));
+  SPL_ASSIGN(std::vector<Draft> drafts, choose_drafts(message, bytes, options));
   for (Draft& draft : drafts) {
     draft.from += message.from.offset;
     draft.to += message.to.offset;
     split(std::move(draft), parts);
   }
-  if (!options.lists) return parts;
+  if (!options.allow_lists) return parts;
   if (auto list = list_of(parts, !message.from.blob.has_value())) parts = {std::move(*list)};
   return parts;
 }

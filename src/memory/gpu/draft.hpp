@@ -21,13 +21,13 @@ namespace spinloom::gpu {
 
 struct DraftStep {
   int64_t stride = 0;
-  const std::byte* table = nullptr;  // offsets of 32 bits, or of 64 where wide
-  bool wide = false;
+  const std::byte* table = nullptr;  // offsets, in place of the stride
+  bool is_wide = false;  // the table holds offsets of 64 bits
   std::shared_ptr<const std::vector<int32_t>> list = nullptr;  // the table's owner, if that is no blob
 
   [[nodiscard]] int64_t at(int64_t digit) const {
     if (table == nullptr) return digit * stride;
-    return wide ? reinterpret_cast<const int64_t*>(table)[digit] : reinterpret_cast<const int32_t*>(table)[digit];
+    return is_wide ? reinterpret_cast<const int64_t*>(table)[digit] : reinterpret_cast<const int32_t*>(table)[digit];
   }
 };
 
@@ -52,7 +52,7 @@ struct Draft {
   int64_t from = 0;
   int64_t to = 0;
   std::shared_ptr<const PieceTable> pieces;
-  bool walk = false;  // true for a walk: levels are empty, and block is all bytes
+  bool is_walk = false;  // true for a walk: levels are empty, and block is all bytes
   int64_t first = 0;  // for a walk, the packed byte where it begins
 
   [[nodiscard]] int64_t bytes() const {
@@ -63,9 +63,9 @@ struct Draft {
 };
 
 struct DraftOptions {
-  bool pieces = false;  // no levels: tables of pieces where they are possible, else a walk
-  bool walk = false;  // everything as a walk
-  bool lists = false;  // short messages of several parts as one list
+  bool only_pieces = false;  // no levels: tables of pieces where they are possible, else a walk
+  bool only_walk = false;  // everything as a walk
+  bool allow_lists = false;  // short messages of several parts as one list
   int64_t pieces_bytes_max = 0;  // of one table of pieces
 };
 

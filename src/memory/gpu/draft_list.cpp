@@ -66,7 +66,7 @@ int64_t unit_of(std::span<const Draft> drafts) {
 
 // Fills in one side: a stride where blocks follow each other without gaps, else a table of offsets from the first
 // block. False: the offsets need more than 32 bits.
-bool place(const std::vector<int64_t>& offsets, int64_t unit, DraftStep& step) {
+bool set_step(const std::vector<int64_t>& offsets, int64_t unit, DraftStep& step) {
   const auto is_dense = [&](size_t i) { return offsets[i] == offsets[0] + static_cast<int64_t>(i) * unit; };
   bool dense = true;
   for (size_t i = 0; i < offsets.size() && dense; ++i) dense = is_dense(i);
@@ -77,9 +77,9 @@ bool place(const std::vector<int64_t>& offsets, int64_t unit, DraftStep& step) {
   auto table = std::make_shared<std::vector<int32_t>>();
   table->reserve(offsets.size());
   for (const int64_t offset : offsets) {
-    const int64_t away = offset - offsets[0];
-    if (away != static_cast<int32_t>(away)) return false;
-    table->push_back(static_cast<int32_t>(away));
+    const int64_t distance = offset - offsets[0];
+    if (distance != static_cast<int32_t>(distance)) return false;
+    table->push_back(static_cast<int32_t>(distance));
   }
   step.table = reinterpret_cast<const std::byte*>(table->data());
   step.list = std::move(table);
@@ -91,7 +91,7 @@ bool place(const std::vector<int64_t>& offsets, int64_t unit, DraftStep& step) {
 std::optional<Draft> list_of(std::span<const Draft> drafts, bool packed_is_from) {
   int64_t bytes = 0;
   for (const Draft& draft : drafts) {
-    if (draft.walk) return std::nullopt;
+    if (draft.is_walk) return std::nullopt;
     bytes += draft.bytes();
   }
   if (bytes == 0 || bytes > list_bytes_max) return std::nullopt;
@@ -100,8 +100,8 @@ std::optional<Draft> list_of(std::span<const Draft> drafts, bool packed_is_from)
   if (unit < unit_min) return std::nullopt;
   std::vector<Block> blocks;
   for (const Draft& draft : drafts) {
-    const std::vector<Block> more = blocks_of(draft, unit);
-    blocks.insert(blocks.end(), more.begin(), more.end());
+    const std::vector<Block> draft_blocks = blocks_of(draft, unit);
+    blocks.insert(blocks.end(), draft_blocks.begin(), draft_blocks.end());
   }
   std::sort(blocks.begin(), blocks.end(),
             [&](const Block& a, const Block& b) { return packed_is_from ? a.from < b.from : a.to < b.to; });
@@ -116,8 +116,8 @@ std::optional<Draft> list_of(std::span<const Draft> drafts, bool packed_is_from)
   list.from = from[0];
   list.to = to[0];
   list.levels.push_back({static_cast<int64_t>(blocks.size()), {}, {}});
-  if (!place(from, unit, list.levels[0].from)) return std::nullopt;
-  if (!place(to, unit, list.levels[0].to)) return std::nullopt;
+  if (!set_step(from, unit, list.levels[0].from)) return std::nullopt;
+  if (!set_step(to, unit, list.levels[0].to)) return std::nullopt;
   return list;
 }
 

@@ -15,7 +15,7 @@ TEST(DraftList, ASideWithoutGapsIsAStrideAndTheOtherATable) {
   for (const bool packs : {true, false}) {
     const Message message = packs ? Message{scattered, Side::packed()} : Message{Side::packed(), scattered};
     DraftOptions options;
-    options.lists = true;
+    options.allow_lists = true;
     options.pieces_bytes_max = list_bytes_max;
     const auto drafts = drafts_of(message, options);
     ASSERT_TRUE(drafts.ok()) << drafts.error().message;

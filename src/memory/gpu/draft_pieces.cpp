@@ -18,23 +18,23 @@ class PieceWriter {
   // Adds a piece, or makes the last one longer. False: the table or the period would be too long.
   bool add(int64_t from, int64_t to, int64_t bytes) {
     const auto joined = [&](const std::vector<int64_t>& offsets, int64_t offset) {
-      return offset == offsets.back() + (at_ - static_cast<int64_t>(table_.starts.back()));
+      return offset == offsets.back() + (position_ - static_cast<int64_t>(table_.starts.back()));
     };
     if (table_.starts.empty() || !joined(table_.from, from) || !joined(table_.to, to)) {
       const auto is_narrow = [](int64_t offset) { return offset == static_cast<int32_t>(offset); };
-      wide_ = wide_ || !is_narrow(from) || !is_narrow(to);
-      const int64_t pieces_max = bytes_max_ / (wide_ ? wide_piece_bytes : piece_bytes);
+      is_wide_ = is_wide_ || !is_narrow(from) || !is_narrow(to);
+      const int64_t pieces_max = bytes_max_ / (is_wide_ ? wide_piece_bytes : piece_bytes);
       if (static_cast<int64_t>(table_.starts.size()) >= pieces_max) return false;
-      table_.starts.push_back(static_cast<uint32_t>(at_));
+      table_.starts.push_back(static_cast<uint32_t>(position_));
       table_.from.push_back(from);
       table_.to.push_back(to);
     }
-    at_ += bytes;
-    return at_ <= part_bytes_max;
+    position_ += bytes;
+    return position_ <= part_bytes_max;
   }
-  [[nodiscard]] int64_t at() const { return at_; }
+  [[nodiscard]] int64_t position() const { return position_; }
   std::shared_ptr<const PieceTable> finish() {
-    table_.starts.push_back(static_cast<uint32_t>(at_));
+    table_.starts.push_back(static_cast<uint32_t>(position_));
     const auto contiguous = [&](const std::vector<int64_t>& offsets) { return offsets.size() == 1 && offsets[0] == 0; };
     if (contiguous(table_.from)) table_.from.clear();
     if (contiguous(table_.to)) table_.to.clear();
@@ -43,8 +43,8 @@ class PieceWriter {
 
  private:
   int64_t bytes_max_;
-  bool wide_ = false;  // an offset needs 64 bits
-  int64_t at_ = 0;
+  bool is_wide_ = false;  // an offset needs 64 bits
+  int64_t position_ = 0;
   PieceTable table_;
 };
 
@@ -55,7 +55,7 @@ std::optional<Draft> pieces_of_side(const Side& side, bool is_from, const DraftO
   bool fits = side.blob->size() <= part_bytes_max;
   const Status visited = fits ? layout::for_each_block(*side.blob, 1,
                                                        [&](const layout::Piece& piece) {
-                                                         const int64_t packed = writer.at();
+                                                         const int64_t packed = writer.position();
                                                          fits = is_from ? writer.add(piece.offset, packed, piece.bytes)
                                                                         : writer.add(packed, piece.offset, piece.bytes);
                                                          return fits;

@@ -17,14 +17,14 @@ class Descent {
   // Adds the shapes below a node; `shape` holds the levels above it. False: there are too many shapes.
   bool enter(const typename W::Node* node, Shape shape) {
     const auto* const table = reinterpret_cast<const std::byte*>(node + 1);
-    const bool wide = W::bits == 64;
+    const bool is_wide = W::bits == 64;
     ShapeLevel level;
     level.count = static_cast<int64_t>(node->count);
-    level.packed = static_cast<int64_t>(node->block);
+    level.packed_stride = static_cast<int64_t>(node->block);
     level.stride = static_cast<int64_t>(node->stride);
     if (node->kind == SPL_LEAF_LIST || node->kind == SPL_NODE_LIST) {
       level.table = table;
-      level.wide = wide;
+      level.is_wide = is_wide;
       level.stride = 0;
     }
     switch (node->kind) {
@@ -35,17 +35,17 @@ class Descent {
         return add(std::move(shape));
       case SPL_LEAF_RUNS: {
         shape.run_table = table;
-        shape.wide = wide;
-        shape.runs = static_cast<int64_t>(node->count);
+        shape.is_wide = is_wide;
+        shape.run_count = static_cast<int64_t>(node->count);
         shape.block = static_cast<int64_t>(node->size);
-        if (shape.runs > runs_apart_max) return add(std::move(shape));
+        if (shape.run_count > runs_apart_max) return add(std::move(shape));
         for (int64_t i = 0; i < static_cast<int64_t>(node->count); ++i) {
-          Shape one = shape;
-          one.runs = 0;
-          one.offset += shape.run(i).offset;
-          one.packed_offset += shape.run(i).start;
-          one.block = shape.run(i + 1).start - shape.run(i).start;
-          if (!add(std::move(one))) return false;
+          Shape single_run = shape;
+          single_run.run_count = 0;
+          single_run.offset += shape.run(i).offset;
+          single_run.packed_offset += shape.run(i).start;
+          single_run.block = shape.run(i + 1).start - shape.run(i).start;
+          if (!add(std::move(single_run))) return false;
         }
         return true;
       }
@@ -93,7 +93,7 @@ std::vector<Shape> descend(const layout::Blob& blob, int64_t count) {
 }  // namespace
 
 ShapeRun Shape::run(int64_t index) const {
-  if (wide) {
+  if (is_wide) {
     const auto& entry = reinterpret_cast<const spl_run_wide*>(run_table)[index];
     return {entry.offset, static_cast<int64_t>(entry.start)};
   }
@@ -103,7 +103,7 @@ ShapeRun Shape::run(int64_t index) const {
 
 std::vector<Shape> shapes_of(const layout::Blob& blob, int64_t count) {
   if (count == 0 || blob.size() == 0) return {};
-  return blob.narrow() ? descend<layout::Narrow>(blob, count) : descend<layout::Wide>(blob, count);
+  return blob.is_narrow() ? descend<layout::Narrow>(blob, count) : descend<layout::Wide>(blob, count);
 }
 
 }  // namespace spinloom::gpu

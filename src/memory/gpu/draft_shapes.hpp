@@ -19,9 +19,9 @@ inline constexpr size_t shapes_max = 64;
 struct ShapeLevel {
   int64_t count = 0;
   int64_t stride = 0;
-  const std::byte* table = nullptr;  // offsets in place of the stride
-  bool wide = false;
-  int64_t packed = 0;  // stride in the packed bytes
+  const std::byte* table = nullptr;  // offsets, in place of the stride
+  bool is_wide = false;  // the table holds offsets of 64 bits
+  int64_t packed_stride = 0;  // stride in the packed bytes
 };
 
 struct ShapeRun {
@@ -34,9 +34,9 @@ struct Shape {
   int64_t block = 0;  // runs: packed bytes of all of them
   int64_t offset = 0;
   int64_t packed_offset = 0;
-  int64_t runs = 0;  // 0: the block is contiguous
+  int64_t run_count = 0;  // 0: the block is contiguous
   const std::byte* run_table = nullptr;
-  bool wide = false;
+  bool is_wide = false;  // the table holds offsets of 64 bits
 
   [[nodiscard]] ShapeRun run(int64_t index) const;
 };

@@ -51,7 +51,7 @@ Result<Driver> start_driver() {
 
 }  // namespace
 
-Error told(const Driver& driver, int result, std::string_view tried) {
+Error driver_error(const Driver& driver, int result, std::string_view tried) {
   const char* name = nullptr;
   const char* what = nullptr;
   if (driver.error_name == nullptr || driver.error_name(result, &name) != 0 || name == nullptr) name = "CUDA error";

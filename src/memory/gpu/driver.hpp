@@ -1,9 +1,9 @@
 // Driver - the calls of libcuda.so.1, which the first call finds. For the floor only.
 //
 // Contract: driver() opens the library, calls cuInit once and returns the table of calls, or an Error that says why
-//   there is none; the answer is kept. Nothing is printed. told() makes an Error of a result of the driver: what was
-//   tried, what the driver said, and what helps. ContextGuard makes a device's primary context current and puts back
-//   what was.
+//   there is none; the answer is kept. Nothing is printed. driver_error() makes an Error of a result of the driver:
+//   what was tried, what the driver said, and what helps. ContextGuard makes a device's primary context current and
+//   puts back what was.
 // Threads: any. Time: host time.
 #pragma once
 
@@ -21,7 +21,7 @@ struct IpcHandle {
   char bytes[64];
 };
 
-struct DeviceName {
+struct DeviceUuid {
   char bytes[16];  // a UUID
 };
 
@@ -69,7 +69,7 @@ struct DeviceName {
 
 // Further calls, for memory and events between processes and for pinned memory.
 #define SPL_DRIVER_PEER_CALLS(call)                                                                              \
-  call(device_uuid, "cuDeviceGetUuid", (DeviceName * name, int device))                                          \
+  call(device_uuid, "cuDeviceGetUuid", (DeviceUuid * name, int device))                                          \
       call(event_query, "cuEventQuery", (void* event))                                                           \
           call(stream_wait, "cuStreamWaitEvent", (void* stream, void* event, unsigned flags))                    \
               call(ipc_get_event, "cuIpcGetEventHandle", (IpcHandle * handle, void* event))                      \
@@ -97,7 +97,7 @@ Result<const Driver*> driver();
 // that is missing.
 Result<Driver> load_driver(const char* library);
 // Makes the Error for a `result` that is not 0.
-Error told(const Driver& driver, int result, std::string_view tried);
+Error driver_error(const Driver& driver, int result, std::string_view tried);
 
 class ContextGuard {
  public:
@@ -126,9 +126,9 @@ class ContextGuard {
 }  // namespace spinloom::gpu
 
 // SPL_CUDA(driver, call, what was tried): returns the Error of a driver call that fails.
-#define SPL_CUDA(driver, call, ...)                                                  \
-  do {                                                                               \
-    if (const int spl_cuda = (call); spl_cuda != 0) {                                \
-      return ::spinloom::gpu::told(driver, spl_cuda, ::spinloom::text(__VA_ARGS__)); \
-    }                                                                                \
+#define SPL_CUDA(driver, call, ...)                                                          \
+  do {                                                                                       \
+    if (const int spl_cuda = (call); spl_cuda != 0) {                                        \
+      return ::spinloom::gpu::driver_error(driver, spl_cuda, ::spinloom::text(__VA_ARGS__)); \
+    }                                                                                        \
   } while (false)

@@ -44,14 +44,14 @@ TEST(Driver, ResultsOfTheDriverAreSentences) {
     *what = "out of memory";
     return 0;
   };
-  const Error error = told(table, cuda_out_of_memory, "to allocate 5 bytes");
+  const Error error = driver_error(table, cuda_out_of_memory, "to allocate 5 bytes");
   EXPECT_EQ(error.code, Code::exhausted);
   EXPECT_EQ(error.message,
             "to allocate 5 bytes: out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2): free memory of the device, or move less "
             "at once");
   // Every result that is listed, and one that is not, has a sentence.
   for (const int result : {1, 3, 46, 100, 101, 201, 209, 214, 217, 222, 400, 700, 719, 721, 801, 900, 12345}) {
-    EXPECT_NE(told(table, result, "to try").message.find(text(result)), std::string::npos);
+    EXPECT_NE(driver_error(table, result, "to try").message.find(text(result)), std::string::npos);
   }
 }
 
@@ -87,7 +87,7 @@ TEST(Driver, AbsenceIsSilentAndNamed) {
   if (available()) GTEST_SKIP() << "there is a GPU";
   testing::internal::CaptureStderr();
   EXPECT_EQ(Device::count(), 0);
-  EXPECT_FALSE(why_not().empty());
+  EXPECT_FALSE(unavailable_reason().empty());
   EXPECT_FALSE(Device::at(0).ok());
   int host = 0;
   EXPECT_FALSE(Device::of(&host).ok());
@@ -120,7 +120,7 @@ TEST(WheelOfNvrtc, IsThere) {
 // The wheel nvidia-cuda-nvrtc lies beside the package spinloom, which has this library or, one folder deeper, a layer
 // with it; or in the virtual environment. The compiler is that of the driver for tests.
 TEST(OnDeviceNvrtc, IsFoundInAWheel) {
-  if (!available()) GTEST_SKIP() << why_not();
+  if (!available()) GTEST_SKIP() << unavailable_reason();
   if (Device::at(0)->name() != "a GPU of the tests") GTEST_SKIP() << "its compiler is that of the tests";
   void* const loaded = dlopen("libnvrtc.so.13", RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(loaded, nullptr) << dlerror();

@@ -14,12 +14,12 @@ constexpr unsigned event_between_processes = 4;
 
 }  // namespace
 
-Result<Event> Event::make(const Device& device, bool shared) {
+Result<Event> Event::make(const Device& device, bool is_shared) {
   const Device::State& state = device.state();
   const ContextGuard guard(*state.driver, state.context);
   SPL_CUDA(*state.driver, guard.result(), "to use device ", state.ordinal);
   Event made;
-  const unsigned flags = event_without_timing | (shared ? event_between_processes : 0);
+  const unsigned flags = event_without_timing | (is_shared ? event_between_processes : 0);
   SPL_CUDA(*state.driver, state.driver->event_create(&made.event_, flags), "to make an event on device ",
            state.ordinal);
   made.state_ = device.shared_state();
@@ -67,7 +67,7 @@ Status Event::record(Stream stream) const {
   return {};
 }
 
-Result<bool> Event::reached() const {
+Result<bool> Event::is_reached() const {
   const ContextGuard guard(*state_->driver, state_->context);
   SPL_CUDA(*state_->driver, guard.result(), "to use device ", state_->ordinal);
   const int result = state_->driver->event_query(event_);
@@ -84,7 +84,7 @@ Status Event::synchronise() const {
   return {};
 }
 
-Status Event::hold(Stream stream) const {
+Status Event::make_wait(Stream stream) const {
   const ContextGuard guard(*state_->driver, state_->context);
   SPL_CUDA(*state_->driver, guard.result(), "to use device ", state_->ordinal);
   SPL_CUDA(*state_->driver, state_->driver->stream_wait(stream, event_, 0), "to let a stream of device ",

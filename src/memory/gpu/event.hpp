@@ -1,9 +1,9 @@
 // Event - a mark on a stream: the host can ask whether the stream has come so far, and another stream can wait for it.
 //
-// Contract: record() marks what is on a stream now. reached() asks without waiting; synchronise() waits; hold() lets a
-//   stream wait, and returns at once. An event that was made `shared` can be given to another process, 64 bytes that
-//   any channel may carry, and waited for there; only the process that made it records it. An event that was never
-//   recorded counts as reached.
+// Contract: record() marks what is on a stream now. is_reached() asks without waiting; synchronise() waits; make_wait()
+//   lets a stream wait, and returns at once. An event that was made with `is_shared` can be given to another process,
+//   64 bytes that any channel may carry, and waited for there; only the process that made it records it. An event that
+//   was never recorded counts as reached.
 // Threads: one at a time. Time: host time.
 #pragma once
 
@@ -20,7 +20,7 @@ using EventHandle = std::array<std::byte, 64>;
 
 class Event {
  public:
-  static Result<Event> make(const Device& device, bool shared = false);
+  static Result<Event> make(const Device& device, bool is_shared = false);
   static Result<Event> open(const Device& device, const EventHandle& handle);
 
   Event() = default;
@@ -33,9 +33,9 @@ class Event {
 
   [[nodiscard]] Result<EventHandle> handle() const;
   [[nodiscard]] Status record(Stream stream) const;
-  [[nodiscard]] Result<bool> reached() const;
+  [[nodiscard]] Result<bool> is_reached() const;
   [[nodiscard]] Status synchronise() const;
-  [[nodiscard]] Status hold(Stream stream) const;
+  [[nodiscard]] Status make_wait(Stream stream) const;
 
   explicit operator bool() const { return event_ != nullptr; }
 

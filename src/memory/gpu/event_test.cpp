@@ -22,7 +22,7 @@ Memory begun_memory(Result<Memory> made) { return std::move(made.value()); }
 class OnDeviceBegun : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!available()) GTEST_SKIP() << why_not();
+    if (!available()) GTEST_SKIP() << unavailable_reason();
   }
 };
 
@@ -49,12 +49,12 @@ TEST_F(OnDeviceBegun, ALaunchIsAskedAndWaitedFor) {
   const Ends ends{source.data(), target.data()};
   const auto first = plan.begin({&ends, 1});
   ASSERT_TRUE(first.ok()) << first.error().message;
-  EXPECT_GT(asked([&] { return first->reached(); }), 0) << "a launch of 5 MB over PCIe takes longer than a question";
+  EXPECT_GT(asked([&] { return first->is_reached(); }), 0) << "a launch of 5 MB over PCIe takes longer than a question";
   expect_packed();
   std::memset(target.data(), 0, target.bytes());
   const auto second = plan.begin({&ends, 1});
   ASSERT_TRUE(second->synchronise().ok());
-  EXPECT_TRUE(*second->reached());
+  EXPECT_TRUE(*second->is_reached());
   expect_packed();
 }
 
@@ -73,7 +73,7 @@ TEST_F(OnDeviceBegun, AStreamWaitsForALaunch) {
   const Ends ends{source.data(), target.data()};
   const auto begun = plan.begin({&ends, 1});
   ASSERT_TRUE(begun.ok()) << begun.error().message;
-  ASSERT_TRUE(begun->hold(other).ok());
+  ASSERT_TRUE(begun->make_wait(other).ok());
   std::vector<std::byte> out(24'000);
   ASSERT_TRUE(copy_bytes(device, out.data(), target.data(), out.size(), other).ok());
   ASSERT_TRUE(device.synchronise(other).ok());

@@ -44,7 +44,7 @@ void expect_told(const Result<T>& result, std::string_view words) {
 class OnDeviceFaults : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!available()) GTEST_SKIP() << why_not();
+    if (!available()) GTEST_SKIP() << unavailable_reason();
   }
   // This program again, for one test of DeviceFaults; only the driver of the tests takes settings.
   static void run_apart(const char* test, std::vector<std::pair<const char*, const char*>> settings) {
@@ -95,9 +95,9 @@ TEST_F(DeviceFaults, LostDevice) {
   expect_told(Staging::make(device, fault_message().from, Side::packed()), lost);
   expect_told(export_memory(source.data()), lost);
   expect_told(mark.record(nullptr), lost);
-  expect_told(mark.reached(), lost);
+  expect_told(mark.is_reached(), lost);
   expect_told(mark.synchronise(), lost);
-  expect_told(mark.hold(nullptr), lost);
+  expect_told(mark.make_wait(nullptr), lost);
   expect_told(device.bytes_free(), lost);
   expect_told(device.synchronise(), "start the process again");
 }

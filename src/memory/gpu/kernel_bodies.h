@@ -41,21 +41,21 @@ SPL_GPU void run_width(const Part& part, const u8* arena, const Ends& ends, u32 
   } else if constexpr (kind == kind_walk) {
     walk_words<width>(part, arena, ends, tile, thread);
   } else {
-    const Corner corner = corner_of(part, arena, tile);
-    const bool whole = part.block.divisor == width;
+    const TileBounds bounds = bounds_of(part, arena, tile);
+    const bool one_word = part.block.divisor == width;
     if (phase != 1) {
-      if (whole) {
-        tile_in<width, true>(part, corner, ends.from, thread, shared);
+      if (one_word) {
+        load_tile<width, true>(part, bounds, ends.from, thread, shared);
       } else {
-        tile_in<width, false>(part, corner, ends.from, thread, shared);
+        load_tile<width, false>(part, bounds, ends.from, thread, shared);
       }
     }
     if (phase == 2) SPL_BARRIER();
     if (phase != 0) {
-      if (whole) {
-        tile_out<width, true>(part, corner, ends.to, thread, shared);
+      if (one_word) {
+        store_tile<width, true>(part, bounds, ends.to, thread, shared);
       } else {
-        tile_out<width, false>(part, corner, ends.to, thread, shared);
+        store_tile<width, false>(part, bounds, ends.to, thread, shared);
       }
     }
   }
@@ -87,8 +87,8 @@ SPL_GPU void run_part(const Part& part, const u8* arena, const Ends& ends, u32 t
 }
 
 SPL_GPU const Part& part_of(const Arguments& arguments, u32 tile) {
-  const u32 index = arguments.tile_parts == 0 ? 0 : at_place<u32>(arguments.arena, arguments.tile_parts)[tile];
-  return at_place<Part>(arguments.arena, parts_place)[index];
+  const u32 index = arguments.tile_parts == 0 ? 0 : pointer_at<u32>(arguments.arena, arguments.tile_parts)[tile];
+  return pointer_at<Part>(arguments.arena, parts_place)[index];
 }
 
 // `kind` is the kind of all parts, or `kinds` where parts differ.

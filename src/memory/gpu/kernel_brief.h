@@ -16,14 +16,14 @@
 namespace spinloom::gpu::kernel {
 
 SPL_GPU i64 brief_place(const u8* arena, u32 table, i32 stride, u32 digit) {
-  return table != 0 ? static_cast<i64>(at_place<i32>(arena, table)[digit])
+  return table != 0 ? static_cast<i64>(pointer_at<i32>(arena, table)[digit])
                     : static_cast<i64>(static_cast<i32>(digit)) * stride;
 }
 
 SPL_GPU void run_brief(const Brief& brief, const u8* arena, const Ends& ends, u32 block, u32 thread) {
   const u32 width = width_of(brief, ends);
   const u32 first = block * (threads * brief.width);
-  const u32 last = less(first + threads * brief.width, brief.bytes);
+  const u32 last = lesser(first + threads * brief.width, brief.bytes);
   for (u32 at = first + thread * width; at < last; at += threads * width) {
     u32 rest = divide(at, brief.block);
     const u32 within = at - rest * brief.block.divisor;

@@ -21,15 +21,15 @@ using u64 = unsigned long long;
 using i64 = long long;
 
 constexpr u32 threads = 256;
-constexpr u32 lanes = 32;
+constexpr u32 warp_threads = 32;
 constexpr u32 levels_max = 8;
 constexpr u32 shared_bytes = 20480;
 constexpr u32 parts_place = 64;  // place of the first part in the arena
-constexpr u32 many_ends = 224;  // pairs of addresses of one launch
+constexpr u32 ends_max = 224;  // pairs of addresses of one launch
 
 enum Kind : u32 { kind_word, kind_warp, kind_tile, kind_pieces, kind_walk, kinds };
 
-struct Quotient {  // what replaces a division by a divisor below 2^31
+struct FastDivisor {  // what replaces a division by a divisor below 2^31
   u32 divisor;
   u32 reciprocal;
   u32 shift;
@@ -41,7 +41,7 @@ struct Step {  // one side of a level
 };
 
 struct Level {
-  Quotient count;
+  FastDivisor count;
   u32 wide_from;  // not 0: entries of the table have 64 bits
   u32 wide_to;
   u32 reserved;
@@ -64,14 +64,14 @@ struct Part {
   u32 kind;
   u32 width;       // 1, 2, 4, 8 or 16
   u32 warp_below;  // where addresses allow only words of fewer bytes, a warp moves each block
-  u32 ends;        // number of the pair of addresses
+  u32 ends_index;        // number of the pair of addresses
   u32 first_tile;  // number of tiles of the parts before
   u32 tile_bytes;
   u32 bytes;
   u32 dense;  // 1: `from` is contiguous; 2: `to` is
   u32 streaming;  // kind word, `from` contiguous: what is written leaves the cache first
   u32 levels;
-  Quotient block;
+  FastDivisor block;
   i64 from;
   i64 to;
   Level level[levels_max];
@@ -86,13 +86,13 @@ struct Part {
   // tile: columns along the level in which `from` runs fastest, rows along that of `to`
   u32 column_level;
   u32 row_level;
-  u32 pitch;
+  u32 pitch;    // bytes from one line of a tile to the next in shared memory
   u32 columns;  // columns and rows of one tile
   u32 rows;
-  Quotient column_tiles;
-  Quotient row_tiles;
-  Quotient column_bytes;  // columns * block
-  Quotient row_bytes;     // rows * block
+  FastDivisor column_tiles;
+  FastDivisor row_tiles;
+  FastDivisor column_bytes;  // columns * block
+  FastDivisor row_bytes;     // rows * block
   // walk
   u64 first;  // packed byte of the message where the part begins
   Walk from_walk;
@@ -100,7 +100,7 @@ struct Part {
 };
 
 struct BriefLevel {
-  Quotient count;
+  FastDivisor count;
   i32 from_stride;
   i32 to_stride;
   u32 from_table;  // place of offsets of 32 bits, or 0: the stride counts
@@ -112,7 +112,7 @@ struct Brief {
   u32 bytes;
   u32 width;
   u32 levels;
-  Quotient block;
+  FastDivisor block;
   i64 from;
   i64 to;
   BriefLevel level[levels_max];
@@ -127,7 +127,7 @@ struct OneEnds {
   Ends ends[1];
 };
 struct ManyEnds {
-  Ends ends[many_ends];
+  Ends ends[ends_max];
 };
 
 struct Arguments {

@@ -1,7 +1,7 @@
 // Kernel places - words, quotients, and where a packed byte of a part lies.
 //
 // Contract: places_of() turns packed bytes of a part into offsets on both sides, by its levels and, in_pieces, its
-//   table; walked() does it by a seek in a blob. The file compiles as CUDA, as NVRTC's text, and as C++.
+//   table; walked_place() does it by a seek in a blob. The file compiles as CUDA, as NVRTC's text, and as C++.
 // Invariants: (1) no division; (2) no memory is written but through put() and word_at().
 // Threads: of a device, or turns of a loop. Time: none.
 #ifndef SPINLOOM_GPU_KERNEL_PLACES_H
@@ -84,13 +84,13 @@ SPL_GPU void put(u8* place, const Word<width>& word) {
 }
 
 template <class T>
-SPL_GPU const T* at_place(const u8* arena, u64 place) {
+SPL_GPU const T* pointer_at(const u8* arena, u64 place) {
   return reinterpret_cast<const T*>(arena + place);
 }
 
-SPL_GPU u32 less(u32 a, u32 b) { return a < b ? a : b; }
+SPL_GPU u32 lesser(u32 a, u32 b) { return a < b ? a : b; }
 
-SPL_GPU u32 divide(u32 n, const Quotient& by) {
+SPL_GPU u32 divide(u32 n, const FastDivisor& by) {
 #ifdef __CUDA_ARCH__
   return __umulhi(n << 1, by.reciprocal) >> by.shift;
 #else
@@ -107,13 +107,13 @@ SPL_GPU u64 divide_wide(u64 n, u64 reciprocal, u32 shift) {
 }
 
 SPL_GPU i64 entry_of(const u8* arena, u64 table, u32 wide, u32 index) {
-  return wide != 0 ? at_place<i64>(arena, table)[index] : static_cast<i64>(at_place<i32>(arena, table)[index]);
+  return wide != 0 ? pointer_at<i64>(arena, table)[index] : static_cast<i64>(pointer_at<i32>(arena, table)[index]);
 }
 
 // Returns the number of the piece that holds byte r of a block.
 SPL_GPU u32 piece_of(const Part& part, const u8* arena, u32 r) {
-  const u32* const starts = at_place<u32>(arena, part.starts);
-  const u32* const hints = at_place<u32>(arena, part.hints);
+  const u32* const starts = pointer_at<u32>(arena, part.starts);
+  const u32* const hints = pointer_at<u32>(arena, part.hints);
   const u32 bucket = r >> part.hint_shift;
   u32 low = hints[bucket];
   u32 high = hints[bucket + 1];
@@ -142,7 +142,7 @@ SPL_GPU void places_of(const Part& part, const u8* arena, const u32 (&at)[batch]
     to[k] = part.to + (form == 2 ? at[k] : within);
     if (in_pieces) {
       const u32 piece = piece_of(part, arena, within);
-      const i64 start = at_place<u32>(arena, part.starts)[piece];
+      const i64 start = pointer_at<u32>(arena, part.starts)[piece];
       if (form != 1 && part.from_offsets != 0) {
         from[k] += entry_of(arena, part.from_offsets, part.wide_offsets, piece) - start;
       }
@@ -154,7 +154,7 @@ SPL_GPU void places_of(const Part& part, const u8* arena, const u32 (&at)[batch]
   const u32 levels = part.levels;
   for (u32 l = 0; l < levels; ++l) {
     const Level& level = part.level[l];
-    const Quotient count = level.count;
+    const FastDivisor count = level.count;
     const bool last = l + 1 == levels;
     SPL_UNROLL
     for (int k = 0; k < batch; ++k) {
@@ -196,7 +196,7 @@ struct SPL_ALIAS Member {
 };
 constexpr u32 root_place = 72;
 
-SPL_GPU u32 divide_by(u32 n, u32 reciprocal, u32 shift) { return divide(n, Quotient{0, reciprocal, shift}); }
+SPL_GPU u32 divide_by(u32 n, u32 reciprocal, u32 shift) { return divide(n, FastDivisor{0, reciprocal, shift}); }
 SPL_GPU u64 divide_by(u64 n, u64 reciprocal, u32 shift) { return divide_wide(n, reciprocal, shift); }
 
 // Returns the number of the last entry that starts at or before `position`.
@@ -247,7 +247,7 @@ SPL_GPU i64 seek(const u8* blob, U position) {
 }
 
 // Returns the place of packed byte `position` of one side's elements, counted from the buffer address.
-SPL_GPU i64 walked(const Walk& walk, const u8* arena, u64 position) {
+SPL_GPU i64 walked_place(const Walk& walk, const u8* arena, u64 position) {
   if (walk.blob == 0) return static_cast<i64>(position);
   const u64 element = divide_wide(position, walk.size_reciprocal, walk.size_shift);
   const u64 within = position - element * walk.size;

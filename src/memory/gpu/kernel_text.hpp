@@ -16,6 +16,6 @@ namespace spinloom::gpu {
 const char* kernel_text();
 const void* kernel_fatbin();
 Result<std::string> compiler_version();
-Result<std::string> compile_text(int compute, size_t entry);
+Result<std::string> compile_text(int compute_capability, size_t entry);
 
 }  // namespace spinloom::gpu

@@ -9,7 +9,7 @@ using namespace spinloom::gpu::kernel;
 template <u32 kind, class AllEnds>
 __device__ __forceinline__ void entry(const Arguments& arguments, const AllEnds& all, const Part& part) {
   __shared__ __align__(16) u8 shared[kind == kind_tile || kind == kinds ? shared_bytes : 16];
-  const Ends ends = all.ends[sizeof(AllEnds) == sizeof(OneEnds) ? 0 : part.ends];
+  const Ends ends = all.ends[sizeof(AllEnds) == sizeof(OneEnds) ? 0 : part.ends_index];
   run<kind>(arguments, part, ends, blockIdx.x, threadIdx.x, 2, shared);
 }
 

@@ -1,8 +1,8 @@
 // Message - bytes that one launch moves from one side to another, each side a layout or packed bytes.
 //
 // Contract: the n-th packed byte of `from` becomes the n-th packed byte of `to`. A side without a blob is packed bytes.
-//   Addresses are the ends given at launch (message.ends says which pair) plus the side's offset; for a layout that is
-//   the buffer address as MPI defines it.
+//   Addresses are the ends given at launch (message.ends_index says which pair) plus the side's offset; for a layout
+//   that is the buffer address as MPI defines it.
 //     pack:    Message{Side::of(blob, count), Side::packed()}
 //     unpack:  Message{Side::packed(), Side::of(blob, count)}
 //     copy:    Message{Side::of(blob, count), Side::of(other, other_count)}
@@ -29,7 +29,7 @@ struct Side {
 struct Message {
   Side from;
   Side to;
-  uint32_t ends = 0;
+  uint32_t ends_index = 0;  // which of the pairs of addresses that a launch is given
 };
 
 // A pair of addresses, given at launch.

@@ -13,9 +13,9 @@
 namespace spinloom::gpu {
 namespace {
 
-constexpr const char* entry_names[entries] = {"spinloom_word",     "spinloom_warp",  "spinloom_tile",
-                                              "spinloom_pieces",   "spinloom_walk",  "spinloom_set",
-                                              "spinloom_set_many", "spinloom_words", "spinloom_brief"};
+constexpr const char* entry_names[entry_count] = {"spinloom_word",     "spinloom_warp",  "spinloom_tile",
+                                                  "spinloom_pieces",   "spinloom_walk",  "spinloom_set",
+                                                  "spinloom_set_many", "spinloom_words", "spinloom_brief"};
 
 Result<void*> load_module(const Driver& driver, const void* image, const char* origin) {
   void* module = nullptr;
@@ -33,7 +33,7 @@ Result<void*> find_entry(const Driver& driver, void* module, size_t entry) {
 Result<Kernels> load_fatbin(const Driver& driver) {
   SPL_ASSIGN(void* const module, load_module(driver, kernel_fatbin(), "fatbin"));
   Kernels kernels;
-  for (size_t entry = 0; entry < entries; ++entry) {
+  for (size_t entry = 0; entry < entry_count; ++entry) {
     SPL_ASSIGN(kernels.functions[entry], find_entry(driver, module, entry));
   }
   kernels.origin = "fatbin";
@@ -115,13 +115,13 @@ Result<std::string> compiler_version() {
   return text("NVRTC ", major, ".", minor);
 }
 
-Result<std::string> compile_text(int compute, size_t entry) {
+Result<std::string> compile_text(int compute_capability, size_t entry) {
   SPL_ASSIGN(const Nvrtc nvrtc, load_nvrtc());
   void* program = nullptr;
   if (nvrtc.create(&program, kernel_text(), "spinloom.cu", 0, nullptr, nullptr) != 0) {
     return fail(Code::environment, "NVRTC did not take the kernels' source");
   }
-  const std::string architecture = text("--gpu-architecture=sm_", compute);
+  const std::string architecture = text("--gpu-architecture=sm_", compute_capability);
   const std::string only = text("--define-macro=SPINLOOM_ONLY=", entry);
   const char* const options[] = {architecture.c_str(), "--std=c++17", only.c_str()};
   const bool compiled = nvrtc.compile(program, 3, options) == 0;
@@ -132,14 +132,14 @@ Result<std::string> compile_text(int compute, size_t entry) {
   (void)(compiled ? nvrtc.image(program, image.data()) : nvrtc.log(program, image.data()));
   (void)nvrtc.destroy(&program);
   if (!compiled) {
-    return fail(Code::environment, "NVRTC does not compile ", entry_names[entry], " for sm_", compute, ": ",
+    return fail(Code::environment, "NVRTC does not compile ", entry_names[entry], " for sm_", compute_capability, ": ",
                 image.c_str());
   }
   return image;
 }
 
-Result<void*> compile_kernel(const Driver& driver, int compute, size_t entry) {
-  SPL_ASSIGN(const std::string image, compile_text(compute, entry));
+Result<void*> compile_kernel(const Driver& driver, int compute_capability, size_t entry) {
+  SPL_ASSIGN(const std::string image, compile_text(compute_capability, entry));
   SPL_ASSIGN(void* const module, load_module(driver, image.data(), "NVRTC"));
   return find_entry(driver, module, entry);
 }

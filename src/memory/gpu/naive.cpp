@@ -19,17 +19,17 @@ Result<int64_t> naive_move(const Device& device, const Message& message, const E
   const auto to = reinterpret_cast<DeviceAddress>(ends.to) + static_cast<DeviceAddress>(message.to.offset);
   int64_t blocks = 0;
   int64_t packed = 0;
-  int failed = 0;
+  int result = 0;
   SPL_TRY(layout::for_each_block(*side.blob, side.count, [&](const layout::Piece& piece) {
-    const auto placed = static_cast<DeviceAddress>(piece.offset);
+    const auto offset = static_cast<DeviceAddress>(piece.offset);
     const auto position = static_cast<DeviceAddress>(packed);
-    failed = state.driver->copy_async(to + (packs ? position : placed), from + (packs ? placed : position),
+    result = state.driver->copy_async(to + (packs ? position : offset), from + (packs ? offset : position),
                                       static_cast<size_t>(piece.bytes), stream);
     packed += piece.bytes;
     ++blocks;
-    return failed == 0 && blocks != blocks_max;
+    return result == 0 && blocks != blocks_max;
   }));
-  SPL_CUDA(*state.driver, failed, "to copy block ", blocks, " of a message");
+  SPL_CUDA(*state.driver, result, "to copy block ", blocks, " of a message");
   return blocks;
 }
 

@@ -22,13 +22,13 @@ constexpr size_t probe_words = 8;
 // The data of a process that it sends to the other process.
 struct PairCard {
   uint32_t mark = card_mark;
-  uint32_t forced = 0;  // a place in pair_ways
+  uint32_t forced_way_index = 0;  // a place in pair_ways
   uint64_t token = 0;
   uint64_t piece_bytes = 0;
   uint64_t pieces = 0;
   uint64_t can_export = 0;
   PairProcess process;
-  DeviceName device{};
+  DeviceUuid device{};
   PeerHandle probe;
   char trouble[256] = {};  // why it cannot export
 };
@@ -37,16 +37,16 @@ struct PairCard {
 struct PairVerdict {
   uint32_t mark = card_mark;
   uint32_t ok = 0;
-  char words[512] = {};  // what went wrong, or the name of what was made
+  char message[512] = {};  // what went wrong, or the name of what was made
 
   static PairVerdict of(const Status& status, std::string_view name = {}) {
     PairVerdict verdict;
     verdict.ok = status.ok() ? 1 : 0;
-    const std::string_view words = status.ok() ? name : std::string_view(status.error().message);
-    words.copy(verdict.words, sizeof verdict.words - 1);
+    const std::string_view message = status.ok() ? name : std::string_view(status.error().message);
+    message.copy(verdict.message, sizeof verdict.message - 1);
     return verdict;
   }
-  [[nodiscard]] std::string text() const { return {words, strnlen(words, sizeof words)}; }
+  [[nodiscard]] std::string text() const { return {message, strnlen(message, sizeof message)}; }
 };
 
 // Sends `ours` and waits for what the other process sends.
@@ -77,14 +77,15 @@ Result<T> exchange(PairChannel& channel, const T& ours, int patience_ms) {
 Result<uint32_t> forced_way(const PairOptions& options) {
   std::string wanted = options.way;
   if (wanted.empty()) {
-    const char* const said = std::getenv("SPINLOOM_GPU_PEER");  // NOLINT(concurrency-mt-unsafe): nobody sets it here
-    wanted = said == nullptr || *said == 0 ? "auto" : said;
+    const char* const variable =
+        std::getenv("SPINLOOM_GPU_PEER");  // NOLINT(concurrency-mt-unsafe): nobody sets it here
+    wanted = variable == nullptr || *variable == 0 ? "auto" : variable;
   }
-  const auto* const found = std::ranges::find(pair_ways, wanted);
-  if (found == std::end(pair_ways)) {
+  const auto* const way = std::ranges::find(pair_ways, wanted);
+  if (way == std::end(pair_ways)) {
     return fail(Code::invalid, "SPINLOOM_GPU_PEER is ", wanted, ": auto, ipc, staged or packed");
   }
-  return static_cast<uint32_t>(found - std::begin(pair_ways));
+  return static_cast<uint32_t>(way - std::begin(pair_ways));
 }
 
 // Returns the contents of a probe's memory.
@@ -112,7 +113,7 @@ Status read_probe(const Device& device, const PairCard& ours, const PairCard& th
                   std::string(card->trouble, strnlen(card->trouble, sizeof card->trouble)));
     }
   }
-  SPL_ASSIGN(const PeerMemory probe, PeerMemory::open_once(device, theirs.probe));
+  SPL_ASSIGN(const PeerMemory probe, PeerMemory::open_uncached(device, theirs.probe));
   std::array<uint64_t, probe_words> words{};
   SPL_TRY(copy_bytes(device, words.data(), probe.data(), sizeof words, nullptr));
   SPL_TRY(device.synchronise());
@@ -124,7 +125,7 @@ Status read_probe(const Device& device, const PairCard& ours, const PairCard& th
 
 Result<PairCard> card_of(const Device& device, const PairOptions& options, Memory& probe) {
   PairCard card;
-  SPL_ASSIGN(card.forced, forced_way(options));
+  SPL_ASSIGN(card.forced_way_index, forced_way(options));
   if (options.pieces < 2 || options.piece_bytes < 64 || options.piece_bytes % 64 != 0) {
     return fail(Code::invalid, options.pieces, " pieces of ", options.piece_bytes,
                 " bytes: a pair takes two or more, of a multiple of 64 bytes");
@@ -134,7 +135,7 @@ Result<PairCard> card_of(const Device& device, const PairOptions& options, Memor
   if (getrandom(&card.token, sizeof card.token, 0) != static_cast<ssize_t>(sizeof card.token)) {
     return fail(Code::environment, "the kernel gives no random numbers");
   }
-  card.process = PairProcess::here();
+  card.process = PairProcess::current();
   const Device::State& state = device.state();
   int number = 0;
   SPL_CUDA(*state.driver, state.driver->device_get(&number, state.ordinal), "to open device ", state.ordinal);
@@ -151,14 +152,14 @@ Result<PairCard> card_of(const Device& device, const PairOptions& options, Memor
 // went wrong; empty if both have it.
 Result<std::string> share_ring(Pair::State& pair, const PairCard& ours, const PairCard& theirs) {
   if (!ours.process.same_machine(theirs.process)) return std::string("the processes run on two machines");
-  const bool makes = ours.token < theirs.token;
-  pair.lane_out = makes ? 0 : 1;
+  const bool is_maker = ours.token < theirs.token;
+  pair.lane_out = is_maker ? 0 : 1;
   pair.options.piece_bytes = std::min(ours.piece_bytes, theirs.piece_bytes);
   pair.options.pieces = static_cast<int>(std::min(ours.pieces, theirs.pieces));
   const PairRingShape shape{pair.options.piece_bytes, static_cast<uint32_t>(pair.options.pieces)};
   const uint64_t token = std::min(ours.token, theirs.token);
   Status made;
-  if (makes) {
+  if (is_maker) {
     auto ring = PairRing::make(pair.device, shape, token);
     if (ring) {
       pair.ring = std::move(*ring);
@@ -170,7 +171,7 @@ Result<std::string> share_ring(Pair::State& pair, const PairCard& ours, const Pa
   SPL_ASSIGN(const PairVerdict first,
              exchange(*pair.channel, PairVerdict::of(made, pair.ring.name()), pair.options.patience_ms));
   Status joined = made;
-  if (!makes) {
+  if (!is_maker) {
     joined = first.ok != 0 ? Status{} : Status(Error{Code::environment, first.text()});
     if (joined) {
       auto ring = PairRing::join(pair.device, shape, token, first.text());
@@ -209,17 +210,18 @@ Result<Pair> Pair::connect(const Device& device, std::shared_ptr<PairChannel> ch
   SPL_ASSIGN(const PairCard ours, card_of(device, options, probe));
   SPL_ASSIGN(const PairCard theirs, exchange(*pair->channel, ours, options.patience_ms));
   pair->watch = PairWatch(theirs.process);
-  if (theirs.forced >= std::size(pair_ways) || theirs.pieces < 2 || theirs.pieces > 1024 || theirs.piece_bytes < 64) {
+  if (theirs.forced_way_index >= std::size(pair_ways) || theirs.pieces < 2 || theirs.pieces > 1024 ||
+      theirs.piece_bytes < 64) {
     return fail(Code::invalid, "the other process of the pair tells nonsense of itself");
   }
-  if (ours.forced != 0 && theirs.forced != 0 && ours.forced != theirs.forced) {
-    return fail(Code::invalid, "SPINLOOM_GPU_PEER is ", pair_ways[ours.forced], " here and ", pair_ways[theirs.forced],
-                " at the other process of the pair");
+  if (ours.forced_way_index != 0 && theirs.forced_way_index != 0 && ours.forced_way_index != theirs.forced_way_index) {
+    return fail(Code::invalid, "SPINLOOM_GPU_PEER is ", pair_ways[ours.forced_way_index], " here and ",
+                pair_ways[theirs.forced_way_index], " at the other process of the pair");
   }
-  const std::string_view forced = pair_ways[std::max(ours.forced, theirs.forced)];
-  pair->is_forced = forced != "auto";
+  const std::string_view forced_way = pair_ways[std::max(ours.forced_way_index, theirs.forced_way_index)];
+  pair->is_forced = forced_way != "auto";
   std::string why;
-  if (forced == "auto" || forced == "ipc") {
+  if (forced_way == "auto" || forced_way == "ipc") {
     const Status read = read_probe(device, ours, theirs);
     SPL_ASSIGN(const PairVerdict verdict, exchange(*pair->channel, PairVerdict::of(read), options.patience_ms));
     if (read && verdict.ok != 0) {
@@ -230,19 +232,19 @@ Result<Pair> Pair::connect(const Device& device, std::shared_ptr<PairChannel> ch
       return Pair(std::move(pair));
     }
     why = read ? "the other process: " + verdict.text() : read.error().message;
-    if (forced == "ipc") return cannot(forced, why);
+    if (forced_way == "ipc") return cannot(forced_way, why);
     why = "CUDA IPC does not work between them (" + why + ")";
   } else {
-    why = text("SPINLOOM_GPU_PEER is ", forced);
+    why = text("SPINLOOM_GPU_PEER is ", forced_way);
   }
-  if (forced != "packed") {
+  if (forced_way != "packed") {
     SPL_ASSIGN(const std::string trouble, share_ring(*pair, ours, theirs));
     if (trouble.empty()) {
       pair->way = PairWay::staged;
       pair->reason = "both processes have the same pinned memory; " + why;
       return Pair(std::move(pair));
     }
-    if (forced == "staged") return cannot(forced, trouble);
+    if (forced_way == "staged") return cannot(forced_way, trouble);
     why += "; they share no pinned memory (" + trouble + ")";
   }
   pair->way = PairWay::packed;

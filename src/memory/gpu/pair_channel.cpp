@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t frame_mark = 0x47504C53;  // "SLPG"
 
-Error gone(const char* what) {
+Error channel_closed(const char* what) {
   return fail(Code::environment, "the other process of the pair has gone: its end of the channel is closed (", what,
               ")");
 }
@@ -38,40 +38,42 @@ Result<std::shared_ptr<PairChannel>> SocketChannel::make(int socket) {
 
 SocketChannel::~SocketChannel() { close(socket_); }
 
-Result<bool> SocketChannel::ready(short events, int patience_ms) const {
-  pollfd asked{socket_, events, 0};
-  const int found = poll(&asked, 1, patience_ms);
-  if (found < 0 && errno != EINTR) return gone(std::strerror(errno));
-  return found > 0;
+Result<bool> SocketChannel::poll_socket(short events, int patience_ms) const {
+  pollfd polled{socket_, events, 0};
+  const int ready_count = poll(&polled, 1, patience_ms);
+  if (ready_count < 0 && errno != EINTR) return channel_closed(std::strerror(errno));
+  return ready_count > 0;
 }
 
 // Takes what is there of one message, without waiting, and never a byte behind it.
-Status SocketChannel::take_in() {
+Status SocketChannel::read_available() {
   while (true) {
-    const bool in_head = taken_ < sizeof head_;
-    std::byte* const to = in_head ? head_ + taken_ : body_.data() + (taken_ - sizeof head_);
-    const size_t wanted = in_head ? sizeof head_ - taken_ : sizeof head_ + body_.size() - taken_;
-    const ssize_t got = wanted == 0 ? 0 : recv(socket_, to, wanted, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return gone(std::strerror(errno));
-    if (got == 0 && wanted > 0) return gone("end of file");
-    taken_ += static_cast<size_t>(got);
-    if (taken_ < sizeof head_) continue;
-    if (in_head) {
+    const bool is_in_head = received_bytes_ < sizeof incoming_head_;
+    std::byte* const to = is_in_head ? incoming_head_ + received_bytes_
+                                     : incoming_body_.data() + (received_bytes_ - sizeof incoming_head_);
+    const size_t wanted = is_in_head ? sizeof incoming_head_ - received_bytes_
+                                     : sizeof incoming_head_ + incoming_body_.size() - received_bytes_;
+    const ssize_t chunk_bytes = wanted == 0 ? 0 : recv(socket_, to, wanted, MSG_DONTWAIT);
+    if (chunk_bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return {};
+    if (chunk_bytes < 0 && errno == EINTR) continue;
+    if (chunk_bytes < 0) return channel_closed(std::strerror(errno));
+    if (chunk_bytes == 0 && wanted > 0) return channel_closed("end of file");
+    received_bytes_ += static_cast<size_t>(chunk_bytes);
+    if (received_bytes_ < sizeof incoming_head_) continue;
+    if (is_in_head) {
       uint32_t words[2];
-      std::memcpy(words, head_, sizeof words);
+      std::memcpy(words, incoming_head_, sizeof words);
       if (words[0] != frame_mark || words[1] > message_bytes_max) {
         return fail(Code::invalid,
                     "the channel of a pair holds bytes of somebody else: both processes must be in the "
                     "same call, and may use the channel only between moves");
       }
-      body_.resize(words[1]);
+      incoming_body_.resize(words[1]);
     }
-    if (taken_ < sizeof head_ + body_.size()) continue;
-    arrived_.push_back(std::move(body_));
-    body_.clear();
-    taken_ = 0;
+    if (received_bytes_ < sizeof incoming_head_ + incoming_body_.size()) continue;
+    arrived_messages_.push_back(std::move(incoming_body_));
+    incoming_body_.clear();
+    received_bytes_ = 0;
     return {};
   }
 }
@@ -82,29 +84,29 @@ Status SocketChannel::send(std::span<const std::byte> message) {
   const std::span<const std::byte> parts[] = {std::as_bytes(std::span(words)), message};
   for (std::span<const std::byte> part : parts) {
     while (!part.empty()) {
-      const ssize_t put = ::send(socket_, part.data(), part.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (put >= 0) {
-        part = part.subspan(static_cast<size_t>(put));
+      const ssize_t sent_bytes = ::send(socket_, part.data(), part.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent_bytes >= 0) {
+        part = part.subspan(static_cast<size_t>(sent_bytes));
         continue;
       }
       if (errno == EINTR) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK) return gone(std::strerror(errno));
-      SPL_ASSIGN(const bool moves, ready(POLLIN | POLLOUT, 1000));
-      if (moves) SPL_TRY(take_in());
+      if (errno != EAGAIN && errno != EWOULDBLOCK) return channel_closed(std::strerror(errno));
+      SPL_ASSIGN(const bool is_ready, poll_socket(POLLIN | POLLOUT, 1000));
+      if (is_ready) SPL_TRY(read_available());
     }
   }
   return {};
 }
 
 Result<std::optional<PairMessage>> SocketChannel::receive(int patience_ms) {
-  if (arrived_.empty()) SPL_TRY(take_in());
-  if (arrived_.empty() && patience_ms > 0) {
-    SPL_ASSIGN(const bool comes, ready(POLLIN, patience_ms));
-    if (comes) SPL_TRY(take_in());
+  if (arrived_messages_.empty()) SPL_TRY(read_available());
+  if (arrived_messages_.empty() && patience_ms > 0) {
+    SPL_ASSIGN(const bool is_ready, poll_socket(POLLIN, patience_ms));
+    if (is_ready) SPL_TRY(read_available());
   }
-  if (arrived_.empty()) return std::optional<PairMessage>();
-  std::optional<PairMessage> first(std::move(arrived_.front()));
-  arrived_.pop_front();
+  if (arrived_messages_.empty()) return std::optional<PairMessage>();
+  std::optional<PairMessage> first(std::move(arrived_messages_.front()));
+  arrived_messages_.pop_front();
   return first;
 }
 

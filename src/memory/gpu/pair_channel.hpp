@@ -47,14 +47,14 @@ class SocketChannel : public PairChannel {
 
  private:
   explicit SocketChannel(int descriptor) : socket_(descriptor) {}
-  Status take_in();
-  Result<bool> ready(short events, int patience_ms) const;
+  Status read_available();
+  Result<bool> poll_socket(short events, int patience_ms) const;
 
   int socket_;
-  std::deque<PairMessage> arrived_;
-  std::byte head_[8] = {};  // the head of the message that is arriving
-  PairMessage body_;
-  size_t taken_ = 0;  // bytes of head and body that have come
+  std::deque<PairMessage> arrived_messages_;
+  std::byte incoming_head_[8] = {};  // the head of the message that is arriving
+  PairMessage incoming_body_;
+  size_t received_bytes_ = 0;  // bytes of head and body that have come
 };
 
 }  // namespace spinloom::gpu

@@ -17,17 +17,17 @@ constexpr unsigned looks_before_yield = 1000;
 // pump() looks after so many empty looks if the peer's process still lives; a power of two.
 constexpr unsigned looks_between_lives = 64;
 
-Result<PairMove> begin(const std::shared_ptr<Pair::State>& pair, bool sends, const Side& side, std::byte* base,
-                       Stream stream) {
-  if (pair->broken) return *pair->broken;
-  PairLane& lane = sends ? pair->out : pair->in;
+Result<PairMove> begin_move(const std::shared_ptr<Pair::State>& pair, bool is_send, const Side& side, std::byte* base,
+                            Stream stream) {
+  if (pair->pair_error) return *pair->pair_error;
+  PairLane& lane = is_send ? pair->out : pair->in;
   if (!lane.move.expired()) {
-    return fail(Code::invalid, "the pair is still at its last ", sends ? "send" : "receive",
+    return fail(Code::invalid, "the pair is still at its last ", is_send ? "send" : "receive",
                 ": one move in each direction at a time, so wait for that first");
   }
   auto move = std::make_shared<PairMove::State>();
   move->pair = pair;
-  move->sends = sends;
+  move->is_send = is_send;
   move->side = side;
   move->base = base;
   move->stream = stream;
@@ -39,10 +39,11 @@ Result<PairMove> begin(const std::shared_ptr<Pair::State>& pair, bool sends, con
 
 // ---- letters ----
 
-void Pair::State::take(PairMessage message) {
+void Pair::State::sort_letter(PairMessage message) {
   PairLetter letter;
   if (message.size() < sizeof letter.head) {
-    broken = fail(Code::invalid, "the other process of the pair sent what is no letter: ", message.size(), " bytes");
+    pair_error =
+        fail(Code::invalid, "the other process of the pair sent what is no letter: ", message.size(), " bytes");
     return;
   }
   std::memcpy(static_cast<void*>(&letter.head), message.data(), sizeof letter.head);
@@ -54,50 +55,50 @@ void Pair::State::take(PairMessage message) {
     case PairLetterKind::go:
     case PairLetterKind::done:
     case PairLetterKind::refused: to_sender.push_back(std::move(letter)); return;
-    case PairLetterKind::ended: broken = Error{Code::environment, letter.sentence()}; return;
+    case PairLetterKind::ended: pair_error = Error{Code::environment, letter.sentence()}; return;
   }
-  broken = fail(Code::invalid, "the other process of the pair sent a letter of an unknown kind");
+  pair_error = fail(Code::invalid, "the other process of the pair sent a letter of an unknown kind");
 }
 
 void Pair::State::pump() {
-  bool looked_again = false;
-  while (!broken) {
-    auto came = channel->receive(0);
-    if (!came) {
-      broken = came.error();
-    } else if (*came) {
-      quiet = 0;
-      take(std::move(**came));
+  bool has_looked_again = false;
+  while (!pair_error) {
+    auto received = channel->receive(0);
+    if (!received) {
+      pair_error = received.error();
+    } else if (*received) {
+      empty_polls = 0;
+      sort_letter(std::move(**received));
       return;
-    } else if (looked_again) {
-      broken = fail(Code::environment, "the other process of the pair has ended");
-    } else if (++quiet % looks_between_lives == 0 && watch.ended()) {
-      looked_again = true;  // letters that it sent before it ended may have come since
+    } else if (has_looked_again) {
+      pair_error = fail(Code::environment, "the other process of the pair has ended");
+    } else if (++empty_polls % looks_between_lives == 0 && watch.ended()) {
+      has_looked_again = true;  // letters that it sent before it ended may have come since
     } else {
       return;
     }
   }
 }
 
-void Pair::State::listen() {
-  if (broken) return;
-  auto came = channel->receive(1);
-  if (!came) {
-    broken = came.error();
-  } else if (*came) {
-    take(std::move(**came));
+void Pair::State::wait_for_letter() {
+  if (pair_error) return;
+  auto received = channel->receive(1);
+  if (!received) {
+    pair_error = received.error();
+  } else if (*received) {
+    sort_letter(std::move(**received));
   } else {
-    quiet |= looks_between_lives - 1;  // so that pump() looks next time if the peer's process lives
+    empty_polls |= looks_between_lives - 1;  // so that pump() looks next time if the peer's process lives
   }
 }
 
 Status Pair::State::post(PairLetter::Head head, std::span<const std::byte> rest) {
-  head.number = for_receiver(head.kind) ? sent_number : received_number;
+  head.number = is_for_receiver(head.kind) ? sent_number : received_number;
   PairMessage message(sizeof head + rest.size());
   std::memcpy(message.data(), &head, sizeof head);
   if (!rest.empty()) std::memcpy(message.data() + sizeof head, rest.data(), rest.size());
   const Status sent = channel->send(message);
-  if (!sent && !broken) broken = sent.error();
+  if (!sent && !pair_error) pair_error = sent.error();
   return sent;
 }
 
@@ -109,15 +110,15 @@ Status Pair::State::post(PairLetterKind kind, std::string_view sentence) {
 
 // ---- lanes ----
 
-Status Pair::State::furnish(PairLane& lane, int64_t packed_bytes, bool with_pieces) const {
+Status Pair::State::prepare(PairLane& lane, int64_t packed_bytes, bool with_pieces) const {
   const auto wanted = static_cast<size_t>(pieces());
   while (lane.events.size() < wanted) {
-    SPL_ASSIGN(Event made, Event::make(device));
-    lane.events.push_back(std::move(made));
+    SPL_ASSIGN(Event event, Event::make(device));
+    lane.events.push_back(std::move(event));
   }
   while (with_pieces && lane.pieces.size() < wanted) {
-    SPL_ASSIGN(Memory made, Memory::pinned(device, options.piece_bytes));
-    lane.pieces.push_back(std::move(made));
+    SPL_ASSIGN(Memory piece, Memory::pinned(device, options.piece_bytes));
+    lane.pieces.push_back(std::move(piece));
   }
   const auto bytes = static_cast<size_t>(packed_bytes);
   if (lane.packed.bytes() < bytes) {
@@ -127,18 +128,18 @@ Status Pair::State::furnish(PairLane& lane, int64_t packed_bytes, bool with_piec
   return {};
 }
 
-Result<const Plan*> PairLane::plan(const Device& device, const Side& from, const Side& to) {
-  const auto same = [](const Side& one, const Side& other) {
-    return one.count == other.count && one.offset == other.offset && one.blob.has_value() == other.blob.has_value() &&
-           (!one.blob || one.blob->data() == other.blob->data());
+Result<const Plan*> PairLane::plan_for(const Device& device, const Side& from, const Side& to) {
+  const auto same = [](const Side& a, const Side& b) {
+    return a.count == b.count && a.offset == b.offset && a.blob.has_value() == b.blob.has_value() &&
+           (!a.blob || a.blob->data() == b.blob->data());
   };
-  for (const Kept& kept : plans) {
-    if (same(kept.from, from) && same(kept.to, to)) return &kept.plan;
+  for (const CachedPlan& cached : plans) {
+    if (same(cached.from, from) && same(cached.to, to)) return &cached.plan;
   }
   const Message message{from, to};
-  SPL_ASSIGN(Plan made, Plan::make(device, {&message, 1}));
+  SPL_ASSIGN(Plan plan, Plan::make(device, {&message, 1}));
   if (plans.size() == pair_plans_max) plans.pop_back();
-  plans.push_front({from, to, std::move(made)});
+  plans.push_front({from, to, std::move(plan)});
   return &plans.front().plan;
 }
 
@@ -151,7 +152,7 @@ Result<PairSpan> span_of(const Device& device, const Side& side, const std::byte
   SPL_ASSIGN(const int64_t steps, checked::mul(side.count - 1, blob.extent()));
   SPL_ASSIGN(const int64_t lowest, checked::add(blob.true_lb(), side.offset));
   SPL_ASSIGN(const int64_t first, checked::add(lowest, std::min<int64_t>(steps, 0)));
-  SPL_ASSIGN(const int64_t reach, checked::add(blob.true_extent(), std::abs(steps)));
+  SPL_ASSIGN(const int64_t reach_bytes, checked::add(blob.true_extent(), std::abs(steps)));
   span.first += first;
   SPL_ASSIGN(const Pointer found, inspect(span.first));
   if (found.kind == PointerKind::host) {
@@ -162,10 +163,10 @@ Result<PairSpan> span_of(const Device& device, const Side& side, const std::byte
     return fail(Code::invalid, role, " lies in device ", found.ordinal, ", the pair uses device ", device.ordinal());
   }
   const auto* const start = static_cast<const std::byte*>(found.start);
-  const int64_t left = start == nullptr ? reach : start + found.bytes - span.first;
-  if (reach > left) {
-    return fail(Code::invalid, role, " ends behind the memory that was allocated for it: ", reach,
-                " bytes are needed, ", left, " are left");
+  const int64_t left_bytes = start == nullptr ? reach_bytes : start + found.bytes - span.first;
+  if (reach_bytes > left_bytes) {
+    return fail(Code::invalid, role, " ends behind the memory that was allocated for it: ", reach_bytes,
+                " bytes are needed, ", left_bytes, " are left");
   }
   return span;
 }
@@ -173,17 +174,17 @@ Result<PairSpan> span_of(const Device& device, const Side& side, const std::byte
 // ---- a move ----
 
 size_t PairMove::State::length_of(int64_t piece) const {
-  return static_cast<size_t>(std::min(pair->piece_bytes(), bytes - first_of(piece)));
+  return static_cast<size_t>(std::min(pair->piece_bytes(), bytes - offset_of(piece)));
 }
 
 std::byte* PairMove::State::piece_at(int64_t piece) const {
   const auto number = static_cast<uint64_t>(piece);
-  if (way == PairWay::staged) return pair->ring.piece(sends ? pair->lane_out : 1 - pair->lane_out, number);
+  if (way == PairWay::staged) return pair->ring.piece(is_send ? pair->lane_out : 1 - pair->lane_out, number);
   return lane().pieces[number % lane().pieces.size()].data();
 }
 
 std::byte* PairMove::State::piece_on_device(int64_t piece) const {
-  return pair->ring.piece_on_device(sends ? pair->lane_out : 1 - pair->lane_out, static_cast<uint64_t>(piece));
+  return pair->ring.piece_on_device(is_send ? pair->lane_out : 1 - pair->lane_out, static_cast<uint64_t>(piece));
 }
 
 Event& PairMove::State::event_of(int64_t piece) const {
@@ -193,25 +194,25 @@ Event& PairMove::State::event_of(int64_t piece) const {
 PairMove::State::~State() {
   if (phase == Phase::over) return;
   (void)pair->device.synchronise(stream);  // waits for copies from and to pieces
-  if (pair->broken) return;
+  if (pair->pair_error) return;
   (void)pair->post(PairLetterKind::ended, "the other process of the pair has dropped a move before it was over");
-  pair->broken = fail(Code::invalid, "a move of the pair was dropped before it was over");
+  pair->pair_error = fail(Code::invalid, "a move of the pair was dropped before it was over");
 }
 
-void PairMove::State::end() {
+void PairMove::State::finish() {
   phase = Phase::over;
   memory.reset();
   lane().move.reset();
 }
 
 // Ends a move that has failed. Waits for copies that still use pieces.
-Error PairMove::State::end(Error error, bool tell_peer) {
+Error PairMove::State::fail_move(Error error, bool tell_peer) {
   (void)pair->device.synchronise(stream);
-  if (tell_peer && !pair->broken) {
-    (void)pair->post(sends ? PairLetterKind::withdrawn : PairLetterKind::refused, error.message);
+  if (tell_peer && !pair->pair_error) {
+    (void)pair->post(is_send ? PairLetterKind::withdrawn : PairLetterKind::refused, error.message);
   }
-  failed = error;
-  end();
+  move_error = error;
+  finish();
   return error;
 }
 
@@ -227,27 +228,27 @@ bool PairMove::State::waits_for_letter() const {
 }
 
 Result<bool> PairMove::State::advance() {
-  if (failed) return *failed;
+  if (move_error) return *move_error;
   if (phase == Phase::over) return true;
   // A letter that is here may end the move. Bytes behind it in the channel may then be the caller's, so they are not
   // read.
-  const auto go_on = [&] { return sends ? step_send() : step_receive(); };
-  auto stepped = go_on();
-  if (stepped && !*stepped) {
+  const auto step_once = [&] { return is_send ? step_send() : step_receive(); };
+  auto has_ended = step_once();
+  if (has_ended && !*has_ended) {
     pair->pump();
-    stepped = go_on();
+    has_ended = step_once();
   }
-  if (failed || !stepped) return stepped;
-  if (!*stepped && pair->broken) return end(*pair->broken, false);
-  return stepped;
+  if (move_error || !has_ended) return has_ended;
+  if (!*has_ended && pair->pair_error) return fail_move(*pair->pair_error, false);
+  return has_ended;
 }
 
 Result<bool> PairMove::State::step() {
-  auto stepped = advance();
-  if (const auto beside = other(); beside != nullptr && stepped && !*stepped) {
-    (void)beside->advance();  // the other move reports its own failures
+  auto has_ended = advance();
+  if (const auto opposite = opposite_move(); opposite != nullptr && has_ended && !*has_ended) {
+    (void)opposite->advance();  // the other move reports its own failures
   }
-  return stepped;
+  return has_ended;
 }
 
 Result<bool> PairMove::test() { return state_->step(); }
@@ -261,9 +262,9 @@ Result<bool> PairMove::wait_for(int patience_ms) {
     if (is_over) return true;
     if (looks < looks_before_yield) continue;
     if (looks % 16 == 0 && std::chrono::steady_clock::now() > end) return false;
-    const auto beside = move.other();
-    if (move.waits_for_letter() && (beside == nullptr || beside->waits_for_letter())) {
-      move.pair->listen();
+    const auto opposite = move.opposite_move();
+    if (move.waits_for_letter() && (opposite == nullptr || opposite->waits_for_letter())) {
+      move.pair->wait_for_letter();
     } else {
       sched_yield();
     }
@@ -278,19 +279,19 @@ Status PairMove::wait() {
 }
 
 Result<PairMove> Pair::begin_send(const Side& from, const void* base, Stream stream) {
-  SPL_ASSIGN(PairMove move, begin(state_, true, from, static_cast<std::byte*>(const_cast<void*>(base)), stream));
+  SPL_ASSIGN(PairMove move, begin_move(state_, true, from, static_cast<std::byte*>(const_cast<void*>(base)), stream));
   SPL_TRY(move.state_->offer());
   return move;
 }
 
 Result<PairMove> Pair::begin_receive(const Side& to, void* base, Stream stream) {
-  SPL_ASSIGN(PairMove move, begin(state_, false, to, static_cast<std::byte*>(base), stream));
+  SPL_ASSIGN(PairMove move, begin_move(state_, false, to, static_cast<std::byte*>(base), stream));
   PairMove::State& state = *move.state_;
   const auto span = span_of(state_->device, to, state.base, "the destination");
   if (span) {
     state.bytes = span->bytes;
   } else {
-    state.wrong = span.error();
+    state.side_error = span.error();
   }
   return move;
 }

@@ -18,7 +18,7 @@ namespace {
 
 // Returns the time when a process started, field 22 of /proc/PID/stat, counted behind the name in parentheses; 0 where
 // it cannot be read.
-uint64_t start_of(uint64_t id) {
+uint64_t start_ticks_of(uint64_t id) {
   std::ifstream file(text("/proc/", id, "/stat"));
   std::string line;
   std::getline(file, line);
@@ -32,17 +32,17 @@ uint64_t start_of(uint64_t id) {
 
 }  // namespace
 
-PairProcess PairProcess::here() {
-  PairProcess found;
+PairProcess PairProcess::current() {
+  PairProcess process;
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string machine;
   std::getline(file, machine);
-  std::strncpy(found.machine, machine.c_str(), sizeof found.machine - 1);
-  struct stat space{};
-  if (stat("/proc/self/ns/pid", &space) == 0) found.id_space = space.st_ino;
-  found.id = static_cast<uint64_t>(getpid());
-  found.started = start_of(found.id);
-  return found;
+  std::strncpy(process.machine, machine.c_str(), sizeof process.machine - 1);
+  struct stat namespace_status{};
+  if (stat("/proc/self/ns/pid", &namespace_status) == 0) process.id_space = namespace_status.st_ino;
+  process.id = static_cast<uint64_t>(getpid());
+  process.start_ticks = start_ticks_of(process.id);
+  return process;
 }
 
 bool PairProcess::same_machine(const PairProcess& other) const {
@@ -50,11 +50,11 @@ bool PairProcess::same_machine(const PairProcess& other) const {
 }
 
 PairWatch::PairWatch(const PairProcess& peer) {
-  const PairProcess here = PairProcess::here();
-  if (!here.same_machine(peer) || here.id_space != peer.id_space || peer.started == 0) return;
+  const PairProcess current = PairProcess::current();
+  if (!current.same_machine(peer) || current.id_space != peer.id_space || peer.start_ticks == 0) return;
   descriptor_ = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(peer.id), 0));
   // The id may belong to another process by now: then the peer has ended, which the channel says.
-  if (descriptor_ >= 0 && start_of(peer.id) != peer.started) {
+  if (descriptor_ >= 0 && start_ticks_of(peer.id) != peer.start_ticks) {
     close(descriptor_);
     descriptor_ = -1;
   }
@@ -71,8 +71,8 @@ PairWatch::~PairWatch() {
 
 bool PairWatch::ended() const {
   if (descriptor_ < 0) return false;
-  pollfd asked{descriptor_, POLLIN, 0};
-  return poll(&asked, 1, 0) > 0;
+  pollfd polled{descriptor_, POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
 }
 
 }  // namespace spinloom::gpu

@@ -14,9 +14,9 @@ struct PairProcess {
   char machine[40] = {};
   uint64_t id_space = 0;
   uint64_t id = 0;
-  uint64_t started = 0;
+  uint64_t start_ticks = 0;
 
-  static PairProcess here();
+  static PairProcess current();
   [[nodiscard]] bool same_machine(const PairProcess& other) const;
 };
 

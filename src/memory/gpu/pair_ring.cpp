@@ -25,7 +25,8 @@ struct PairRing::Head {
   Lane lanes[2];
 };
 
-Result<PairRing> PairRing::map(const Device& device, const PairRingShape& shape, const std::string& name, bool makes) {
+Result<PairRing> PairRing::map(const Device& device, const PairRingShape& shape, const std::string& name,
+                               bool creates) {
   static_assert(sizeof(Head) <= ring_head_bytes);
   static_assert(std::atomic<uint64_t>::is_always_lock_free, "counters lie in memory of two processes");
   PairRing ring;
@@ -33,21 +34,20 @@ Result<PairRing> PairRing::map(const Device& device, const PairRingShape& shape,
   ring.shape_ = shape;
   ring.name_ = name;
   ring.bytes_ = ring_head_bytes + 2 * shape.piece_bytes * shape.pieces;
-  const int file = shm_open(name.c_str(), O_RDWR | O_CLOEXEC | (makes ? O_CREAT | O_EXCL : 0), S_IRUSR | S_IWUSR);
+  const int file = shm_open(name.c_str(), O_RDWR | O_CLOEXEC | (creates ? O_CREAT | O_EXCL : 0), S_IRUSR | S_IWUSR);
   if (file < 0) return fail(Code::environment, "shared memory ", name, ": ", std::strerror(errno));
-  ring.is_named_ = makes;
-  int trouble = makes ? posix_fallocate(file, 0, static_cast<off_t>(ring.bytes_)) : 0;
-  struct stat found{};
-  if (trouble == 0 && fstat(file, &found) != 0) trouble = errno;
-  if (trouble == 0 && !is_this_user(found.st_uid)) trouble = EPERM;
-  if (trouble == 0 && found.st_size != static_cast<off_t>(ring.bytes_)) trouble = EINVAL;
-  void* const start =
-      trouble != 0 ? MAP_FAILED : mmap(nullptr, ring.bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (trouble == 0 && start == MAP_FAILED) trouble = errno;
+  ring.is_named_ = creates;
+  int error = creates ? posix_fallocate(file, 0, static_cast<off_t>(ring.bytes_)) : 0;
+  struct stat status{};
+  if (error == 0 && fstat(file, &status) != 0) error = errno;
+  if (error == 0 && !is_this_user(status.st_uid)) error = EPERM;
+  if (error == 0 && status.st_size != static_cast<off_t>(ring.bytes_)) error = EINVAL;
+  void* const start = error != 0 ? MAP_FAILED : mmap(nullptr, ring.bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (error == 0 && start == MAP_FAILED) error = errno;
   close(file);
-  if (trouble != 0) {
-    return fail(Code::environment, "shared memory ", name, " of ", ring.bytes_, " bytes: ", std::strerror(trouble),
-                trouble == ENOSPC ? "; /dev/shm is full" : "");
+  if (error != 0) {
+    return fail(Code::environment, "shared memory ", name, " of ", ring.bytes_, " bytes: ", std::strerror(error),
+                error == ENOSPC ? "; /dev/shm is full" : "");
   }
   ring.start_ = static_cast<std::byte*>(start);
   const Device::State& state = device.state();
@@ -57,7 +57,7 @@ Result<PairRing> PairRing::map(const Device& device, const PairRingShape& shape,
            " bytes of shared memory");
   ring.is_pinned_ = true;
   DeviceAddress address = 0;
-  if (state.driver->host_address(&address, start, 0) == 0) ring.on_device_ = reinterpret_cast<std::byte*>(address);
+  if (state.driver->host_address(&address, start, 0) == 0) ring.device_start_ = reinterpret_cast<std::byte*>(address);
   return ring;
 }
 
@@ -96,7 +96,7 @@ void PairRing::swap(PairRing& other) noexcept {
   std::swap(is_named_, other.is_named_);
   std::swap(is_pinned_, other.is_pinned_);
   std::swap(start_, other.start_);
-  std::swap(on_device_, other.on_device_);
+  std::swap(device_start_, other.device_start_);
   std::swap(bytes_, other.bytes_);
 }
 
@@ -111,7 +111,7 @@ size_t PairRing::place_of(int lane, uint64_t number) const {
 std::byte* PairRing::piece(int lane, uint64_t number) const { return start_ + place_of(lane, number); }
 
 std::byte* PairRing::piece_on_device(int lane, uint64_t number) const {
-  return on_device_ == nullptr ? nullptr : on_device_ + place_of(lane, number);
+  return device_start_ == nullptr ? nullptr : device_start_ + place_of(lane, number);
 }
 
 }  // namespace spinloom::gpu

@@ -56,7 +56,7 @@ class PairRing {
 
  private:
   struct Head;
-  static Result<PairRing> map(const Device& device, const PairRingShape& shape, const std::string& name, bool makes);
+  static Result<PairRing> map(const Device& device, const PairRingShape& shape, const std::string& name, bool creates);
   [[nodiscard]] Head& head() const;
   [[nodiscard]] size_t place_of(int lane, uint64_t number) const;
   void swap(PairRing& other) noexcept;
@@ -67,7 +67,7 @@ class PairRing {
   bool is_named_ = false;
   bool is_pinned_ = false;
   std::byte* start_ = nullptr;
-  std::byte* on_device_ = nullptr;
+  std::byte* device_start_ = nullptr;
   size_t bytes_ = 0;
 };
 

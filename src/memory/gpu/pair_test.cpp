@@ -208,7 +208,7 @@ class PairPeer {
 class OnDevicePair : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!available()) GTEST_SKIP() << why_not();
+    if (!available()) GTEST_SKIP() << unavailable_reason();
   }
 };
 
@@ -293,18 +293,18 @@ TEST_F(DevicePairs, GoesOnAfterErrors) {
   Pair pair = connected();
   PairMessages messages(pair);
   const PairMemory target(pair.device(), longer.to, 1);
-  const auto told = [&](const Side& side, void* base, const char* sentence) {
+  const auto expect_error = [&](const Side& side, void* base, const char* sentence) {
     const Status received = pair.receive(side, base);
     ASSERT_FALSE(received.ok());
     EXPECT_NE(received.error().message.find(sentence), std::string::npos) << received.error().message;
   };
-  told(target.side(), target.base(), "has 2000 packed bytes, the receiver's layout holds 2004");
+  expect_error(target.side(), target.base(), "has 2000 packed bytes, the receiver's layout holds 2004");
   messages.receive(good, 1);
-  told(target.side(), target.base(), "withdrawn the message: the source lies at");
-  told(target.side(), target.base(), "withdrawn the message: the source ends behind the memory");
+  expect_error(target.side(), target.base(), "withdrawn the message: the source lies at");
+  expect_error(target.side(), target.base(), "withdrawn the message: the source ends behind the memory");
   messages.receive(good, 2);
   std::vector<std::byte> host(4096);
-  told(target.side(), host.data(), "the destination lies at");
+  expect_error(target.side(), host.data(), "the destination lies at");
   messages.receive(good, 3);
 }
 
@@ -316,19 +316,19 @@ TEST_F(OnDevicePair, WrongMessagesAreErrorsAtBoth) {
     ASSERT_TRUE(pair.ok()) << pair.error().message;
     PairMessages messages(*pair);
     const PairMemory source(pair->device(), good.from, 1);
-    const auto told = [&](const Side& side, const void* base, const char* sentence) {
+    const auto expect_error = [&](const Side& side, const void* base, const char* sentence) {
       const Status sent = pair->send(side, base);
       ASSERT_FALSE(sent.ok());
       EXPECT_NE(sent.error().message.find(sentence), std::string::npos) << sent.error().message;
     };
-    told(source.side(), source.base(), "refused the message: the sender's message has 2000 packed bytes");
+    expect_error(source.side(), source.base(), "refused the message: the sender's message has 2000 packed bytes");
     messages.send(good, 1);
     const std::vector<std::byte> host(4096);
-    told(source.side(), host.data(), "which is memory of the host, or memory of a GPU that was freed");
+    expect_error(source.side(), host.data(), "which is memory of the host, or memory of a GPU that was freed");
     const Memory small = std::move(Memory::device(pair->device(), 300).value());
-    told(source.side(), small.data(), "3996 bytes are needed");
+    expect_error(source.side(), small.data(), "3996 bytes are needed");
     messages.send(good, 2);
-    told(source.side(), source.base(), "refused the message: the destination lies at");
+    expect_error(source.side(), source.base(), "refused the message: the destination lies at");
     messages.send(good, 3);
   }
 }

@@ -18,14 +18,14 @@ namespace {
 constexpr unsigned ipc_lazy_peer_access = 1;
 
 // Returns this process's id, and above it the namespace of ids: in containers many a process has the id 1.
-uint64_t this_process() {
+uint64_t this_process_key() {
   struct stat space{};
   const uint64_t ids = stat("/proc/self/ns/pid", &space) == 0 ? static_cast<uint64_t>(space.st_ino) : 0;
   return ids << 32 | static_cast<uint32_t>(getpid());
 }
 
-Status check_other(const PeerHandle& handle) {
-  if (handle.process != this_process()) return {};
+Status check_not_own(const PeerHandle& handle) {
+  if (handle.process != this_process_key()) return {};
   return fail(Code::invalid, "this process exported that memory itself: use its address");
 }
 
@@ -64,7 +64,7 @@ class PeerCache {
       return entry->device == device && entry->handle.handle == handle.handle &&
              entry->handle.process == handle.process;
     });
-    if (found != entries_.end() && (*found)->handle.number != handle.number) {
+    if (found != entries_.end() && (*found)->handle.allocation_id != handle.allocation_id) {
       entries_.erase(found);  // a PeerMemory that still holds it stands for memory that was freed
     } else if (found != entries_.end()) {
       entries_.splice(entries_.begin(), entries_, found);
@@ -77,7 +77,7 @@ class PeerCache {
     }
     auto mapping = map(device, handle);
     // The exporter may have freed memory and allocated other memory at its place: then the old mapping is in the way.
-    if (!mapping && forget(handle.process)) mapping = map(device, handle);
+    if (!mapping && unmap_unused(handle.process)) mapping = map(device, handle);
     if (!mapping) return mapping.error();
     entries_.push_front(std::move(*mapping));
     return entries_.front();
@@ -97,14 +97,14 @@ class PeerCache {
     return Entry(std::move(mapping));
   }
 
-  void forget_all(uint64_t process) {
+  void unmap_unused_of(uint64_t process) {
     const std::lock_guard lock(mutex_);
-    (void)forget(process);
+    (void)unmap_unused(process);
   }
 
  private:
   // Drops the mappings of a process that no PeerMemory holds. False: there were none.
-  bool forget(uint64_t process) {
+  bool unmap_unused(uint64_t process) {
     return entries_.remove_if(
                [&](const Entry& entry) { return entry->handle.process == process && entry.use_count() == 1; }) > 0;
   }
@@ -122,17 +122,17 @@ class Exports {
     return *exports;
   }
 
-  std::optional<PeerHandle> find(uint64_t number) {
+  std::optional<PeerHandle> find(uint64_t allocation_id) {
     const std::lock_guard lock(mutex_);
-    const auto found = handles_.find(number);
+    const auto found = handles_.find(allocation_id);
     return found == handles_.end() ? std::nullopt : std::optional(found->second);
   }
-  void keep(uint64_t number, const PeerHandle& handle) {
-    if (number == 0) return;
+  void keep(uint64_t allocation_id, const PeerHandle& handle) {
+    if (allocation_id == 0) return;
     constexpr size_t kept_max = 1024;
     const std::lock_guard lock(mutex_);
     if (handles_.size() >= kept_max) handles_.clear();
-    handles_[number] = handle;
+    handles_[allocation_id] = handle;
   }
 
  private:
@@ -148,7 +148,7 @@ Result<PeerHandle> export_memory(const void* pointer) {
   }
   SPL_ASSIGN(const Device device, Device::at(found.ordinal));
   PeerHandle handle;
-  if (const auto known = Exports::process().find(found.number)) {
+  if (const auto known = Exports::process().find(found.allocation_id)) {
     handle = *known;
   } else {
     const Device::State& state = device.state();
@@ -158,27 +158,27 @@ Result<PeerHandle> export_memory(const void* pointer) {
     SPL_CUDA(*state.driver, state.driver->ipc_get(&raw, reinterpret_cast<DeviceAddress>(found.start)),
              "to export the allocation of address ", pointer,
              " (memory of a pool or of the virtual memory calls cannot be exported)");
-    handle.process = this_process();
-    handle.number = found.number;
+    handle.process = this_process_key();
+    handle.allocation_id = found.allocation_id;
     std::memcpy(handle.handle.data(), raw.bytes, sizeof raw.bytes);
-    Exports::process().keep(found.number, handle);
+    Exports::process().keep(found.allocation_id, handle);
   }
   handle.offset = reinterpret_cast<uint64_t>(pointer) - reinterpret_cast<uint64_t>(found.start);
   return handle;
 }
 
 Result<PeerMemory> PeerMemory::open(const Device& device, const PeerHandle& handle) {
-  SPL_TRY(check_other(handle));
+  SPL_TRY(check_not_own(handle));
   SPL_ASSIGN(const std::shared_ptr<const Mapping> mapping, PeerCache::process().open(device, handle));
   return PeerMemory(mapping, mapping->start + handle.offset);
 }
 
-Result<PeerMemory> PeerMemory::open_once(const Device& device, const PeerHandle& handle) {
-  SPL_TRY(check_other(handle));
+Result<PeerMemory> PeerMemory::open_uncached(const Device& device, const PeerHandle& handle) {
+  SPL_TRY(check_not_own(handle));
   SPL_ASSIGN(const std::shared_ptr<const Mapping> mapping, PeerCache::map(device, handle));
   return PeerMemory(mapping, mapping->start + handle.offset);
 }
 
-void PeerMemory::forget(uint64_t process) { PeerCache::process().forget_all(process); }
+void PeerMemory::unmap_unused(uint64_t process) { PeerCache::process().unmap_unused_of(process); }
 
 }  // namespace spinloom::gpu

@@ -26,7 +26,7 @@ namespace spinloom::gpu {
 struct PeerHandle {
   std::array<std::byte, 64> handle{};
   uint64_t offset = 0;  // place of the pointer in its allocation
-  uint64_t number = 0;  // names the allocation, and no other that the process makes; 0: the driver gave none
+  uint64_t allocation_id = 0;  // names the allocation, and no other that the process makes; 0: the driver gave none
   uint64_t process = 0;  // the process that exported it: its id, and above it the namespace of ids
 };
 static_assert(sizeof(PeerHandle) == 88);
@@ -38,10 +38,10 @@ class PeerMemory {
   static constexpr int open_max = 64;
   static Result<PeerMemory> open(const Device& device, const PeerHandle& handle);
   // Does the same without the cache: the memory is unmapped when its last PeerMemory goes.
-  static Result<PeerMemory> open_once(const Device& device, const PeerHandle& handle);
+  static Result<PeerMemory> open_uncached(const Device& device, const PeerHandle& handle);
 
   // Unmaps the memory of one process that no PeerMemory holds: what it frees stays taken while it is mapped here.
-  static void forget(uint64_t process);
+  static void unmap_unused(uint64_t process);
 
   [[nodiscard]] std::byte* data() const { return data_; }
 

@@ -9,7 +9,7 @@
 namespace spinloom::gpu {
 namespace {
 
-std::atomic<int64_t> launched{0};
+std::atomic<int64_t> launch_counter{0};
 
 }  // namespace
 
@@ -18,7 +18,7 @@ struct Plan::Resident {
   void* function = nullptr;
 };
 
-int64_t launch_count() { return launched.load(std::memory_order_relaxed); }
+int64_t launch_count() { return launch_counter.load(std::memory_order_relaxed); }
 
 Result<Plan> Plan::make(const Device& device, std::span<const Message> messages, const ProgramOptions& options) {
   SPL_ASSIGN(Program program, Program::make(messages, options));
@@ -46,33 +46,33 @@ Result<Plan> Plan::make(const Device& device, Program program) {
 Status Plan::launch(std::span<const Ends> ends, Stream stream) const {
   const Program::Body& body = program_.body();
   if (body.tiles == 0) return {};
-  if (ends.size() < body.ends) {
-    return fail(Code::invalid, ends.size(), " pairs of addresses for a set that names ", body.ends);
+  if (ends.size() < body.ends_count) {
+    return fail(Code::invalid, ends.size(), " pairs of addresses for a set that names ", body.ends_count);
   }
-  for (uint32_t i = 0; i < body.ends; ++i) {
+  for (uint32_t i = 0; i < body.ends_count; ++i) {
     if (ends[i].from == nullptr || ends[i].to == nullptr) {
       return fail(Code::invalid, "pair of addresses ", i, " has a null pointer");
     }
   }
   kernel::Arguments arguments = body.arguments(resident_->arena.data());
-  kernel::OneEnds one;
-  kernel::ManyEnds many;
-  void* where = &one;
-  if (body.ends == 1) {
-    one.ends[0] = {static_cast<const kernel::u8*>(ends[0].from), static_cast<kernel::u8*>(ends[0].to)};
+  kernel::OneEnds one_ends;
+  kernel::ManyEnds many_ends;
+  void* ends_parameter = &one_ends;
+  if (body.ends_count == 1) {
+    one_ends.ends[0] = {static_cast<const kernel::u8*>(ends[0].from), static_cast<kernel::u8*>(ends[0].to)};
   } else {
-    for (uint32_t i = 0; i < body.ends; ++i) {
-      many.ends[i] = {static_cast<const kernel::u8*>(ends[i].from), static_cast<kernel::u8*>(ends[i].to)};
+    for (uint32_t i = 0; i < body.ends_count; ++i) {
+      many_ends.ends[i] = {static_cast<const kernel::u8*>(ends[i].from), static_cast<kernel::u8*>(ends[i].to)};
     }
-    where = &many;
+    ends_parameter = &many_ends;
   }
   const Device::State& state = device_.state();
   // Kernels of many parts take the first two parameters only.
-  void* parameters[] = {&arguments, where, const_cast<kernel::Part*>(body.parts.data())};
+  void* parameters[] = {&arguments, ends_parameter, const_cast<kernel::Part*>(body.parts.data())};
   void* function = resident_->function;
   uint32_t blocks = body.tiles;
   if (body.brief) {
-    if (kernel::width_of(*body.brief, one.ends[0]) >= body.parts[0].warp_below) {
+    if (kernel::width_of(*body.brief, one_ends.ends[0]) >= body.parts[0].warp_below) {
       parameters[2] = const_cast<kernel::Brief*>(&*body.brief);
       blocks = body.brief_blocks();
     } else {
@@ -85,7 +85,7 @@ Status Plan::launch(std::span<const Ends> ends, Stream stream) const {
   SPL_CUDA(*state.driver,
            state.driver->launch(function, blocks, 1, 1, kernel::threads, 1, 1, 0, stream, parameters, nullptr),
            "to launch ", program_.kernel_name(), " of ", blocks, " blocks of threads on device ", state.ordinal);
-  launched.fetch_add(1, std::memory_order_relaxed);
+  launch_counter.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 

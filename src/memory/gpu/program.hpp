@@ -9,9 +9,9 @@
 //     walk    each word seeks in the blob: anything, and no tables
 //   An unknown name is an Error that lists them.
 // Invariants: (1) every packed byte of every message is moved by exactly one thread; (2) the same messages and options
-//   give the same program; (3) memory(): what lies on the device is the parts, 4 B for each tile of several parts,
-//   blobs, tables of listed offsets, and tables of pieces. A piece takes 20 B, or 28 B with offsets of 64 bits on both
-//   sides; pieces_bytes_max holds for either.
+//   give the same program; (3) device_bytes(): what lies on the device is the parts, 4 B for each tile of several
+//   parts, blobs, tables of listed offsets, and tables of pieces. A piece takes 20 B, or 28 B with offsets of 64 bits
+//   on both sides; pieces_bytes_max holds for either.
 // Threads: immutable; copies share. Time: none.
 #pragma once
 
@@ -44,12 +44,12 @@ class Program {
   [[nodiscard]] int64_t bytes() const;  // packed bytes of all messages
   // An estimate of the memory traffic in whole sectors of 32 B; a sector that is written in part is read, too.
   [[nodiscard]] int64_t bytes_touched() const;
-  [[nodiscard]] int64_t memory() const;  // bytes on the device, tables and blobs
+  [[nodiscard]] int64_t device_bytes() const;  // bytes on the device, tables and blobs
   [[nodiscard]] int launches() const;  // 1, or 0 for a set without bytes
-  [[nodiscard]] uint32_t ends() const;  // pairs of addresses that a launch takes
+  [[nodiscard]] uint32_t ends_count() const;  // pairs of addresses that a launch takes
   [[nodiscard]] std::string kernel_name() const;  // "word", or "set(tile, word)" where parts differ
   // Returns what limits the speed: "launch" (small), "sectors" (short blocks far apart) or "bandwidth".
-  [[nodiscard]] std::string bound() const;
+  [[nodiscard]] std::string bottleneck() const;
 
   struct Body;
   [[nodiscard]] const Body& body() const { return *body_; }

@@ -21,22 +21,22 @@ struct Program::Body {
   uint64_t tile_parts = 0;
   uint32_t tiles = 0;
   uint32_t kind = kernel::kind_word;  // kernel::kinds: parts differ
-  uint32_t ends = 1;
+  uint32_t ends_count = 1;
   std::optional<kernel::Brief> brief;  // for a short message, beside its part
   int64_t bytes = 0;
-  int64_t touched = 0;
+  int64_t bytes_touched = 0;
 
   // entry() and brief_entry are places in the list of kernels.cu.
   [[nodiscard]] size_t entry() const {
-    if (ends > 1) return kernel::kinds + 1;
+    if (ends_count > 1) return kernel::kinds + 1;
     if (parts.size() == 1) return kind;
     return kind == kernel::kind_word ? kernel::kinds + 2 : kernel::kinds;
   }
   static constexpr size_t brief_entry = kernel::kinds + 3;
 
   [[nodiscard]] uint32_t brief_blocks() const {
-    const uint32_t each = kernel::threads * brief->width;
-    return (brief->bytes + each - 1) / each;
+    const uint32_t block_bytes = kernel::threads * brief->width;
+    return (brief->bytes + block_bytes - 1) / block_bytes;
   }
 
   [[nodiscard]] kernel::Arguments arguments(const void* arena_data) const {

@@ -7,7 +7,7 @@ namespace spinloom::gpu {
 namespace {
 
 constexpr int64_t words_max = 1 << 18;  // as many threads as a large device runs at once
-constexpr uint32_t turned_bytes_max = 1 << 19;
+constexpr uint32_t transposed_bytes_max = 1 << 19;
 
 bool fits(const kernel::Step& step, uint32_t wide) {
   constexpr uint64_t place_max = std::numeric_limits<uint32_t>::max();
@@ -37,7 +37,7 @@ std::optional<kernel::Brief> brief_of(const kernel::Part& part) {
 }
 
 bool prefers_brief(const kernel::Part& part) {
-  return part.kind == kernel::kind_tile && part.bytes <= turned_bytes_max;
+  return part.kind == kernel::kind_tile && part.bytes <= transposed_bytes_max;
 }
 
 }  // namespace spinloom::gpu

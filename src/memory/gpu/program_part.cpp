@@ -18,7 +18,7 @@ constexpr int64_t tile_block_bytes = 32;   // up to here, neighbours of a block 
 constexpr int64_t tile_count_min = 4;
 constexpr int64_t tile_area_bytes = 16384;
 
-kernel::Quotient quotient(int64_t divisor) {
+kernel::FastDivisor fast_divisor(int64_t divisor) {
   const auto reciprocal = layout::Reciprocal::of(static_cast<uint64_t>(divisor), 32);
   return {static_cast<uint32_t>(divisor), static_cast<uint32_t>(reciprocal.multiplier), reciprocal.shift};
 }
@@ -64,8 +64,8 @@ uint64_t bits_of_nodes(const layout::Blob& blob) {
 uint64_t bits_of_walk(const Side& side) {
   if (!side.blob) return 0;
   const spl_layout_header& header = side.blob->header();
-  const uint64_t nodes =
-      side.blob->narrow() ? bits_of_nodes<uint32_t, int32_t>(*side.blob) : bits_of_nodes<uint64_t, int64_t>(*side.blob);
+  const uint64_t nodes = side.blob->is_narrow() ? bits_of_nodes<uint32_t, int32_t>(*side.blob)
+                                                : bits_of_nodes<uint64_t, int64_t>(*side.blob);
   return nodes | header.size | static_cast<uint64_t>(header.extent) |
          static_cast<uint64_t>(header.origin + header.true_lb);
 }
@@ -79,7 +79,7 @@ uint32_t width_of(const Draft& draft, const Message& message) {
     for (const int64_t offset : draft.pieces->from) bits |= static_cast<uint64_t>(offset);
     for (const int64_t offset : draft.pieces->to) bits |= static_cast<uint64_t>(offset);
   }
-  if (draft.walk) {
+  if (draft.is_walk) {
     bits |= static_cast<uint64_t>(draft.first) | bits_of_walk(message.from) | bits_of_walk(message.to);
   }
   return static_cast<uint32_t>(bits & (0 - bits));
@@ -88,19 +88,19 @@ uint32_t width_of(const Draft& draft, const Message& message) {
 // ---- tiles ----
 
 // True if a tile can go along this level: it has no tables, and strides of 32 bits.
-bool can_turn(const DraftLevel& level) {
+bool can_tile(const DraftLevel& level) {
   constexpr int64_t stride_max = (int64_t{1} << 31) - 1;
   return level.from.table == nullptr && level.to.table == nullptr && std::abs(level.from.stride) <= stride_max &&
          std::abs(level.to.stride) <= stride_max;
 }
 
 // Returns the level, among those that can turn, in which a side runs through memory in the shortest steps.
-std::optional<size_t> fastest(const Draft& draft, bool is_from) {
+std::optional<size_t> fastest_level(const Draft& draft, bool is_from) {
   std::optional<size_t> found;
   int64_t shortest = 0;
   for (size_t l = 0; l < draft.levels.size(); ++l) {
     const DraftLevel& level = draft.levels[l];
-    if (!can_turn(level)) continue;
+    if (!can_tile(level)) continue;
     const int64_t stride = std::abs(is_from ? level.from.stride : level.to.stride);
     if (!found || stride < shortest) {
       found = l;
@@ -110,21 +110,21 @@ std::optional<size_t> fastest(const Draft& draft, bool is_from) {
   return found;
 }
 
-struct Turn {
+struct TileLevels {
   size_t column_level;
   size_t row_level;
 };
 
-std::optional<Turn> turn_of(const Draft& draft, bool forced) {
-  if (draft.pieces != nullptr || draft.walk || draft.block > tile_block_bytes) return std::nullopt;
-  const auto column = fastest(draft, true);
-  const auto row = fastest(draft, false);
+std::optional<TileLevels> tile_levels_of(const Draft& draft, bool forced) {
+  if (draft.pieces != nullptr || draft.is_walk || draft.block > tile_block_bytes) return std::nullopt;
+  const auto column = fastest_level(draft, true);
+  const auto row = fastest_level(draft, false);
   if (!column || !row) return std::nullopt;
   if (*column == *row) {
     // Forced: any other level, so that there are two.
     if (!forced) return std::nullopt;
     for (size_t l = 0; l < draft.levels.size(); ++l) {
-      if (l != *row && can_turn(draft.levels[l])) return Turn{l, *row};
+      if (l != *row && can_tile(draft.levels[l])) return TileLevels{l, *row};
     }
     return std::nullopt;
   }
@@ -137,47 +137,47 @@ std::optional<Turn> turn_of(const Draft& draft, bool forced) {
     if (std::abs(columns.from.stride) > sector_bytes || std::abs(rows.to.stride) > sector_bytes) return std::nullopt;
     if (std::abs(rows.from.stride) <= sector_bytes / 2) return std::nullopt;
   }
-  return Turn{*column, *row};
+  return TileLevels{*column, *row};
 }
 
-void lay_tiles(Part& part, const Draft& draft, const Turn& turn) {
+void set_tiles(Part& part, const Draft& draft, const TileLevels& tile_levels) {
   const int64_t block = draft.block;
-  const int64_t all_columns = draft.levels[turn.column_level].count;
-  const int64_t all_rows = draft.levels[turn.row_level].count;
+  const int64_t column_count = draft.levels[tile_levels.column_level].count;
+  const int64_t row_count = draft.levels[tile_levels.row_level].count;
   const int64_t area = std::max<int64_t>(1, tile_area_bytes / block);
   int64_t side = 1;
   while (4 * side * side <= area) side *= 2;
-  int64_t columns = std::min(all_columns, side);
-  int64_t rows = std::min(all_rows, area / columns);
+  int64_t columns = std::min(column_count, side);
+  int64_t rows = std::min(row_count, area / columns);
   if (rows > side) {
-    columns = std::min(all_columns, columns);
+    columns = std::min(column_count, columns);
   } else {
-    columns = std::min(all_columns, area / rows);
+    columns = std::min(column_count, area / rows);
   }
-  if (all_columns > side && all_rows > side) {
+  if (column_count > side && row_count > side) {
     columns = side;
     rows = area / side;
   }
   // A few tiles are made equal, so that the last one is not a remainder.
-  const auto even = [](int64_t all, int64_t most) {
+  const auto evened = [](int64_t all, int64_t most) {
     const int64_t tiles = (all + most - 1) / most;
     return (all + tiles - 1) / tiles;
   };
-  if (all_columns < 4 * columns) columns = even(all_columns, columns);
+  if (column_count < 4 * columns) columns = evened(column_count, columns);
   // Rows lie an odd number of words apart, so that a column's words fall into different banks.
   const int64_t unit = std::max<int64_t>(4, part.width);
   const int64_t pitch = ((columns * block + unit - 1) / unit | 1) * unit;
   rows = std::min<int64_t>(rows, kernel::shared_bytes / pitch);
-  if (all_rows < 4 * rows) rows = even(all_rows, rows);
-  part.column_level = static_cast<uint32_t>(turn.column_level);
-  part.row_level = static_cast<uint32_t>(turn.row_level);
+  if (row_count < 4 * rows) rows = evened(row_count, rows);
+  part.column_level = static_cast<uint32_t>(tile_levels.column_level);
+  part.row_level = static_cast<uint32_t>(tile_levels.row_level);
   part.pitch = static_cast<uint32_t>(pitch);
   part.columns = static_cast<uint32_t>(columns);
   part.rows = static_cast<uint32_t>(rows);
-  part.column_tiles = quotient((all_columns + columns - 1) / columns);
-  part.row_tiles = quotient((all_rows + rows - 1) / rows);
-  part.column_bytes = quotient(columns * block);
-  part.row_bytes = quotient(rows * block);
+  part.column_tiles = fast_divisor((column_count + columns - 1) / columns);
+  part.row_tiles = fast_divisor((row_count + rows - 1) / rows);
+  part.column_bytes = fast_divisor(columns * block);
+  part.row_bytes = fast_divisor(rows * block);
 }
 
 // ---- tables ----
@@ -187,7 +187,7 @@ kernel::Step step_of(const DraftStep& step, const Side& side, ProgramArena& aren
   return {step.stride, step.table != nullptr ? arena.place_of(*side.blob, step.table) : 0};
 }
 
-void lay_pieces(Part& part, const PieceTable& table, ProgramArena& arena) {
+void add_pieces(Part& part, const PieceTable& table, ProgramArena& arena) {
   const int64_t pieces = table.pieces();
   const int64_t bytes = table.starts.back();
   part.pieces = static_cast<uint32_t>(pieces);
@@ -219,48 +219,48 @@ kernel::Walk walk_of(const Side& side, ProgramArena& arena) {
   if (!side.blob) return {};
   const spl_layout_header& header = side.blob->header();
   const auto reciprocal = layout::Reciprocal::of(header.size, 64);
-  return {arena.place_of(*side.blob),    header.size,   reciprocal.multiplier,         reciprocal.shift,
-          side.blob->narrow() ? 1U : 0U, header.extent, header.true_lb + header.origin};
+  return {arena.place_of(*side.blob),       header.size,   reciprocal.multiplier,         reciprocal.shift,
+          side.blob->is_narrow() ? 1U : 0U, header.extent, header.true_lb + header.origin};
 }
 
-uint32_t kind_of(const Draft& draft, uint32_t width, bool turns, std::optional<uint32_t> forced) {
+uint32_t kind_of(const Draft& draft, uint32_t width, bool can_use_tiles, std::optional<uint32_t> forced) {
   const int64_t block = draft.pieces != nullptr ? draft.block / draft.pieces->pieces() : draft.block;
-  if (draft.walk) return kernel::kind_walk;
+  if (draft.is_walk) return kernel::kind_walk;
   if (forced == kernel::kind_warp) return kernel::kind_warp;
   if (draft.pieces != nullptr) {
     return width < 4 && block >= warp_block_bytes && !forced ? kernel::kind_warp : kernel::kind_pieces;
   }
-  if (turns && (!forced || forced == kernel::kind_tile)) return kernel::kind_tile;
+  if (can_use_tiles && (!forced || forced == kernel::kind_tile)) return kernel::kind_tile;
   return width < 4 && block >= warp_block_bytes && !forced ? kernel::kind_warp : kernel::kind_word;
 }
 
 }  // namespace
 
-Part lay_down(const Draft& draft, const Message& message, std::optional<uint32_t> forced, ProgramArena& arena) {
+Part make_part(const Draft& draft, const Message& message, std::optional<uint32_t> forced, ProgramArena& arena) {
   Part part{};
-  part.ends = message.ends;
+  part.ends_index = message.ends_index;
   part.bytes = static_cast<uint32_t>(draft.bytes());
   part.width = width_of(draft, message);
   part.dense = is_dense(draft, true) ? 1 : is_dense(draft, false) ? 2 : 0;
-  part.block = quotient(draft.block);
+  part.block = fast_divisor(draft.block);
   part.from = draft.from;
   part.to = draft.to;
   part.levels = static_cast<uint32_t>(draft.levels.size());
   for (size_t l = 0; l < draft.levels.size(); ++l) {
     const DraftLevel& level = draft.levels[l];
-    part.level[l].count = quotient(level.count);
-    part.level[l].wide_from = level.from.wide ? 1 : 0;
-    part.level[l].wide_to = level.to.wide ? 1 : 0;
+    part.level[l].count = fast_divisor(level.count);
+    part.level[l].wide_from = level.from.is_wide ? 1 : 0;
+    part.level[l].wide_to = level.to.is_wide ? 1 : 0;
     part.level[l].from = step_of(level.from, message.from, arena);
     part.level[l].to = step_of(level.to, message.to, arena);
   }
-  const auto turn = turn_of(draft, forced == kernel::kind_tile);
-  part.kind = kind_of(draft, part.width, turn.has_value(), forced);
-  if (part.kind == kernel::kind_tile) lay_tiles(part, draft, *turn);
+  const auto tile_levels = tile_levels_of(draft, forced == kernel::kind_tile);
+  part.kind = kind_of(draft, part.width, tile_levels.has_value(), forced);
+  if (part.kind == kernel::kind_tile) set_tiles(part, draft, *tile_levels);
   const int64_t mean = draft.pieces != nullptr ? draft.block / draft.pieces->pieces() : draft.block;
   part.warp_below = part.kind != kernel::kind_tile && mean >= warp_block_bytes && !forced ? 4 : 0;
-  if (draft.pieces != nullptr) lay_pieces(part, *draft.pieces, arena);
-  if (draft.walk) {
+  if (draft.pieces != nullptr) add_pieces(part, *draft.pieces, arena);
+  if (draft.is_walk) {
     part.first = static_cast<uint64_t>(draft.first);
     part.from_walk = walk_of(message.from, arena);
     part.to_walk = walk_of(message.to, arena);
@@ -268,11 +268,11 @@ Part lay_down(const Draft& draft, const Message& message, std::optional<uint32_t
   return part;
 }
 
-void cut(Part& part, int64_t tile_bytes) {
+void set_tile_bytes(Part& part, int64_t tile_bytes) {
   constexpr int64_t warp_tile_bytes_min = 2048;
-  int64_t least = int64_t{kernel::threads} * part.width;
-  if (part.kind == kernel::kind_warp) least = warp_tile_bytes_min;
-  part.tile_bytes = static_cast<uint32_t>(std::max(tile_bytes, least));
+  int64_t tile_bytes_min = int64_t{kernel::threads} * part.width;
+  if (part.kind == kernel::kind_warp) tile_bytes_min = warp_tile_bytes_min;
+  part.tile_bytes = static_cast<uint32_t>(std::max(tile_bytes, tile_bytes_min));
 }
 
 int64_t tiles_of(const Part& part) {

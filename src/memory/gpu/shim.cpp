@@ -33,7 +33,7 @@ void run_tiles(const Program::Body& body, std::span<const Ends> ends) {
   alignas(16) std::array<kernel::u8, kernel::shared_bytes> shared{};
   for (uint32_t tile = 0; tile < body.tiles; ++tile) {
     const kernel::Part& part = kernel::part_of(arguments, tile);
-    const Ends& pair = ends[part.ends];
+    const Ends& pair = ends[part.ends_index];
     const kernel::Ends here{static_cast<const kernel::u8*>(pair.from), static_cast<kernel::u8*>(pair.to)};
     const uint32_t phases = part.kind == kernel::kind_tile ? 2 : 1;
     for (uint32_t phase = 0; phase < phases; ++phase) {
@@ -62,8 +62,8 @@ bool run_in_brief(const Program::Body& body, std::span<const Ends> ends) {
 
 Status run_on_host(const Program& program, std::span<const Ends> ends) {
   const Program::Body& body = program.body();
-  if (ends.size() < body.ends) {
-    return fail(Code::invalid, ends.size(), " pairs of addresses for a set that names ", body.ends);
+  if (ends.size() < body.ends_count) {
+    return fail(Code::invalid, ends.size(), " pairs of addresses for a set that names ", body.ends_count);
   }
   if (run_in_brief(body, ends)) return {};
   // Runs what the entry that a launch would take runs.

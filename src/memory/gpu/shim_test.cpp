@@ -128,7 +128,7 @@ TEST(Program, SaysWhatIsWrong) {
   const Message negative{Side::of(blob, -1), Side::packed()};
   EXPECT_EQ(Program::make({&negative, 1}).error().code, Code::invalid);
   Message far = pack;
-  far.ends = ends_max;
+  far.ends_index = ends_max;
   EXPECT_EQ(Program::make({&far, 1}).error().code, Code::invalid);
 }
 
@@ -142,9 +142,9 @@ TEST(Program, TellsWhatALaunchTouches) {
   // n blocks of 4 B, 64 B apart: a sector each, and packed n * 4.
   const Program sparse = touched("hvector(1048576, 4, 64B, byte)", 1);
   EXPECT_NEAR(static_cast<double>(sparse.bytes_touched()), 1048576.0 * (32 + 4), 64);
-  EXPECT_EQ(sparse.bound(), "sectors");
-  EXPECT_EQ(touched("vector(4, 1, 2, int)", 1).bound(), "launch");
-  EXPECT_EQ(touched("contig(100000000, int)", 1).bound(), "bandwidth");
+  EXPECT_EQ(sparse.bottleneck(), "sectors");
+  EXPECT_EQ(touched("vector(4, 1, 2, int)", 1).bottleneck(), "launch");
+  EXPECT_EQ(touched("contig(100000000, int)", 1).bottleneck(), "bandwidth");
   EXPECT_EQ(touched("vector(4, 1, 2, int)", 0).launches(), 0);
 }
 
@@ -205,8 +205,8 @@ TEST(Program, SplitsLongMessages) {
         kernel::i64 from[1];
         kernel::i64 to[1];
         if (part.kind == kernel::kind_walk) {
-          from[0] = part.from + kernel::walked(part.from_walk, arena, part.first + at[0]);
-          to[0] = part.to + kernel::walked(part.to_walk, arena, part.first + at[0]);
+          from[0] = part.from + kernel::walked_place(part.from_walk, arena, part.first + at[0]);
+          to[0] = part.to + kernel::walked_place(part.to_walk, arena, part.first + at[0]);
         } else if (part.starts != 0) {
           kernel::places_of<0, true>(part, arena, at, from, to);
         } else {

@@ -14,7 +14,7 @@ namespace spinloom::gpu {
 struct Staging::State {
   struct Piece {
     Memory pinned;
-    Event done;  // the piece's copy has ended
+    Event copy_done;  // the piece's copy has ended
   };
 
   Device device;
@@ -26,19 +26,19 @@ struct Staging::State {
   Plan unpack;
   Memory packed;
   std::vector<Piece> pieces;
-  Event over;  // marks the end of a move to the device
+  Event end_event;  // marks the end of a move to the device
   bool is_busy = false;
 
-  State(Device on, Side host_side, int64_t all, int64_t piece, Plan packs, Plan unpacks)
+  State(Device on, Side host_side, int64_t packed_bytes, int64_t piece, Plan packs, Plan unpacks)
       : device(std::move(on)),
         host(std::move(host_side)),
-        bytes(all),
+        bytes(packed_bytes),
         piece_bytes(piece),
         pack(std::move(packs)),
         unpack(std::move(unpacks)) {}
 
   [[nodiscard]] int64_t last_of(int64_t first) const { return std::min(bytes, first + piece_bytes); }
-  [[nodiscard]] int64_t ahead() const { return static_cast<int64_t>(pieces.size()) * piece_bytes; }
+  [[nodiscard]] int64_t window_bytes() const { return static_cast<int64_t>(pieces.size()) * piece_bytes; }
   Piece& piece_at(int64_t first) { return pieces[static_cast<size_t>(first / piece_bytes) % pieces.size()]; }
   // The packed bytes of the device's side, where pieces are copied from or to.
   [[nodiscard]] std::byte* packed_at(const void* on_device) const {
@@ -54,16 +54,16 @@ struct StagingMove::State {
   void* on_device = nullptr;
   std::byte* on_host = nullptr;
   Stream stream = nullptr;
-  int64_t issued = 0;
-  int64_t done = 0;
+  int64_t issued_bytes = 0;
+  int64_t done_bytes = 0;
   bool is_marked = false;  // for a move to the device: the last kernel and the mark are on the stream
   bool is_over = false;
   std::optional<Error> failed;
 
   ~State() {
-    if (!is_over) leave();
+    if (!is_over) release_staging();
   }
-  void leave() {
+  void release_staging() {
     if (!is_over) (void)staging->device.synchronise(stream);  // pieces that copies still use
     is_over = true;
     staging->is_busy = false;
@@ -102,9 +102,9 @@ Result<Staging> Staging::make(const Device& device, const Side& on_device, const
   for (int64_t i = 0; i < wanted; ++i) {
     State::Piece& piece = state->pieces.emplace_back();
     SPL_ASSIGN(piece.pinned, Memory::pinned(device, static_cast<size_t>(std::min(piece_bytes, bytes))));
-    SPL_ASSIGN(piece.done, Event::make(device));
+    SPL_ASSIGN(piece.copy_done, Event::make(device));
   }
-  SPL_ASSIGN(state->over, Event::make(device));
+  SPL_ASSIGN(state->end_event, Event::make(device));
   return Staging(std::move(state));
 }
 
@@ -112,8 +112,8 @@ Result<Staging> Staging::make(const Device& device, const Side& on_device, const
 
 namespace {
 
-Result<bool> come_to(const Event& event, bool waits) {
-  if (!waits) return event.reached();
+Result<bool> poll_or_wait(const Event& event, bool waits) {
+  if (!waits) return event.is_reached();
   SPL_TRY(event.synchronise());
   return true;
 }
@@ -122,67 +122,67 @@ Result<bool> come_to(const Event& event, bool waits) {
 
 // Puts the copy of the next piece to the host on the stream.
 Status StagingMove::State::issue() {
-  Staging::State& all = *staging;
-  const Staging::State::Piece& piece = all.piece_at(issued);
-  const auto length = static_cast<size_t>(all.last_of(issued) - issued);
-  SPL_TRY(copy_bytes(all.device, piece.pinned.data(), all.packed_at(on_device) + issued, length, stream));
-  SPL_TRY(piece.done.record(stream));
-  issued += all.piece_bytes;
+  Staging::State& shared = *staging;
+  const Staging::State::Piece& piece = shared.piece_at(issued_bytes);
+  const auto length = static_cast<size_t>(shared.last_of(issued_bytes) - issued_bytes);
+  SPL_TRY(copy_bytes(shared.device, piece.pinned.data(), shared.packed_at(on_device) + issued_bytes, length, stream));
+  SPL_TRY(piece.copy_done.record(stream));
+  issued_bytes += shared.piece_bytes;
   return {};
 }
 
 Status StagingMove::State::start() {
   if (!to_host) return {};
-  Staging::State& all = *staging;
-  if (all.packed.data() != nullptr) SPL_TRY(all.pack.launch(on_device, all.packed.data(), stream));
-  while (issued < std::min(all.bytes, all.ahead())) SPL_TRY(issue());
+  Staging::State& shared = *staging;
+  if (shared.packed.data() != nullptr) SPL_TRY(shared.pack.launch(on_device, shared.packed.data(), stream));
+  while (issued_bytes < std::min(shared.bytes, shared.window_bytes())) SPL_TRY(issue());
   return {};
 }
 
 Result<bool> StagingMove::State::step_to_host(bool waits) {
-  Staging::State& all = *staging;
-  if (done >= all.bytes) return true;
-  const Staging::State::Piece& piece = all.piece_at(done);
-  SPL_ASSIGN(const bool is_there, come_to(piece.done, waits));
+  Staging::State& shared = *staging;
+  if (done_bytes >= shared.bytes) return true;
+  const Staging::State::Piece& piece = shared.piece_at(done_bytes);
+  SPL_ASSIGN(const bool is_there, poll_or_wait(piece.copy_done, waits));
   if (!is_there) return false;
-  const int64_t last = all.last_of(done);
-  const std::span<const std::byte> bytes(piece.pinned.data(), static_cast<size_t>(last - done));
-  if (all.host.blob) {
-    SPL_TRY(layout::unpack(*all.host.blob, all.host.count, on_host, done, last, bytes));
+  const int64_t last = shared.last_of(done_bytes);
+  const std::span<const std::byte> bytes(piece.pinned.data(), static_cast<size_t>(last - done_bytes));
+  if (shared.host.blob) {
+    SPL_TRY(layout::unpack(*shared.host.blob, shared.host.count, on_host, done_bytes, last, bytes));
   } else {
-    std::memcpy(on_host + done, bytes.data(), bytes.size());
+    std::memcpy(on_host + done_bytes, bytes.data(), bytes.size());
   }
-  done = last;
-  if (issued < all.bytes) SPL_TRY(issue());
-  return done >= all.bytes;
+  done_bytes = last;
+  if (issued_bytes < shared.bytes) SPL_TRY(issue());
+  return done_bytes >= shared.bytes;
 }
 
 Result<bool> StagingMove::State::step_to_device(bool waits) {
-  Staging::State& all = *staging;
-  if (issued < all.bytes) {
-    const Staging::State::Piece& piece = all.piece_at(issued);
-    if (issued >= all.ahead()) {
-      SPL_ASSIGN(const bool is_free, come_to(piece.done, waits));
+  Staging::State& shared = *staging;
+  if (issued_bytes < shared.bytes) {
+    const Staging::State::Piece& piece = shared.piece_at(issued_bytes);
+    if (issued_bytes >= shared.window_bytes()) {
+      SPL_ASSIGN(const bool is_free, poll_or_wait(piece.copy_done, waits));
       if (!is_free) return false;
     }
-    const int64_t last = all.last_of(issued);
-    const std::span<std::byte> bytes(piece.pinned.data(), static_cast<size_t>(last - issued));
-    if (all.host.blob) {
-      SPL_TRY(layout::pack(*all.host.blob, all.host.count, on_host, issued, last, bytes));
+    const int64_t last = shared.last_of(issued_bytes);
+    const std::span<std::byte> bytes(piece.pinned.data(), static_cast<size_t>(last - issued_bytes));
+    if (shared.host.blob) {
+      SPL_TRY(layout::pack(*shared.host.blob, shared.host.count, on_host, issued_bytes, last, bytes));
     } else {
-      std::memcpy(bytes.data(), on_host + issued, bytes.size());
+      std::memcpy(bytes.data(), on_host + issued_bytes, bytes.size());
     }
-    SPL_TRY(copy_bytes(all.device, all.packed_at(on_device) + issued, bytes.data(), bytes.size(), stream));
-    SPL_TRY(piece.done.record(stream));
-    issued = last;
+    SPL_TRY(copy_bytes(shared.device, shared.packed_at(on_device) + issued_bytes, bytes.data(), bytes.size(), stream));
+    SPL_TRY(piece.copy_done.record(stream));
+    issued_bytes = last;
     return false;
   }
   if (!is_marked) {
-    if (all.packed.data() != nullptr) SPL_TRY(all.unpack.launch(all.packed.data(), on_device, stream));
-    SPL_TRY(all.over.record(stream));
+    if (shared.packed.data() != nullptr) SPL_TRY(shared.unpack.launch(shared.packed.data(), on_device, stream));
+    SPL_TRY(shared.end_event.record(stream));
     is_marked = true;
   }
-  return come_to(all.over, waits);
+  return poll_or_wait(shared.end_event, waits);
 }
 
 Result<bool> StagingMove::State::step(bool waits) {
@@ -191,7 +191,7 @@ Result<bool> StagingMove::State::step(bool waits) {
   const auto ended = to_host ? step_to_host(waits) : step_to_device(waits);
   if (!ended) {
     failed = ended.error();
-    leave();
+    release_staging();
   } else if (*ended) {
     is_over = true;
     staging->is_busy = false;

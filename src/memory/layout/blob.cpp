@@ -43,7 +43,7 @@ class Interner {
   }
 
   uint32_t add(const NestPtr& nest) {
-    if (const auto known = by_address_.find(nest.get()); known != by_address_.end()) return known->second;
+    if (const auto found = by_address_.find(nest.get()); found != by_address_.end()) return found->second;
     Entry entry = entry_of(nest);
     const uint64_t hash = hash_of(entry);
     const auto [from, to] = by_hash_.equal_range(hash);
@@ -109,9 +109,9 @@ void write_node(std::byte* to, const Entry& entry, const std::vector<uint32_t>& 
   using U = typename W::Unsigned;
   using S = typename W::Signed;
   const Nest& nest = *entry.nest;
-  const bool one_child = nest.kind == NestKind::loop || nest.kind == NestKind::child_list;
+  const bool has_one_child = nest.kind == NestKind::loop || nest.kind == NestKind::child_list;
   const typename W::Node node = node_of<W>({nest.kind, nest.count, nest.size, nest.block, nest.stride,
-                                            one_child ? places[entry.children[0]] : 0, table_entries(nest)});
+                                            has_one_child ? places[entry.children[0]] : 0, table_entries(nest)});
   std::memcpy(to, &node, sizeof(node));
   to += sizeof(node);
   const size_t count = nest.offsets.size();
@@ -138,7 +138,7 @@ void write_node(std::byte* to, const Entry& entry, const std::vector<uint32_t>& 
 }
 
 template <class W>
-Result<Words> write(const Type& type, const Placed& placed) {
+Result<Words> write_blob(const Type& type, const PlacedNest& placed) {
   Interner interner;
   static const Nest nothing{};  // the root of an empty type: a vector of no runs
   if (placed.empty()) {
@@ -160,7 +160,7 @@ Result<Words> write(const Type& type, const Placed& placed) {
   const int64_t origin = placed.empty() ? type.true_lb() : placed.displacement;
   const int64_t depth = placed.empty() ? 1 : placed.nest->depth;
   const spl_layout_header header = header_of<W>(type, origin, depth, entries.size(), bytes);
-  Words words = words_for(bytes);
+  Words words = allocate_words(bytes);
   auto* const to = reinterpret_cast<std::byte*>(words.get());
   std::memcpy(to, &header, sizeof(header));
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -193,13 +193,13 @@ Result<Blob> Blob::build(const Type& type, BlobOptions options) {
                                         : write_plain_list<Wide>(type, *list, options.keep_lists);
     if (words) return Blob(std::move(*words));
   }
-  const Placed placed = normalise(type);
+  const PlacedNest placed = normalise(type);
   SPL_ASSERT((placed.empty() ? 0 : placed.nest->size) == type.size(), describe(placed), " for a type of ", type.size());
   if (!placed.empty() && placed.nest->depth > limits::blob_depth_max) {
     return fail(Code::overflow, "the type needs ", placed.nest->depth, " levels after normalisation, more than ",
                 "blob_depth_max = ", limits::blob_depth_max);
   }
-  SPL_ASSIGN(Words words, narrow ? write<Narrow>(type, placed) : write<Wide>(type, placed));
+  SPL_ASSIGN(Words words, narrow ? write_blob<Narrow>(type, placed) : write_blob<Wide>(type, placed));
   return Blob(std::move(words));
 }
 
@@ -210,7 +210,7 @@ uint32_t Blob::root_kind() const {
 }
 
 bool Blob::narrow_reaches(int64_t count) const {
-  return narrow() && fits_narrow(size(), extent(), true_extent(), count);
+  return is_narrow() && fits_narrow(size(), extent(), true_extent(), count);
 }
 
 }  // namespace spinloom::layout

@@ -50,7 +50,7 @@ class Blob {
   [[nodiscard]] const spl_layout_header& header() const {
     return *reinterpret_cast<const spl_layout_header*>(words_.get());
   }
-  [[nodiscard]] bool narrow() const { return header().width == 32; }
+  [[nodiscard]] bool is_narrow() const { return header().width == 32; }
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(header().size); }
   [[nodiscard]] int64_t extent() const { return header().extent; }
   [[nodiscard]] int64_t true_lb() const { return header().true_lb; }

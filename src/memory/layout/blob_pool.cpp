@@ -23,7 +23,7 @@ struct BlobPool::Table {
 struct BlobPool::Release {
   std::weak_ptr<Table> table;
   uint64_t key;
-  std::shared_ptr<const uint64_t[]> held;
+  std::shared_ptr<const uint64_t[]> words;
 
   void operator()(const uint64_t* /*words*/) const {
     const auto pool = table.lock();
@@ -69,19 +69,19 @@ Blob BlobPool::intern(const Blob& blob) {
   for (auto entry = from; entry != to; ++entry) {
     candidates.push_back(entry->second.lock());
     if (candidates.back() == nullptr) continue;
-    Blob known(candidates.back());
-    if (known.header().bytes == blob.header().bytes &&
-        std::memcmp(known.data(), blob.data(), blob.header().bytes) == 0) {
-      return known;
+    Blob candidate(candidates.back());
+    if (candidate.header().bytes == blob.header().bytes &&
+        std::memcmp(candidate.data(), blob.data(), blob.header().bytes) == 0) {
+      return candidate;
     }
-    candidates.back() = std::move(known.words_);
+    candidates.back() = std::move(candidate.words_);
   }
   const std::shared_ptr<const uint64_t[]> shared(blob.words_.get(), Release{table_, key, blob.words_});
   table_->entries.emplace(key, shared);
   return Blob(shared);
 }
 
-size_t BlobPool::alive() const {
+size_t BlobPool::alive_count() const {
   const std::lock_guard<std::mutex> guard(table_->lock);
   return table_->entries.size();
 }

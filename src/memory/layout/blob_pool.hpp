@@ -23,7 +23,7 @@ class BlobPool {
   explicit BlobPool(Hash hash = hash_of);
 
   Blob intern(const Blob& blob);
-  [[nodiscard]] size_t alive() const;
+  [[nodiscard]] size_t alive_count() const;
 
   static BlobPool& process();  // the pool of this process, which Committed::commit() uses
 

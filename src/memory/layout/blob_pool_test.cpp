@@ -22,7 +22,7 @@ TEST(BlobPool, IdenticalTypesShareOneBlob) {
   EXPECT_EQ(again.data(), written.data());
   EXPECT_EQ(otherwise.data(), written.data());
   EXPECT_NE(other.data(), written.data());
-  EXPECT_EQ(pool.alive(), 2u);
+  EXPECT_EQ(pool.alive_count(), 2u);
   EXPECT_EQ(pool.intern(written).data(), written.data());
 }
 
@@ -31,9 +31,9 @@ TEST(BlobPool, HoldsNothingAlive) {
   {
     const Blob kept = pool.intern(blob_of("vector(2, 1, 3, int)"));
     const Blob copy = kept;
-    EXPECT_EQ(pool.alive(), 1u);
+    EXPECT_EQ(pool.alive_count(), 1u);
   }
-  EXPECT_EQ(pool.alive(), 0u);
+  EXPECT_EQ(pool.alive_count(), 0u);
 }
 
 TEST(BlobPool, BlobsMayOutliveIt) {
@@ -51,13 +51,13 @@ TEST(BlobPool, BytesDecideWhereHashesAgree) {
   for (int64_t count = 2; count < 50; ++count) {
     kept.push_back(pool.intern(*Blob::build(*vector(count, 1, 3, *primitive("int")))));
   }
-  EXPECT_EQ(pool.alive(), kept.size());
+  EXPECT_EQ(pool.alive_count(), kept.size());
   for (int64_t count = 2; count < 50; ++count) {
     const Blob again = pool.intern(*Blob::build(*vector(count, 1, 3, *primitive("int"))));
     EXPECT_EQ(again.data(), kept[static_cast<size_t>(count - 2)].data());
   }
   kept.clear();
-  EXPECT_EQ(pool.alive(), 0u);
+  EXPECT_EQ(pool.alive_count(), 0u);
 }
 
 TEST(BlobPool, HashesDependOnEveryWord) {
@@ -96,7 +96,7 @@ TEST(BlobPool, ThreadsShareToo) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, std::vector<int64_t>(4));
-  EXPECT_EQ(pool.alive(), first.size());
+  EXPECT_EQ(pool.alive_count(), first.size());
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ void exercise(const Blob& blob) {
   const int64_t first = blob.size() - bytes;
   Bounds walked{blob.true_extent()};
   Bounds processed{blob.true_extent()};
-  if (blob.narrow()) {
+  if (blob.is_narrow()) {
     spl_walk_narrow(blob.data(), static_cast<uint32_t>(first), static_cast<uint32_t>(bytes), emit_narrow, &walked);
     spl_segment_narrow segment;
     spl_segment_init_narrow(&segment, blob.data());

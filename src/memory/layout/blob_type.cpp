@@ -22,25 +22,25 @@ Result<Element> element_of(uint64_t bytes) {
   constexpr std::pair<uint64_t, const char*> integers[] = {{8, "int64_t"}, {4, "int32_t"}, {2, "int16_t"}, {1, "byte"}};
   std::pair<uint64_t, const char*> found{16, "double_complex"};
   if (bytes != found.first) {
-    found = *std::ranges::find_if(integers, [&](const auto& one) { return bytes % one.first == 0; });
+    found = *std::ranges::find_if(integers, [&](const auto& integer) { return bytes % integer.first == 0; });
   }
   SPL_ASSIGN(const Type type, primitive(found.second));
   return Element{type, static_cast<int64_t>(found.first)};
 }
 
 template <class Width>
-class Unwinder {
+class TypeBuilder {
   using Node = typename Width::Node;
 
  public:
-  explicit Unwinder(const Blob& blob) : blob_(blob) {}
+  explicit TypeBuilder(const Blob& blob) : blob_(blob) {}
 
   // Returns the type of the node at `place`. A node that is a child several times has one type.
   Result<Type> type_at(uint32_t place) {
-    if (const auto known = types_.find(place); known != types_.end()) return known->second;
-    SPL_ASSIGN(const Type made, build(*reinterpret_cast<const Node*>(blob_.data() + place)));
-    types_.emplace(place, made);
-    return made;
+    if (const auto found = types_.find(place); found != types_.end()) return found->second;
+    SPL_ASSIGN(const Type type, build(*reinterpret_cast<const Node*>(blob_.data() + place)));
+    types_.emplace(place, type);
+    return type;
   }
 
  private:
@@ -113,17 +113,18 @@ class Unwinder {
 Result<Type> type_of(const Blob& blob) {
   const spl_layout_header& header = blob.header();
   SPL_ASSIGN(const Type byte, primitive("byte"));
-  SPL_ASSIGN(Type made, contiguous(0, byte));
+  SPL_ASSIGN(Type type, contiguous(0, byte));
   if (blob.size() != 0) {
     constexpr uint32_t root = sizeof(spl_layout_header);
-    SPL_ASSIGN(made, blob.narrow() ? Unwinder<Narrow>(blob).type_at(root) : Unwinder<Wide>(blob).type_at(root));
+    SPL_ASSIGN(type,
+               blob.is_narrow() ? TypeBuilder<Narrow>(blob).type_at(root) : TypeBuilder<Wide>(blob).type_at(root));
     const int64_t place = header.true_lb + header.origin;
     if (place != 0) {
-      SPL_ASSIGN(made, hindexed_block(1, IndexList({place}), made));
+      SPL_ASSIGN(type, hindexed_block(1, IndexList({place}), type));
     }
   }
-  if (made.extent() == blob.extent()) return made;
-  return resized(0, blob.extent(), made);
+  if (type.extent() == blob.extent()) return type;
+  return resized(0, blob.extent(), type);
 }
 
 }  // namespace spinloom::layout

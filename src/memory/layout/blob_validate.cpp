@@ -11,10 +11,10 @@
 namespace spinloom::layout {
 namespace {
 
-using Big = __int128;
+using Int128 = __int128;
 
 template <class... Parts>
-Error bad(const Parts&... parts) {
+Error invalid_blob(const Parts&... parts) {
   return fail(Code::invalid, "blob: ", parts...);
 }
 
@@ -32,17 +32,18 @@ class Checker {
 
   Status check() {
     SPL_TRY(check_header());
-    SPL_TRY(split());
+    SPL_TRY(find_nodes());
     if (header_.size == 0) return check_empty();
     for (size_t i = places_.size(); i-- > 0;) SPL_TRY(check_node(i));
     for (size_t i = 1; i < places_.size(); ++i) {
-      if (!facts_[i].used) return bad("the node at byte ", places_[i], " has no parent");
+      if (!node_facts_[i].has_parent) return invalid_blob("the node at byte ", places_[i], " has no parent");
     }
-    const Facts& root = facts_[0];
-    if (root.size != Big{header_.size}) return bad("the root's size is not the header's ", header_.size);
-    if (root.depth != header_.depth) return bad("depth ", root.depth, ", the header says ", int{header_.depth});
-    if (root.first + header_.origin != 0 || root.last + header_.origin != Big{header_.true_extent}) {
-      return bad("the root does not reach from 0 to the true extent ", header_.true_extent);
+    const NodeFacts& root = node_facts_[0];
+    if (root.size != Int128{header_.size}) return invalid_blob("the root's size is not the header's ", header_.size);
+    if (root.depth != header_.depth)
+      return invalid_blob("depth ", root.depth, ", the header says ", int{header_.depth});
+    if (root.first + header_.origin != 0 || root.last + header_.origin != Int128{header_.true_extent}) {
+      return invalid_blob("the root does not reach from 0 to the true extent ", header_.true_extent);
     }
     return {};
   }
@@ -52,31 +53,31 @@ class Checker {
   using S = typename W::Signed;
   using Node = typename W::Node;
 
-  struct Facts {
-    Big size = 0;
-    Big first = 0;  // touched bytes, relative to the node's origin
-    Big last = 0;
+  struct NodeFacts {
+    Int128 size = 0;
+    Int128 first = 0;  // touched bytes, relative to the node's origin
+    Int128 last = 0;
     int depth = 1;
-    bool used = false;
+    bool has_parent = false;
   };
 
   static constexpr uint64_t bytes_max = std::numeric_limits<S>::max();
 
   Status check_header() const {
     if (header_.size > bytes_max || header_.true_extent > bytes_max) {
-      return bad("size ", header_.size, " and true extent ", header_.true_extent, " must fit in ", W::bits - 1,
-                 " bits");
+      return invalid_blob("size ", header_.size, " and true extent ", header_.true_extent, " must fit in ", W::bits - 1,
+                          " bits");
     }
-    const Big last = Big{header_.true_lb} + Big{header_.true_extent};
-    if (last > std::numeric_limits<int64_t>::max()) return bad("the true upper bound does not fit in 64 bits");
+    const Int128 last = Int128{header_.true_lb} + Int128{header_.true_extent};
+    if (last > std::numeric_limits<int64_t>::max()) return invalid_blob("the true upper bound does not fit in 64 bits");
     if (header_.origin < 0 || static_cast<uint64_t>(header_.origin) > header_.true_extent) {
-      return bad("origin ", header_.origin, " lies outside the true extent ", header_.true_extent);
+      return invalid_blob("origin ", header_.origin, " lies outside the true extent ", header_.true_extent);
     }
     const Reciprocal expected = Reciprocal::of(header_.size, W::bits);
     if (header_.size_reciprocal != expected.multiplier || header_.size_shift != expected.shift) {
-      return bad("the header's reciprocal is not that of size ", header_.size);
+      return invalid_blob("the header's reciprocal is not that of size ", header_.size);
     }
-    if (header_.reserved != 0) return bad("the header's reserved field is ", header_.reserved);
+    if (header_.reserved != 0) return invalid_blob("the header's reserved field is ", header_.reserved);
     return {};
   }
 
@@ -88,32 +89,33 @@ class Checker {
 
   // Finds where the nodes start, and checks their kinds, the lengths of their tables and the padding. Later steps read
   // nothing outside the blob.
-  Status split() {
+  Status find_nodes() {
     uint64_t at = sizeof(spl_layout_header);
     while (at < header_.bytes) {
-      if (header_.bytes - at < sizeof(Node)) return bad("cut off in the node at byte ", at);
+      if (header_.bytes - at < sizeof(Node)) return invalid_blob("cut off in the node at byte ", at);
       const Node node = read<Node>(blob_ + at);
-      if (node.kind > SPL_NODE_MEMBERS) return bad("unknown node kind ", node.kind, " at byte ", at);
-      if (node.reserved != 0) return bad("the reserved field at byte ", at, " is not zero");
-      const uint64_t closing = node.kind == SPL_LEAF_RUNS || node.kind == SPL_NODE_MEMBERS ? 1 : 0;
+      if (node.kind > SPL_NODE_MEMBERS) return invalid_blob("unknown node kind ", node.kind, " at byte ", at);
+      if (node.reserved != 0) return invalid_blob("the reserved field at byte ", at, " is not zero");
+      const uint64_t closing_entries = node.kind == SPL_LEAF_RUNS || node.kind == SPL_NODE_MEMBERS ? 1 : 0;
       const bool has_table = node.kind != SPL_LEAF_VECTOR && node.kind != SPL_NODE_LOOP;
-      const uint64_t expected = has_table ? uint64_t{node.count} + closing : 0;
+      const uint64_t expected = has_table ? uint64_t{node.count} + closing_entries : 0;
       if (expected != node.table || (has_table && node.count == 0)) {
-        return bad("the node at byte ", at, " has count ", uint64_t{node.count}, " and ", node.table, " table entries");
+        return invalid_blob("the node at byte ", at, " has count ", uint64_t{node.count}, " and ", node.table,
+                            " table entries");
       }
       const uint64_t bytes = (sizeof(Node) + node.table * entry_bytes(node.kind) + 7) / 8 * 8;
-      if (bytes > header_.bytes - at) return bad("cut off in the table at byte ", at);
-      const uint64_t used = sizeof(Node) + node.table * entry_bytes(node.kind);
-      for (uint64_t i = used; i < bytes; ++i) {
-        if (blob_[at + i] != std::byte{0}) return bad("the padding at byte ", at + i, " is not zero");
+      if (bytes > header_.bytes - at) return invalid_blob("cut off in the table at byte ", at);
+      const uint64_t used_bytes = sizeof(Node) + node.table * entry_bytes(node.kind);
+      for (uint64_t i = used_bytes; i < bytes; ++i) {
+        if (blob_[at + i] != std::byte{0}) return invalid_blob("the padding at byte ", at + i, " is not zero");
       }
       places_.push_back(at);
       at += bytes;
     }
     if (places_.empty() || places_.size() != header_.nodes) {
-      return bad(places_.size(), " nodes, the header says ", header_.nodes);
+      return invalid_blob(places_.size(), " nodes, the header says ", header_.nodes);
     }
-    facts_.resize(places_.size());
+    node_facts_.resize(places_.size());
     return {};
   }
 
@@ -122,7 +124,7 @@ class Checker {
     const Node nothing{};
     if (header_.nodes != 1 || header_.depth != 1 || header_.origin != 0 || header_.true_extent != 0 ||
         std::memcmp(&root, &nothing, sizeof(Node)) != 0) {
-      return bad("size 0 with nodes that hold bytes");
+      return invalid_blob("size 0 with nodes that hold bytes");
     }
     return {};
   }
@@ -130,109 +132,111 @@ class Checker {
   Result<size_t> child_of(size_t parent, uint64_t at) const {
     const auto found = std::lower_bound(places_.begin(), places_.end(), at);
     if (found == places_.end() || *found != at || at <= places_[parent]) {
-      return bad("the child at byte ", at, " of the node at byte ", places_[parent], " is not a later node");
+      return invalid_blob("the child at byte ", at, " of the node at byte ", places_[parent], " is not a later node");
     }
     return static_cast<size_t>(found - places_.begin());
   }
 
-  static void widen(Facts& facts, bool& any, Big first, Big last) {
-    facts.first = any ? std::min(facts.first, first) : first;
-    facts.last = any ? std::max(facts.last, last) : last;
-    any = true;
+  static void widen(NodeFacts& facts, bool& is_set, Int128 first, Int128 last) {
+    facts.first = is_set ? std::min(facts.first, first) : first;
+    facts.last = is_set ? std::max(facts.last, last) : last;
+    is_set = true;
   }
 
   Status check_node(size_t i) {
     const uint64_t at = places_[i];
     const Node node = read<Node>(blob_ + at);
     const std::byte* table = blob_ + at + sizeof(Node);
-    Facts& facts = facts_[i];
-    Facts child{Big{node.block}, 0, Big{node.block}, 0, false};  // a run, unless there is a child node
-    bool any = false;
-    if (node.count == 0) return bad("the node at byte ", at, " has count 0");
-    const bool variable = node.kind == SPL_LEAF_RUNS || node.kind == SPL_NODE_MEMBERS;
+    NodeFacts& facts = node_facts_[i];
+    NodeFacts child{Int128{node.block}, 0, Int128{node.block}, 0, false};  // a run, unless there is a child node
+    bool is_set = false;
+    if (node.count == 0) return invalid_blob("the node at byte ", at, " has count 0");
+    const bool has_variable_blocks = node.kind == SPL_LEAF_RUNS || node.kind == SPL_NODE_MEMBERS;
     const Reciprocal expected = Reciprocal::of(node.block > bytes_max ? 0 : uint64_t{node.block}, W::bits);
-    if (node.block > bytes_max || (node.block == 0) != variable || node.reciprocal != expected.multiplier ||
+    if (node.block > bytes_max || (node.block == 0) != has_variable_blocks || node.reciprocal != expected.multiplier ||
         node.shift != expected.shift) {
-      return bad("block ", uint64_t{node.block}, " of the node at byte ", at, " or its reciprocal is wrong");
+      return invalid_blob("block ", uint64_t{node.block}, " of the node at byte ", at, " or its reciprocal is wrong");
     }
-    const bool strided = node.kind == SPL_LEAF_VECTOR || node.kind == SPL_NODE_LOOP;
-    const bool one_child = node.kind == SPL_NODE_LOOP || node.kind == SPL_NODE_LIST;
-    if ((!strided || node.count == 1) && node.stride != 0) {
-      return bad("the node at byte ", at, " has a stride that leads nowhere");  // a copy must not step there either
+    const bool has_stride = node.kind == SPL_LEAF_VECTOR || node.kind == SPL_NODE_LOOP;
+    const bool has_one_child = node.kind == SPL_NODE_LOOP || node.kind == SPL_NODE_LIST;
+    if ((!has_stride || node.count == 1) && node.stride != 0) {
+      return invalid_blob("the node at byte ", at,
+                          " has a stride that leads nowhere");  // a copy must not step there either
     }
-    if (!one_child && node.child != 0) return bad("the node at byte ", at, " has a child");
-    if (one_child) {
+    if (!has_one_child && node.child != 0) return invalid_blob("the node at byte ", at, " has a child");
+    if (has_one_child) {
       SPL_ASSIGN(const size_t index, child_of(i, node.child));
-      facts_[index].used = true;
-      child = facts_[index];
-      if (child.size != Big{node.block}) return bad("block of the node at byte ", at, " is not its child's size");
+      node_facts_[index].has_parent = true;
+      child = node_facts_[index];
+      if (child.size != Int128{node.block})
+        return invalid_blob("block of the node at byte ", at, " is not its child's size");
       facts.depth = child.depth + 1;
     }
-    if (strided) {
-      const Big last = (Big{node.count} - 1) * Big{node.stride};
+    if (has_stride) {
+      const Int128 last = (Int128{node.count} - 1) * Int128{node.stride};
       if (last > std::numeric_limits<int64_t>::max() || last < std::numeric_limits<int64_t>::min()) {
-        return bad("the strides of the node at byte ", at, " do not fit");
+        return invalid_blob("the strides of the node at byte ", at, " do not fit");
       }
-      widen(facts, any, child.first, child.last);
-      widen(facts, any, last + child.first, last + child.last);
-      facts.size = Big{node.count} * Big{node.block};
+      widen(facts, is_set, child.first, child.last);
+      widen(facts, is_set, last + child.first, last + child.last);
+      facts.size = Int128{node.count} * Int128{node.block};
     } else if (node.kind == SPL_LEAF_LIST || node.kind == SPL_NODE_LIST) {
       for (U k = 0; k < node.count; ++k) {
         const S offset = read<S>(table + k * sizeof(S));
-        widen(facts, any, Big{offset} + child.first, Big{offset} + child.last);
+        widen(facts, is_set, Int128{offset} + child.first, Int128{offset} + child.last);
       }
-      facts.size = Big{node.count} * Big{node.block};
+      facts.size = Int128{node.count} * Int128{node.block};
     } else if (node.kind == SPL_LEAF_RUNS) {
       SPL_TRY(check_runs(at, table, node, facts));
     } else {
       SPL_TRY(check_members(i, table, node, facts));
     }
-    if (facts.size != Big{node.size}) return bad("the size of the node at byte ", at, " is wrong");
-    if (facts.first < -Big{bytes_max} || facts.last > Big{bytes_max} || facts.size > Big{bytes_max}) {
-      return bad("the node at byte ", at, " does not fit in ", W::bits, " bits");
+    if (facts.size != Int128{node.size}) return invalid_blob("the size of the node at byte ", at, " is wrong");
+    if (facts.first < -Int128{bytes_max} || facts.last > Int128{bytes_max} || facts.size > Int128{bytes_max}) {
+      return invalid_blob("the node at byte ", at, " does not fit in ", W::bits, " bits");
     }
     if (facts.depth > limits::blob_depth_max) {
-      return bad("deeper than blob_depth_max = ", limits::blob_depth_max);
+      return invalid_blob("deeper than blob_depth_max = ", limits::blob_depth_max);
     }
     return {};
   }
 
-  Status check_runs(uint64_t at, const std::byte* table, const Node& node, Facts& facts) const {
+  Status check_runs(uint64_t at, const std::byte* table, const Node& node, NodeFacts& facts) const {
     using Run = typename W::Run;
-    bool any = false;
+    bool is_set = false;
     Run run = read<Run>(table);
-    if (run.start != 0) return bad("the prefix sums of the node at byte ", at, " do not begin with 0");
+    if (run.start != 0) return invalid_blob("the prefix sums of the node at byte ", at, " do not begin with 0");
     for (U k = 0; k < node.count; ++k) {
       const Run next = read<Run>(table + (k + 1) * sizeof(Run));
       if (next.start <= run.start)
-        return bad("the prefix sums of the node at byte ", at, " do not rise at run ", uint64_t{k});
-      widen(facts, any, Big{run.offset}, Big{run.offset} + Big{next.start} - Big{run.start});
+        return invalid_blob("the prefix sums of the node at byte ", at, " do not rise at run ", uint64_t{k});
+      widen(facts, is_set, Int128{run.offset}, Int128{run.offset} + Int128{next.start} - Int128{run.start});
       run = next;
     }
-    if (run.offset != 0) return bad("the closing run of the node at byte ", at, " has an offset");
-    facts.size = Big{run.start};
+    if (run.offset != 0) return invalid_blob("the closing run of the node at byte ", at, " has an offset");
+    facts.size = Int128{run.start};
     return {};
   }
 
-  Status check_members(size_t i, const std::byte* table, const Node& node, Facts& facts) {
+  Status check_members(size_t i, const std::byte* table, const Node& node, NodeFacts& facts) {
     using Member = typename W::Member;
     const uint64_t at = places_[i];
-    bool any = false;
-    Big start = 0;
+    bool is_set = false;
+    Int128 start = 0;
     for (U k = 0; k < node.count; ++k) {
       const Member member = read<Member>(table + k * sizeof(Member));
-      if (Big{member.start} != start)
-        return bad("the prefix sum of member ", uint64_t{k}, " at byte ", at, " is wrong");
+      if (Int128{member.start} != start)
+        return invalid_blob("the prefix sum of member ", uint64_t{k}, " at byte ", at, " is wrong");
       SPL_ASSIGN(const size_t index, child_of(i, member.child));
-      Facts& child = facts_[index];
-      child.used = true;
-      widen(facts, any, Big{member.offset} + child.first, Big{member.offset} + child.last);
+      NodeFacts& child = node_facts_[index];
+      child.has_parent = true;
+      widen(facts, is_set, Int128{member.offset} + child.first, Int128{member.offset} + child.last);
       facts.depth = std::max(facts.depth, child.depth + 1);
       start += child.size;
     }
     const Member close = read<Member>(table + node.count * sizeof(Member));
-    if (Big{close.start} != start || close.offset != 0 || close.child != 0) {
-      return bad("the closing member of the node at byte ", at, " is wrong");
+    if (Int128{close.start} != start || close.offset != 0 || close.child != 0) {
+      return invalid_blob("the closing member of the node at byte ", at, " is wrong");
     }
     facts.size = start;
     return {};
@@ -241,33 +245,36 @@ class Checker {
   const std::byte* blob_;
   const spl_layout_header& header_;
   std::vector<uint64_t> places_;
-  std::vector<Facts> facts_;
+  std::vector<NodeFacts> node_facts_;
 };
 
 }  // namespace
 
 Result<Blob> Blob::validate(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(spl_layout_header)) {
-    return bad(bytes.size(), " bytes are less than its header of ", sizeof(spl_layout_header));
+    return invalid_blob(bytes.size(), " bytes are less than its header of ", sizeof(spl_layout_header));
   }
   if (bytes.size() > static_cast<uint64_t>(limits::blob_bytes_max)) {
     return fail(Code::overflow, "blob: ", bytes.size(), " bytes exceed blob_bytes_max = ", limits::blob_bytes_max);
   }
-  const auto peek = read<spl_layout_header>(bytes.data());
-  if (peek.magic != SPL_LAYOUT_MAGIC) return bad("magic ", peek.magic, ", expected ", SPL_LAYOUT_MAGIC);
-  if (peek.version != SPL_LAYOUT_VERSION) {
-    return bad("version ", peek.version, ", this build reads version ", SPL_LAYOUT_VERSION);
+  const auto unchecked_header = read<spl_layout_header>(bytes.data());
+  if (unchecked_header.magic != SPL_LAYOUT_MAGIC)
+    return invalid_blob("magic ", unchecked_header.magic, ", expected ", SPL_LAYOUT_MAGIC);
+  if (unchecked_header.version != SPL_LAYOUT_VERSION) {
+    return invalid_blob("version ", unchecked_header.version, ", this build reads version ", SPL_LAYOUT_VERSION);
   }
-  if (peek.width != 32 && peek.width != 64) return bad("width ", int{peek.width}, ", it must be 32 or 64");
-  if (peek.bytes != bytes.size() || bytes.size() % 8 != 0) {
-    return bad("length ", bytes.size(), ", the header says ", peek.bytes, "; it must be a multiple of 8");
+  if (unchecked_header.width != 32 && unchecked_header.width != 64)
+    return invalid_blob("width ", int{unchecked_header.width}, ", it must be 32 or 64");
+  if (unchecked_header.bytes != bytes.size() || bytes.size() % 8 != 0) {
+    return invalid_blob("length ", bytes.size(), ", the header says ", unchecked_header.bytes,
+                        "; it must be a multiple of 8");
   }
   // Validates a private copy, because the sender may still write to the original.
   auto words = std::make_shared_for_overwrite<uint64_t[]>(bytes.size() / sizeof(uint64_t));
   std::memcpy(words.get(), bytes.data(), bytes.size());
   const auto* const copy = reinterpret_cast<const std::byte*>(words.get());
   const auto header = read<spl_layout_header>(copy);
-  if (std::memcmp(&header, &peek, sizeof(header)) != 0) return bad("changed while it was copied");
+  if (std::memcmp(&header, &unchecked_header, sizeof(header)) != 0) return invalid_blob("changed while it was copied");
   if (header.width == 32) {
     SPL_TRY(Checker<Narrow>(copy, header).check());
   } else {

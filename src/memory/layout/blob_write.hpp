@@ -22,14 +22,14 @@ using Words = std::shared_ptr<uint64_t[]>;
 
 // Returns memory for a blob; its contents are not set. A long blob lies on large pages where the system has them,
 // because most of the time to commit a long list goes into the first touch of its pages.
-inline Words words_for(int64_t bytes) {
+inline Words allocate_words(int64_t bytes) {
   const auto length = static_cast<size_t>(bytes);
   constexpr size_t large_page = size_t{2} << 20;
 #ifdef MADV_HUGEPAGE
   if (length >= 2 * large_page) {
-    const size_t whole = (length + large_page - 1) / large_page * large_page;
-    if (void* const place = std::aligned_alloc(large_page, whole)) {
-      (void)madvise(place, whole, MADV_HUGEPAGE);
+    const size_t rounded_length = (length + large_page - 1) / large_page * large_page;
+    if (void* const place = std::aligned_alloc(large_page, rounded_length)) {
+      (void)madvise(place, rounded_length, MADV_HUGEPAGE);
       return {static_cast<uint64_t*>(place), [](uint64_t* words) { std::free(words); }};
     }
   }

@@ -14,7 +14,7 @@ Result<BlockStatistics> block_statistics(const Blob& blob, int64_t count) {
   SPL_TRY(for_each_block(blob, count, [&](const Piece& block) {
     out.bytes_min = out.blocks == 0 ? block.bytes : std::min(out.bytes_min, block.bytes);
     out.bytes_max = std::max(out.bytes_max, block.bytes);
-    if (out.blocks > 0 && block.offset >= end) ++out.forward;
+    if (out.blocks > 0 && block.offset >= end) ++out.forward_blocks;
     end = block.offset + block.bytes;
     ++out.blocks;
     out.bytes += block.bytes;

@@ -1,8 +1,8 @@
 // BlockStatistics - the number of blocks of a message and their lengths, which decide how fast it can move.
 //
 // Contract: block_statistics() walks the blocks of `count` elements once, at most limits::message_blocks_max of them
-//   (Code::exhausted beyond). A bin of the histogram holds blocks of [2^k, 2^(k+1)) bytes. `forward` counts blocks that
-//   begin behind the end of the one before, in packed order.
+//   (Code::exhausted beyond). A bin of the histogram holds blocks of [2^k, 2^(k+1)) bytes. `forward_blocks` counts
+//   blocks that begin behind the end of the one before, in packed order.
 // Invariants: the bins' blocks add up to `blocks`, their bytes to `bytes`.
 // Threads: pure. Time: none.
 #pragma once
@@ -23,9 +23,9 @@ struct BlockStatistics {
 
   int64_t blocks = 0;
   int64_t bytes = 0;
-  int64_t bytes_min = 0;
-  int64_t bytes_max = 0;
-  int64_t forward = 0;
+  int64_t bytes_min = 0;  // bytes of the shortest block
+  int64_t bytes_max = 0;  // bytes of the longest block
+  int64_t forward_blocks = 0;
   std::array<Bin, 63> bins{};
 };
 

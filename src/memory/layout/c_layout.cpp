@@ -26,7 +26,7 @@ struct spl_layout {
 
 namespace {
 
-thread_local std::string sentence;  // the sentence of the last failure, where it is not a fixed one
+thread_local std::string error_text;  // the sentence of the last failure, where it is not a fixed one
 thread_local const char* last_error = "";
 
 spl_layout_status status_of(Code code) {
@@ -49,8 +49,8 @@ spl_layout_status guarded(Work&& work) noexcept {
   try {
     const Status status = work();
     if (status) return SPL_LAYOUT_OK;
-    sentence = status.error().message;
-    last_error = sentence.c_str();
+    error_text = status.error().message;
+    last_error = error_text.c_str();
     return status_of(status.error().code);
   } catch (const std::bad_alloc&) {
     last_error = "there is not enough memory for this call";
@@ -61,26 +61,26 @@ spl_layout_status guarded(Work&& work) noexcept {
   }
 }
 
-Status given(const void* argument, const char* name) {
+Status require(const void* argument, const char* name) {
   if (argument == nullptr) return fail(Code::invalid, name, " is NULL");
   return {};
 }
 
 // Copies a list of `count` entries; `entries` may be NULL if `count` is 0.
 template <class T>
-Result<std::vector<T>> list(int64_t count, const T* entries, const char* name) {
+Result<std::vector<T>> copy_list(int64_t count, const T* entries, const char* name) {
   if (count < 0) return fail(Code::invalid, "a list of ", count, " entries: the number must not be negative");
   if (count > limits::type_list_max) {
     return fail(Code::overflow, "a list of ", count, " entries exceeds type_list_max = ", limits::type_list_max);
   }
-  if (count > 0) SPL_TRY(given(entries, name));
+  if (count > 0) SPL_TRY(require(entries, name));
   return count == 0 ? std::vector<T>() : std::vector<T>(entries, entries + count);
 }
 
 template <class Make>  // Make() -> Result<Type>
 spl_layout_status build(spl_layout** out, Make&& make) {
   return guarded([&]() -> Status {
-    SPL_TRY(given(out, "out"));
+    SPL_TRY(require(out, "out"));
     SPL_ASSIGN(Type type, make());
     *out = new spl_layout{std::move(type), std::nullopt};
     return {};
@@ -90,7 +90,7 @@ spl_layout_status build(spl_layout** out, Make&& make) {
 template <class Make>  // Make(child) -> Result<Type>
 spl_layout_status build_over(const spl_layout* child, spl_layout** out, Make&& make) {
   return build(out, [&]() -> Result<Type> {
-    SPL_TRY(given(child, "child"));
+    SPL_TRY(require(child, "child"));
     return make(child->type);
   });
 }
@@ -99,17 +99,17 @@ bool is_ready(const spl_layout* layout, const void* packed) {
   return layout != nullptr && packed != nullptr && layout->committed.has_value();
 }
 
-Result<const Committed*> ready(const spl_layout* layout) {
-  SPL_TRY(given(layout, "layout"));
+Result<const Committed*> committed_of(const spl_layout* layout) {
+  SPL_TRY(require(layout, "layout"));
   if (!layout->committed) return fail(Code::invalid, "the layout is not committed; call spl_layout_commit first");
   return &*layout->committed;
 }
 
-Status put_text(const std::string& from, char* text, size_t capacity, size_t* needed) {
+Status copy_text(const std::string& from, char* text, size_t capacity, size_t* needed) {
   if (text != nullptr && capacity > 0) {
-    const size_t kept = std::min(from.size(), capacity - 1);
-    std::memcpy(text, from.data(), kept);
-    text[kept] = '\0';
+    const size_t copied = std::min(from.size(), capacity - 1);
+    std::memcpy(text, from.data(), copied);
+    text[copied] = '\0';
   }
   if (needed != nullptr) *needed = from.size() + 1;
   return {};
@@ -126,7 +126,7 @@ Result<std::span<std::byte>> packed_span(const Committed& layout, int64_t count,
   if (range.first < 0 || range.first > range.last || range.last > total) {
     return fail(Code::invalid, "packed bytes ", range.first, " to ", range.last, " of a message of ", total, " bytes");
   }
-  if (range.first < range.last) SPL_TRY(given(packed, "packed"));
+  if (range.first < range.last) SPL_TRY(require(packed, "packed"));
   return std::span(static_cast<std::byte*>(packed), static_cast<size_t>(range.last - range.first));
 }
 
@@ -140,14 +140,14 @@ const char* spl_layout_version(void) { return SPINLOOM_VERSION; }
 
 spl_layout_status spl_layout_primitive(const char* name, spl_layout** out) {
   return build(out, [&]() -> Result<Type> {
-    SPL_TRY(given(name, "name"));
+    SPL_TRY(require(name, "name"));
     return primitive(name);
   });
 }
 
 spl_layout_status spl_layout_from_text(const char* text, spl_layout** out) {
   return build(out, [&]() -> Result<Type> {
-    SPL_TRY(given(text, "text"));
+    SPL_TRY(require(text, "text"));
     return parse(text);
   });
 }
@@ -169,8 +169,8 @@ spl_layout_status spl_layout_hvector(int64_t count, int64_t block_length, int64_
 spl_layout_status spl_layout_indexed(int64_t count, const int64_t* block_lengths, const int64_t* displacements,
                                      const spl_layout* child, spl_layout** out) {
   return build_over(child, out, [&](const Type& type) -> Result<Type> {
-    SPL_ASSIGN(auto lengths, list(count, block_lengths, "block_lengths"));
-    SPL_ASSIGN(auto places, list(count, displacements, "displacements"));
+    SPL_ASSIGN(auto lengths, copy_list(count, block_lengths, "block_lengths"));
+    SPL_ASSIGN(auto places, copy_list(count, displacements, "displacements"));
     return indexed(std::move(places), std::move(lengths), type);
   });
 }
@@ -178,8 +178,8 @@ spl_layout_status spl_layout_indexed(int64_t count, const int64_t* block_lengths
 spl_layout_status spl_layout_hindexed(int64_t count, const int64_t* block_lengths, const int64_t* displacements_bytes,
                                       const spl_layout* child, spl_layout** out) {
   return build_over(child, out, [&](const Type& type) -> Result<Type> {
-    SPL_ASSIGN(auto lengths, list(count, block_lengths, "block_lengths"));
-    SPL_ASSIGN(auto places, list(count, displacements_bytes, "displacements_bytes"));
+    SPL_ASSIGN(auto lengths, copy_list(count, block_lengths, "block_lengths"));
+    SPL_ASSIGN(auto places, copy_list(count, displacements_bytes, "displacements_bytes"));
     return hindexed(std::move(places), std::move(lengths), type);
   });
 }
@@ -187,7 +187,7 @@ spl_layout_status spl_layout_hindexed(int64_t count, const int64_t* block_length
 spl_layout_status spl_layout_indexed_block(int64_t count, int64_t block_length, const int64_t* displacements,
                                            const spl_layout* child, spl_layout** out) {
   return build_over(child, out, [&](const Type& type) -> Result<Type> {
-    SPL_ASSIGN(auto places, list(count, displacements, "displacements"));
+    SPL_ASSIGN(auto places, copy_list(count, displacements, "displacements"));
     return indexed_block(block_length, std::move(places), type);
   });
 }
@@ -195,7 +195,7 @@ spl_layout_status spl_layout_indexed_block(int64_t count, int64_t block_length, 
 spl_layout_status spl_layout_hindexed_block(int64_t count, int64_t block_length, const int64_t* displacements_bytes,
                                             const spl_layout* child, spl_layout** out) {
   return build_over(child, out, [&](const Type& type) -> Result<Type> {
-    SPL_ASSIGN(auto places, list(count, displacements_bytes, "displacements_bytes"));
+    SPL_ASSIGN(auto places, copy_list(count, displacements_bytes, "displacements_bytes"));
     return hindexed_block(block_length, std::move(places), type);
   });
 }
@@ -203,12 +203,12 @@ spl_layout_status spl_layout_hindexed_block(int64_t count, int64_t block_length,
 spl_layout_status spl_layout_struct(int64_t count, const int64_t* block_lengths, const int64_t* displacements_bytes,
                                     const spl_layout* const* children, spl_layout** out) {
   return build(out, [&]() -> Result<Type> {
-    SPL_ASSIGN(auto lengths, list(count, block_lengths, "block_lengths"));
-    SPL_ASSIGN(auto places, list(count, displacements_bytes, "displacements_bytes"));
-    SPL_ASSIGN(const auto members, list(count, children, "children"));
+    SPL_ASSIGN(auto lengths, copy_list(count, block_lengths, "block_lengths"));
+    SPL_ASSIGN(auto places, copy_list(count, displacements_bytes, "displacements_bytes"));
+    SPL_ASSIGN(const auto members, copy_list(count, children, "children"));
     std::vector<Type> types;
     for (const spl_layout* member : members) {
-      SPL_TRY(given(member, "a child"));
+      SPL_TRY(require(member, "a child"));
       types.push_back(member->type);
     }
     return structure(std::move(places), std::move(lengths), std::move(types));
@@ -224,11 +224,11 @@ spl_layout_status spl_layout_subarray(int dimensions, const int64_t* sizes, cons
                                       const int64_t* starts, spl_layout_order order, const spl_layout* child,
                                       spl_layout** out) {
   return build_over(child, out, [&](const Type& type) -> Result<Type> {
-    SPL_ASSIGN(auto whole, list(dimensions, sizes, "sizes"));
-    SPL_ASSIGN(auto part, list(dimensions, subsizes, "subsizes"));
-    SPL_ASSIGN(auto first, list(dimensions, starts, "starts"));
+    SPL_ASSIGN(auto array_sizes, copy_list(dimensions, sizes, "sizes"));
+    SPL_ASSIGN(auto array_subsizes, copy_list(dimensions, subsizes, "subsizes"));
+    SPL_ASSIGN(auto array_starts, copy_list(dimensions, starts, "starts"));
     SPL_ASSIGN(const Order storage, order_of(order));
-    return subarray(std::move(whole), std::move(part), std::move(first), storage, type);
+    return subarray(std::move(array_sizes), std::move(array_subsizes), std::move(array_starts), storage, type);
   });
 }
 
@@ -237,21 +237,21 @@ spl_layout_status spl_layout_darray(int64_t processes, int64_t rank, int dimensi
                                     const int64_t* grid, spl_layout_order order, const spl_layout* child,
                                     spl_layout** out) {
   return build_over(child, out, [&](const Type& type) -> Result<Type> {
-    DarrayArguments dealt;
-    dealt.processes = processes;
-    dealt.rank = rank;
-    SPL_ASSIGN(dealt.order, order_of(order));
-    SPL_ASSIGN(dealt.sizes, list(dimensions, sizes, "sizes"));
-    SPL_ASSIGN(const auto kinds, list(dimensions, distributions, "distributions"));
+    DarrayArguments darray_arguments;
+    darray_arguments.processes = processes;
+    darray_arguments.rank = rank;
+    SPL_ASSIGN(darray_arguments.order, order_of(order));
+    SPL_ASSIGN(darray_arguments.sizes, copy_list(dimensions, sizes, "sizes"));
+    SPL_ASSIGN(const auto kinds, copy_list(dimensions, distributions, "distributions"));
     for (const spl_layout_distribution kind : kinds) {
       if (kind != SPL_LAYOUT_NONE && kind != SPL_LAYOUT_BLOCK && kind != SPL_LAYOUT_CYCLIC) {
         return fail(Code::invalid, "distribution ", static_cast<int>(kind), " is none of none, block and cyclic");
       }
-      dealt.distributions.push_back(static_cast<Distribution>(kind));
+      darray_arguments.distributions.push_back(static_cast<Distribution>(kind));
     }
-    SPL_ASSIGN(dealt.arguments, list(dimensions, arguments, "arguments"));
-    SPL_ASSIGN(dealt.grid, list(dimensions, grid, "grid"));
-    return darray(dealt, type);
+    SPL_ASSIGN(darray_arguments.distribution_arguments, copy_list(dimensions, arguments, "arguments"));
+    SPL_ASSIGN(darray_arguments.grid, copy_list(dimensions, grid, "grid"));
+    return darray(darray_arguments, type);
   });
 }
 
@@ -261,7 +261,7 @@ spl_layout_status spl_layout_dup(const spl_layout* child, spl_layout** out) {
 
 spl_layout_status spl_layout_commit(spl_layout* layout) {
   return guarded([&]() -> Status {
-    SPL_TRY(given(layout, "layout"));
+    SPL_TRY(require(layout, "layout"));
     if (layout->committed) return {};
     SPL_ASSIGN(layout->committed, Committed::commit(layout->type));
     return {};
@@ -280,8 +280,8 @@ int64_t spl_layout_true_extent(const spl_layout* layout) { return layout->type.t
 
 spl_layout_status spl_layout_packed_bytes(const spl_layout* layout, int64_t count, int64_t* bytes) {
   return guarded([&]() -> Status {
-    SPL_TRY(given(layout, "layout"));
-    SPL_TRY(given(bytes, "bytes"));
+    SPL_TRY(require(layout, "layout"));
+    SPL_TRY(require(bytes, "bytes"));
     SPL_ASSIGN(*bytes, packed_bytes(layout->type, count));
     return {};
   });
@@ -289,9 +289,9 @@ spl_layout_status spl_layout_packed_bytes(const spl_layout* layout, int64_t coun
 
 spl_layout_status spl_layout_reach(const spl_layout* layout, int64_t count, int64_t* first, int64_t* last) {
   return guarded([&]() -> Status {
-    SPL_TRY(given(layout, "layout"));
-    SPL_TRY(given(first, "first"));
-    SPL_TRY(given(last, "last"));
+    SPL_TRY(require(layout, "layout"));
+    SPL_TRY(require(first, "first"));
+    SPL_TRY(require(last, "last"));
     SPL_ASSIGN(const oracle::Reach reach, reach_of(layout->type, count));
     *first = reach.first;
     *last = reach.last;
@@ -302,39 +302,39 @@ spl_layout_status spl_layout_reach(const spl_layout* layout, int64_t count, int6
 spl_layout_status spl_layout_blocks(const spl_layout* layout, int64_t count, spl_layout_block* blocks, int64_t capacity,
                                     int64_t* found) {
   return guarded([&]() -> Status {
-    SPL_ASSIGN(const Committed* committed, ready(layout));
-    SPL_TRY(given(found, "found"));
-    if (capacity > 0) SPL_TRY(given(blocks, "blocks"));
-    int64_t seen = 0;
+    SPL_ASSIGN(const Committed* committed, committed_of(layout));
+    SPL_TRY(require(found, "found"));
+    if (capacity > 0) SPL_TRY(require(blocks, "blocks"));
+    int64_t block_count = 0;
     SPL_TRY(for_each_block(committed->blob(), count, [&](const Piece& block) {
-      if (seen < capacity) blocks[seen] = {block.offset, block.bytes};
-      ++seen;
+      if (block_count < capacity) blocks[block_count] = {block.offset, block.bytes};
+      ++block_count;
       return true;
     }));
-    *found = seen;
+    *found = block_count;
     return {};
   });
 }
 
 spl_layout_status spl_layout_text(const spl_layout* layout, char* text, size_t capacity, size_t* needed) {
   return guarded([&]() -> Status {
-    SPL_TRY(given(layout, "layout"));
-    return put_text(print(layout->type), text, capacity, needed);
+    SPL_TRY(require(layout, "layout"));
+    return copy_text(print(layout->type), text, capacity, needed);
   });
 }
 
 spl_layout_status spl_layout_normal_form(const spl_layout* layout, char* text, size_t capacity, size_t* needed) {
   return guarded([&]() -> Status {
-    SPL_TRY(given(layout, "layout"));
-    return put_text(describe(normalise(layout->type)), text, capacity, needed);
+    SPL_TRY(require(layout, "layout"));
+    return copy_text(describe(normalise(layout->type)), text, capacity, needed);
   });
 }
 
 spl_layout_status spl_layout_blob(const spl_layout* layout, const void** blob, size_t* bytes) {
   return guarded([&]() -> Status {
-    SPL_ASSIGN(const Committed* committed, ready(layout));
-    SPL_TRY(given(blob, "blob"));
-    SPL_TRY(given(bytes, "bytes"));
+    SPL_ASSIGN(const Committed* committed, committed_of(layout));
+    SPL_TRY(require(blob, "blob"));
+    SPL_TRY(require(bytes, "bytes"));
     *blob = committed->blob().data();
     *bytes = committed->blob().bytes().size();
     return {};
@@ -346,7 +346,7 @@ spl_layout_status spl_layout_blob(const spl_layout* layout, const void** blob, s
 spl_layout_status spl_layout_pack_range(const spl_layout* layout, int64_t count, const void* base, int64_t first,
                                         int64_t last, void* packed) {
   return guarded([&]() -> Status {
-    SPL_ASSIGN(const Committed* committed, ready(layout));
+    SPL_ASSIGN(const Committed* committed, committed_of(layout));
     SPL_ASSIGN(const auto out, packed_span(*committed, count, {first, last}, packed));
     return committed->pack(count, static_cast<const std::byte*>(base), {first, last}, out);
   });
@@ -355,7 +355,7 @@ spl_layout_status spl_layout_pack_range(const spl_layout* layout, int64_t count,
 spl_layout_status spl_layout_unpack_range(const spl_layout* layout, int64_t count, void* base, int64_t first,
                                           int64_t last, const void* packed) {
   return guarded([&]() -> Status {
-    SPL_ASSIGN(const Committed* committed, ready(layout));
+    SPL_ASSIGN(const Committed* committed, committed_of(layout));
     SPL_ASSIGN(const auto in, packed_span(*committed, count, {first, last}, const_cast<void*>(packed)));
     return committed->unpack(count, static_cast<std::byte*>(base), {first, last}, in);
   });
@@ -367,7 +367,7 @@ spl_layout_status spl_layout_pack(const spl_layout* layout, int64_t count, const
     return SPL_LAYOUT_OK;
   }
   return guarded([&]() -> Status {
-    SPL_ASSIGN(const Committed* committed, ready(layout));
+    SPL_ASSIGN(const Committed* committed, committed_of(layout));
     SPL_ASSIGN(const int64_t total, committed->packed_bytes(count));
     SPL_ASSIGN(const auto out, packed_span(*committed, count, {0, total}, packed));
     return committed->pack(count, static_cast<const std::byte*>(base), {0, total}, out);
@@ -380,7 +380,7 @@ spl_layout_status spl_layout_unpack(const spl_layout* layout, int64_t count, voi
     return SPL_LAYOUT_OK;
   }
   return guarded([&]() -> Status {
-    SPL_ASSIGN(const Committed* committed, ready(layout));
+    SPL_ASSIGN(const Committed* committed, committed_of(layout));
     SPL_ASSIGN(const int64_t total, committed->packed_bytes(count));
     SPL_ASSIGN(const auto in, packed_span(*committed, count, {0, total}, const_cast<void*>(packed)));
     return committed->unpack(count, static_cast<std::byte*>(base), {0, total}, in);
@@ -390,8 +390,8 @@ spl_layout_status spl_layout_unpack(const spl_layout* layout, int64_t count, voi
 spl_layout_status spl_layout_copy(const spl_layout* from, int64_t from_count, const void* from_base,
                                   const spl_layout* to, int64_t to_count, void* to_base) {
   return guarded([&]() -> Status {
-    SPL_ASSIGN(const Committed* source, ready(from));
-    SPL_ASSIGN(const Committed* target, ready(to));
+    SPL_ASSIGN(const Committed* source, committed_of(from));
+    SPL_ASSIGN(const Committed* target, committed_of(to));
     return copy({source, from_count, static_cast<const std::byte*>(from_base)},
                 {target, to_count, static_cast<std::byte*>(to_base)});
   });

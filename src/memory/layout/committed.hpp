@@ -54,35 +54,35 @@ class Committed {
   // Public calls for whole messages try these first (copy.hpp). False: nothing has been done, and pack() or unpack()
   // must be called.
   [[nodiscard]] bool pack_at_once(int64_t count, const std::byte* base, std::byte* packed) const {
-    if (const StructArray* const array = structs(count)) {
+    if (const StructArray* const array = struct_array(count)) {
       array->pack(count, base, packed);
       return true;
     }
     return layout::pack_at_once(blob(), count, base, packed);
   }
   [[nodiscard]] bool unpack_at_once(int64_t count, std::byte* base, const std::byte* packed) const {
-    if (const StructArray* const array = structs(count); array != nullptr && array->is_apart()) {
+    if (const StructArray* const array = struct_array(count); array != nullptr && array->is_disjoint()) {
       array->unpack(count, base, packed);
       return true;
     }
-    return receives(count) && layout::unpack_at_once(blob(), count, base, packed);
+    return is_receive_checked(count) && layout::unpack_at_once(blob(), count, base, packed);
   }
   // True if an earlier check_receive() has shown that a message of `count` elements writes no byte twice.
-  [[nodiscard]] bool receives(int64_t count) const {
-    return count <= shared_->apart_count.load(std::memory_order_relaxed);
+  [[nodiscard]] bool is_receive_checked(int64_t count) const {
+    return count <= shared_->disjoint_count.load(std::memory_order_relaxed);
   }
   // Returns the layout as an array of structs; null if it is none for `count` elements.
-  [[nodiscard]] const StructArray* structs(int64_t count) const {
-    const StructArray* const array = shared_->structs.get();
-    return array != nullptr && array->takes(count) ? array : nullptr;
+  [[nodiscard]] const StructArray* struct_array(int64_t count) const {
+    const StructArray* const array = shared_->struct_array.get();
+    return array != nullptr && array->accepts(count) ? array : nullptr;
   }
 
  private:
   struct Shared {
     Type type;
     Blob blob;
-    std::atomic<int64_t> apart_count{0};  // the largest count that is known to write no byte twice
-    std::unique_ptr<const StructArray> structs;
+    std::atomic<int64_t> disjoint_count{0};  // the largest count that is known to write no byte twice
+    std::unique_ptr<const StructArray> struct_array;
   };
 
   explicit Committed(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
@@ -92,7 +92,7 @@ class Committed {
 
 // One side of a copy.
 template <class Byte>
-struct Message {
+struct MessageBuffer {
   const Committed* layout = nullptr;
   int64_t count = 0;
   Byte* base = nullptr;
@@ -100,10 +100,10 @@ struct Message {
 
 // copy() and copy_any() copy between messages that hold the same number of packed bytes. copy() first tries the quick
 // way for arrays of structs.
-Status copy_any(const Message<const std::byte>& from, const Message<std::byte>& to);
-inline Status copy(const Message<const std::byte>& from, const Message<std::byte>& to) {
-  const StructArray* const read = from.layout->structs(from.count);
-  const StructArray* const written = to.layout->structs(to.count);
+Status copy_any(const MessageBuffer<const std::byte>& from, const MessageBuffer<std::byte>& to);
+inline Status copy(const MessageBuffer<const std::byte>& from, const MessageBuffer<std::byte>& to) {
+  const StructArray* const read = from.layout->struct_array(from.count);
+  const StructArray* const written = to.layout->struct_array(to.count);
   if (read != nullptr && written != nullptr &&
       copy_structs(*written, to.count, to.base, *read, from.count, from.base)) {
     return {};

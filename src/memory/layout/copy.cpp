@@ -17,25 +17,25 @@ namespace {
 // Walks the nodes of a blob and hands whole shapes to the kernels. At each level, a range of packed bytes is cut into
 // a partial block, whole blocks and a partial block, so that the whole blocks still go through one loop.
 template <class W, Mode mode>
-class Nodes {
+class NodeCopier {
  public:
   using Node = typename W::Node;
   using Offset = typename W::Signed;
   using Run = typename W::Run;
 
-  Nodes(const Blob& blob, const KernelSet& set) : blob_(blob.data()), set_(set) {}
+  NodeCopier(const Blob& blob, const KernelSet& set) : blob_(blob.data()), set_(set) {}
 
   // Moves the packed bytes [first, last) of a row of elements, `extent` apart. `memory` is the place of element 0,
   // `packed` the place of byte `first`.
-  void elements(std::byte* memory, int64_t extent, std::byte* packed, int64_t first, int64_t last) const {
-    row(node_at(sizeof(spl_layout_header)), memory, extent, packed, first, last);
+  void move_range(std::byte* memory, int64_t extent, std::byte* packed, int64_t first, int64_t last) const {
+    move_row_part(node_at(sizeof(spl_layout_header)), memory, extent, packed, first, last);
   }
   // Moves all packed bytes of `count` elements.
-  [[gnu::always_inline]] void all(std::byte* memory, int64_t extent, std::byte* packed, int64_t count) const {
+  [[gnu::always_inline]] void move_all(std::byte* memory, int64_t extent, std::byte* packed, int64_t count) const {
     const Node& root = node_at(sizeof(spl_layout_header));
-    if (count > 1) return repeat(root, memory, extent, packed, count);
-    if (root.kind > SPL_LEAF_LAST) return whole(root, memory, packed);
-    leaf(root, memory, packed);
+    if (count > 1) return move_repeated(root, memory, extent, packed, count);
+    if (root.kind > SPL_LEAF_LAST) return move_node(root, memory, packed);
+    move_leaf(root, memory, packed);
   }
 
  private:
@@ -44,11 +44,11 @@ class Nodes {
 
   static const Run* runs_of(const Node& leaf) { return reinterpret_cast<const Run*>(&leaf + 1); }
 
-  void grid(std::byte* memory, std::byte* packed, int64_t rows, int64_t row, const Node& leaf) const {
+  void move_grid(std::byte* memory, std::byte* packed, int64_t rows, int64_t row, const Node& leaf) const {
     const auto block = static_cast<int64_t>(leaf.block);
     const auto size = static_cast<int64_t>(leaf.size);
     if (leaf.count == 1) {  // rows of one run each: one row of runs
-      vector(memory, packed, rows, row, block);
+      move_vector(memory, packed, rows, row, block);
     } else if (mode == Mode::pack) {
       copy_grid(set_, packed, memory,
                 {rows, static_cast<int64_t>(leaf.count), block, {size, block}, {row, leaf.stride}});
@@ -58,15 +58,15 @@ class Nodes {
     }
   }
 
-  void vector(std::byte* memory, std::byte* packed, int64_t count, int64_t stride, int64_t block) const {
-    const bool past = streams(mode, mode == Mode::pack ? packed : memory, block, count * block);
-    const bool paced = paces(mode, block, count * block, stride);
-    const RowKernel kernel = paced ? set_.paced_row : set_.row[static_cast<size_t>(mode)][block_class(block)];
+  void move_vector(std::byte* memory, std::byte* packed, int64_t count, int64_t stride, int64_t block) const {
+    const bool past_caches = is_streamed(mode, mode == Mode::pack ? packed : memory, block, count * block);
+    const bool is_paced_row = is_paced(mode, block, count * block, stride);
+    const RowKernel kernel = is_paced_row ? set_.paced_row : set_.row[static_cast<size_t>(mode)][block_class(block)];
     if (mode == Mode::pack) {
-      if (past) return set_.stream_grid(packed, memory, {1, count, block, {0, block}, {0, stride}});
+      if (past_caches) return set_.stream_grid(packed, memory, {1, count, block, {0, block}, {0, stride}});
       kernel(packed, memory, count, block, block, stride);
     } else {
-      if (past) return set_.stream_grid(memory, packed, {1, count, block, {0, stride}, {0, block}});
+      if (past_caches) return set_.stream_grid(memory, packed, {1, count, block, {0, stride}, {0, block}});
       kernel(memory, packed, count, block, stride, block);
     }
   }
@@ -79,7 +79,7 @@ class Nodes {
     }
   }
 
-  void list(std::byte* memory, std::byte* packed, const Offset* places, int64_t count, int64_t block) const {
+  void move_list(std::byte* memory, std::byte* packed, const Offset* places, int64_t count, int64_t block) const {
     if (mode == Mode::pack) {
       tables().pack[block_class(block)](packed, memory, places, count, block);
     } else {
@@ -87,7 +87,7 @@ class Nodes {
     }
   }
 
-  void runs(std::byte* memory, std::byte* packed, const Run* run, int64_t count) const {
+  void move_runs(std::byte* memory, std::byte* packed, const Run* run, int64_t count) const {
     if (mode == Mode::pack) {
       tables().pack_runs(packed, memory, run, count);
     } else {
@@ -96,19 +96,19 @@ class Nodes {
   }
 
   // Copies up to four runs one by one: for a single struct, starting a kernel's loop costs more than the loop saves.
-  void few_runs(std::byte* memory, std::byte* packed, const Run* run, int64_t count) const {
-    if (count > 4) return runs(memory, packed, run, count);
+  void move_few_runs(std::byte* memory, std::byte* packed, const Run* run, int64_t count) const {
+    if (count > 4) return move_runs(memory, packed, run, count);
     for (int64_t i = 0; i < count; ++i) {
-      piece(memory + run[i].offset, packed + run[i].start, static_cast<int64_t>(run[i + 1].start - run[i].start));
+      move_piece(memory + run[i].offset, packed + run[i].start, static_cast<int64_t>(run[i + 1].start - run[i].start));
     }
   }
 
   // Moves an array of `rows` structs, each of a few short runs, `stride` apart. False: nothing has been done.
-  bool structs(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Node& leaf) const {
+  bool move_structs(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Node& leaf) const {
     if (!is_struct(leaf) || rows < 2) return false;
-    if (windows(memory, stride, packed, rows, leaf)) return true;
+    if (move_windows(memory, stride, packed, rows, leaf)) return true;
     StructMoves moves;
-    if (!moves.make<W>(set_, leaf, stride) || (mode != Mode::pack && !moves.is_apart())) return false;
+    if (!moves.prepare<W>(set_, leaf, stride) || (mode != Mode::pack && !moves.is_disjoint())) return false;
     if (mode == Mode::pack) {
       moves.pack(packed, memory, rows);
     } else {
@@ -117,21 +117,21 @@ class Nodes {
     return true;
   }
 
-  bool windows(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Node& leaf) const {
+  bool move_windows(std::byte* memory, int64_t stride, std::byte* packed, int64_t rows, const Node& leaf) const {
     const auto count = static_cast<int64_t>(leaf.count);
     const Run* run = runs_of(leaf);
-    std::array<Run, struct_runs_max + 1> listed;
+    std::array<Run, struct_runs_max + 1> list_runs;
     if (leaf.kind == SPL_LEAF_LIST) {
       const auto* const places = reinterpret_cast<const Offset*>(&leaf + 1);
-      for (int64_t i = 0; i < count; ++i) listed[i].offset = places[i];
-      for (int64_t i = 0; i <= count; ++i) listed[i].start = static_cast<typename W::Unsigned>(i) * leaf.block;
-      run = listed.data();
+      for (int64_t i = 0; i < count; ++i) list_runs[i].offset = places[i];
+      for (int64_t i = 0; i <= count; ++i) list_runs[i].start = static_cast<typename W::Unsigned>(i) * leaf.block;
+      run = list_runs.data();
     }
     if (mode == Mode::pack) return tables().pack_structs(packed, memory, run, count, rows, stride);
     return tables().unpack_structs(memory, packed, run, count, rows, stride);
   }
 
-  void piece(std::byte* memory, std::byte* packed, int64_t bytes) const {
+  void move_piece(std::byte* memory, std::byte* packed, int64_t bytes) const {
     if (bytes == 0) return;
     if (mode == Mode::pack) {
       set_.piece(packed, memory, bytes);
@@ -140,46 +140,48 @@ class Nodes {
     }
   }
 
-  [[gnu::always_inline]] void leaf(const Node& node, std::byte* memory, std::byte* packed) const {
+  [[gnu::always_inline]] void move_leaf(const Node& node, std::byte* memory, std::byte* packed) const {
     const auto count = static_cast<int64_t>(node.count);
     const auto block = static_cast<int64_t>(node.block);
-    if (node.kind == SPL_LEAF_VECTOR) return vector(memory, packed, count, node.stride, block);
-    if (node.kind == SPL_LEAF_RUNS) return few_runs(memory, packed, runs_of(node), count);
-    list(memory, packed, reinterpret_cast<const Offset*>(&node + 1), count, block);
+    if (node.kind == SPL_LEAF_VECTOR) return move_vector(memory, packed, count, node.stride, block);
+    if (node.kind == SPL_LEAF_RUNS) return move_few_runs(memory, packed, runs_of(node), count);
+    move_list(memory, packed, reinterpret_cast<const Offset*>(&node + 1), count, block);
   }
 
-  void whole(const Node& node, std::byte* memory, std::byte* packed) const {
+  void move_node(const Node& node, std::byte* memory, std::byte* packed) const {
     const auto count = static_cast<int64_t>(node.count);
     const auto block = static_cast<int64_t>(node.block);
     switch (node.kind) {
       case SPL_LEAF_VECTOR:
       case SPL_LEAF_LIST:
-      case SPL_LEAF_RUNS: return leaf(node, memory, packed);
-      case SPL_NODE_LOOP: return repeat(child_of(node), memory, node.stride, packed, count);
+      case SPL_LEAF_RUNS: return move_leaf(node, memory, packed);
+      case SPL_NODE_LOOP: return move_repeated(child_of(node), memory, node.stride, packed, count);
       case SPL_NODE_LIST: {
         const auto* const places = reinterpret_cast<const Offset*>(&node + 1);
-        for (int64_t i = 0; i < count; ++i) whole(child_of(node), memory + places[i], packed + i * block);
+        for (int64_t i = 0; i < count; ++i) move_node(child_of(node), memory + places[i], packed + i * block);
         return;
       }
       default: {
         const auto* const member = reinterpret_cast<const typename W::Member*>(&node + 1);
         for (int64_t i = 0; i < count; ++i) {
-          whole(node_at(static_cast<int64_t>(member[i].child)), memory + member[i].offset, packed + member[i].start);
+          move_node(node_at(static_cast<int64_t>(member[i].child)), memory + member[i].offset,
+                    packed + member[i].start);
         }
       }
     }
   }
 
-  void repeat(const Node& child, std::byte* memory, int64_t stride, std::byte* packed, int64_t count) const {
-    if (child.kind == SPL_LEAF_VECTOR) return grid(memory, packed, count, stride, child);
-    if (child.kind <= SPL_LEAF_LAST && structs(memory, stride, packed, count, child)) return;
+  void move_repeated(const Node& child, std::byte* memory, int64_t stride, std::byte* packed, int64_t count) const {
+    if (child.kind == SPL_LEAF_VECTOR) return move_grid(memory, packed, count, stride, child);
+    if (child.kind <= SPL_LEAF_LAST && move_structs(memory, stride, packed, count, child)) return;
     for (int64_t i = 0; i < count; ++i) {
-      whole(child, memory + i * stride, packed + i * static_cast<int64_t>(child.size));
+      move_node(child, memory + i * stride, packed + i * static_cast<int64_t>(child.size));
     }
   }
 
   // Moves a part of a row of equal children: part of the first child, whole children, part of the last.
-  void row(const Node& child, std::byte* memory, int64_t stride, std::byte* packed, int64_t first, int64_t last) const {
+  void move_row_part(const Node& child, std::byte* memory, int64_t stride, std::byte* packed, int64_t first,
+                     int64_t last) const {
     const auto size = static_cast<int64_t>(child.size);
     const int64_t index = first / size;
     memory += index * stride;
@@ -187,123 +189,127 @@ class Nodes {
     last -= index * size;
     if (first > 0) {
       const int64_t stop = last < size ? last : size;
-      part(child, memory, packed, first, stop);
+      move_part(child, memory, packed, first, stop);
       packed += stop - first;
       last -= size;
       if (last <= 0) return;
       memory += stride;
     }
-    const int64_t whole_ones = last / size;
-    if (whole_ones > 0) repeat(child, memory, stride, packed, whole_ones);
-    const int64_t rest = last - whole_ones * size;
-    if (rest > 0) part(child, memory + whole_ones * stride, packed + whole_ones * size, 0, rest);
+    const int64_t whole_count = last / size;
+    if (whole_count > 0) move_repeated(child, memory, stride, packed, whole_count);
+    const int64_t rest = last - whole_count * size;
+    if (rest > 0) move_part(child, memory + whole_count * stride, packed + whole_count * size, 0, rest);
   }
 
   // Moves a part of a node: 0 <= first < last <= size, but not the whole node.
-  void part(const Node& node, std::byte* memory, std::byte* packed, int64_t first, int64_t last) const {
+  void move_part(const Node& node, std::byte* memory, std::byte* packed, int64_t first, int64_t last) const {
     const auto block = static_cast<int64_t>(node.block);
     switch (node.kind) {
-      case SPL_LEAF_VECTOR: return part_vector(memory, node.stride, block, packed, first, last);
+      case SPL_LEAF_VECTOR: return move_vector_part(memory, node.stride, block, packed, first, last);
       case SPL_LEAF_LIST: {
         const auto* const places = reinterpret_cast<const Offset*>(&node + 1);
-        return part_blocks(
+        return split_blocks(
             block, first, last,
             [&](int64_t i, int64_t within, int64_t at, int64_t bytes) {
-              piece(memory + places[i] + within, packed + at, bytes);
+              move_piece(memory + places[i] + within, packed + at, bytes);
             },
-            [&](int64_t i, int64_t at, int64_t count) { list(memory, packed + at, places + i, count, block); });
+            [&](int64_t i, int64_t at, int64_t count) { move_list(memory, packed + at, places + i, count, block); });
       }
-      case SPL_NODE_LOOP: return row(child_of(node), memory, node.stride, packed, first, last);
+      case SPL_NODE_LOOP: return move_row_part(child_of(node), memory, node.stride, packed, first, last);
       case SPL_NODE_LIST: {
         const auto* const places = reinterpret_cast<const Offset*>(&node + 1);
         const Node& child = child_of(node);
-        return part_blocks(
+        return split_blocks(
             block, first, last,
             [&](int64_t i, int64_t within, int64_t at, int64_t bytes) {
-              part(child, memory + places[i], packed + at, within, within + bytes);
+              move_part(child, memory + places[i], packed + at, within, within + bytes);
             },
             [&](int64_t i, int64_t at, int64_t count) {
-              for (int64_t k = 0; k < count; ++k) whole(child, memory + places[i + k], packed + at + k * block);
+              for (int64_t k = 0; k < count; ++k) move_node(child, memory + places[i + k], packed + at + k * block);
             });
       }
       case SPL_LEAF_RUNS:
-        return part_entries(
+        return split_entries(
             runs_of(node), static_cast<int64_t>(node.count), first, last,
             [&](const Run& run, int64_t within, int64_t at, int64_t bytes) {
-              piece(memory + run.offset + within, packed + at, bytes);
+              move_piece(memory + run.offset + within, packed + at, bytes);
             },
-            [&](const Run* run, int64_t at, int64_t count) { runs(memory, packed + at, run, count); });
+            [&](const Run* run, int64_t at, int64_t count) { move_runs(memory, packed + at, run, count); });
       default:
-        return part_entries(
+        return split_entries(
             reinterpret_cast<const typename W::Member*>(&node + 1), static_cast<int64_t>(node.count), first, last,
             [&](const typename W::Member& member, int64_t within, int64_t at, int64_t bytes) {
-              part(node_at(static_cast<int64_t>(member.child)), memory + member.offset, packed + at, within,
-                   within + bytes);
+              move_part(node_at(static_cast<int64_t>(member.child)), memory + member.offset, packed + at, within,
+                        within + bytes);
             },
             [&](const typename W::Member* member, int64_t at, int64_t count) {
               for (int64_t i = 0; i < count; ++i) {
-                whole(node_at(static_cast<int64_t>(member[i].child)), memory + member[i].offset,
-                      packed + at + static_cast<int64_t>(member[i].start - member->start));
+                move_node(node_at(static_cast<int64_t>(member[i].child)), memory + member[i].offset,
+                          packed + at + static_cast<int64_t>(member[i].start - member->start));
               }
             });
     }
   }
 
-  void part_vector(std::byte* memory, int64_t stride, int64_t block, std::byte* packed, int64_t first,
-                   int64_t last) const {
-    part_blocks(
+  void move_vector_part(std::byte* memory, int64_t stride, int64_t block, std::byte* packed, int64_t first,
+                        int64_t last) const {
+    split_blocks(
         block, first, last,
         [&](int64_t i, int64_t within, int64_t at, int64_t bytes) {
-          piece(memory + i * stride + within, packed + at, bytes);
+          move_piece(memory + i * stride + within, packed + at, bytes);
         },
-        [&](int64_t i, int64_t at, int64_t count) { vector(memory + i * stride, packed + at, count, stride, block); });
+        [&](int64_t i, int64_t at, int64_t count) {
+          move_vector(memory + i * stride, packed + at, count, stride, block);
+        });
   }
 
-  // Calls some(i, within, at, bytes) for a part of block i, and all(i, at, count) for whole blocks. `at` counts
+  // Calls on_part(i, within, at, bytes) for a part of block i, and on_whole(i, at, count) for whole blocks. `at` counts
   // packed bytes from `first`.
-  template <class Some, class All>
-  static void part_blocks(int64_t block, int64_t first, int64_t last, Some&& some, All&& all) {
+  template <class OnPart, class OnWhole>
+  static void split_blocks(int64_t block, int64_t first, int64_t last, OnPart&& on_part, OnWhole&& on_whole) {
     int64_t i = first / block;
     const int64_t within = first - i * block;
     int64_t at = 0;
     if (within > 0) {
       const int64_t bytes = block - within < last - first ? block - within : last - first;
-      some(i, within, int64_t{0}, bytes);
+      on_part(i, within, int64_t{0}, bytes);
       at = bytes;
       ++i;
     }
     const int64_t left = last - first - at;
     const int64_t count = left / block;
-    if (count > 0) all(i, at, count);
+    if (count > 0) on_whole(i, at, count);
     const int64_t rest = left - count * block;
-    if (rest > 0) some(i + count, int64_t{0}, at + count * block, rest);
+    if (rest > 0) on_part(i + count, int64_t{0}, at + count * block, rest);
   }
 
-  // Does the same as part_blocks() over a table with prefix sums.
-  template <class Entry, class Some, class All>
-  static void part_entries(const Entry* table, int64_t count, int64_t first, int64_t last, Some&& some, All&& all) {
-    const Entry* entry = find(table, count, first);
+  // Does the same as split_blocks() over a table with prefix sums.
+  template <class Entry, class OnPart, class OnWhole>
+  static void split_entries(const Entry* table, int64_t count, int64_t first, int64_t last, OnPart&& on_part,
+                            OnWhole&& on_whole) {
+    const Entry* entry = find_entry(table, count, first);
     int64_t position = first;
     if (const auto start = static_cast<int64_t>(entry->start); start < first) {
       const auto end = static_cast<int64_t>(entry[1].start);
       const int64_t stop = end < last ? end : last;
-      some(*entry, first - start, int64_t{0}, stop - first);
+      on_part(*entry, first - start, int64_t{0}, stop - first);
       position = stop;
       ++entry;
     }
     if (position == last) return;
-    const Entry* const stop = find(entry, table + count - entry, last);  // holds byte `last`, or is the last entry
+    const Entry* const stop =
+        find_entry(entry, table + count - entry, last);  // holds byte `last`, or is the last entry
     const Entry* const end = static_cast<int64_t>(stop[1].start) <= last ? stop + 1 : stop;
     if (end != entry) {
-      all(entry, position - first, end - entry);
+      on_whole(entry, position - first, end - entry);
       position = static_cast<int64_t>(end->start);
     }
-    if (position < last) some(*end, int64_t{0}, position - first, last - position);
+    if (position < last) on_part(*end, int64_t{0}, position - first, last - position);
   }
 
   // Returns the last entry that starts at or before `position`.
   template <class Entry>
-  static const Entry* find(const Entry* table, int64_t count, int64_t position) {
+  static const Entry* find_entry(const Entry* table, int64_t count, int64_t position) {
     while (count > 1) {
       const int64_t half = count / 2;
       table += static_cast<int64_t>(table[half].start) <= position ? half : 0;
@@ -316,15 +322,15 @@ class Nodes {
   const KernelSet& set_;
 };
 
-bool fits(const Blob& blob, int64_t count, int64_t first, int64_t last, size_t packed_bytes) {
+bool is_valid_range(const Blob& blob, int64_t count, int64_t first, int64_t last, size_t packed_bytes) {
   int64_t total = 0;
   return count >= 0 && !__builtin_mul_overflow(count, blob.size(), &total) && first >= 0 && first <= last &&
          last <= total && packed_bytes == static_cast<uint64_t>(last - first);
 }
 
-// Returns the Error that says why fits() is false.
-[[gnu::cold, gnu::noinline]] Status complaint(const Blob& blob, int64_t count, int64_t first, int64_t last,
-                                              size_t packed_bytes) {
+// Returns the Error that says why is_valid_range() is false.
+[[gnu::cold, gnu::noinline]] Status range_error(const Blob& blob, int64_t count, int64_t first, int64_t last,
+                                                size_t packed_bytes) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
   SPL_ASSIGN(const int64_t total, checked::mul(count, blob.size()));
   if (first < 0 || first > last || last > total) {
@@ -334,26 +340,27 @@ bool fits(const Blob& blob, int64_t count, int64_t first, int64_t last, size_t p
 }
 
 // Called where there is no kernel set: SPINLOOM_KERNEL names the walker, or nothing that runs here.
-[[gnu::cold, gnu::noinline]] Status walk_or_complain(const Blob& blob, bool packs, std::byte* memory, std::byte* packed,
-                                                     int64_t first, int64_t last) {
+[[gnu::cold, gnu::noinline]] Status walk_or_error(const Blob& blob, bool is_pack, std::byte* memory, std::byte* packed,
+                                                  int64_t first, int64_t last) {
   SPL_TRY(kernels());
-  walk(blob, packs, memory, packed, first, last);
+  walk(blob, is_pack, memory, packed, first, last);
   return {};
 }
 
 template <Mode mode>
 [[gnu::noinline]] Status move_any(const Blob& blob, int64_t count, std::byte* base, int64_t first, int64_t last,
                                   std::byte* packed, size_t packed_bytes) {
-  if (!fits(blob, count, first, last, packed_bytes)) return complaint(blob, count, first, last, packed_bytes);
+  if (!is_valid_range(blob, count, first, last, packed_bytes))
+    return range_error(blob, count, first, last, packed_bytes);
   if (first == last) return {};
   const spl_layout_header& header = blob.header();
   std::byte* const memory = base + header.true_lb;
   const KernelSet* const set = kernels_if_any();
-  if (set == nullptr) return walk_or_complain(blob, mode == Mode::pack, memory, packed, first, last);
+  if (set == nullptr) return walk_or_error(blob, mode == Mode::pack, memory, packed, first, last);
   if (header.width == 32) {
-    Nodes<Narrow, mode>(blob, *set).elements(memory + header.origin, header.extent, packed, first, last);
+    NodeCopier<Narrow, mode>(blob, *set).move_range(memory + header.origin, header.extent, packed, first, last);
   } else {
-    Nodes<Wide, mode>(blob, *set).elements(memory + header.origin, header.extent, packed, first, last);
+    NodeCopier<Wide, mode>(blob, *set).move_range(memory + header.origin, header.extent, packed, first, last);
   }
   return {};
 }
@@ -375,7 +382,7 @@ template <Mode mode>
   if (root.kind == SPL_LEAF_VECTOR && root.count == 1 && (count == 1 || header.extent == size)) {
     std::memcpy(mode == Mode::pack ? packed : memory, mode == Mode::pack ? memory : packed, static_cast<size_t>(total));
   } else {
-    Nodes<Narrow, mode>(blob, *set).all(memory, header.extent, packed, count);
+    NodeCopier<Narrow, mode>(blob, *set).move_all(memory, header.extent, packed, count);
   }
   return true;
 }

@@ -40,7 +40,7 @@ int64_t stretch_elements(const Blob& blob) {
 template <class Job>
 void walk_job(const Blob& blob, Job job, int64_t first, int64_t last) {
   if (first == last) return;
-  if (!blob.narrow()) {
+  if (!blob.is_narrow()) {
     spl_walk_wide(blob.data(), static_cast<uint64_t>(first), static_cast<uint64_t>(last - first), emit_wide<Job>, &job);
     return;
   }
@@ -60,8 +60,8 @@ void walk_job(const Blob& blob, Job job, int64_t first, int64_t last) {
 
 }  // namespace
 
-void walk(const Blob& blob, bool pack, std::byte* memory, std::byte* packed, int64_t first, int64_t last) {
-  if (pack) {
+void walk(const Blob& blob, bool is_pack, std::byte* memory, std::byte* packed, int64_t first, int64_t last) {
+  if (is_pack) {
     walk_job(blob, Gather{memory, packed}, first, last);
   } else {
     walk_job(blob, Scatter{memory, packed}, first, last);

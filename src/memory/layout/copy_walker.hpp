@@ -12,6 +12,6 @@
 
 namespace spinloom::layout {
 
-void walk(const Blob& blob, bool pack, std::byte* memory, std::byte* packed, int64_t first, int64_t last);
+void walk(const Blob& blob, bool is_pack, std::byte* memory, std::byte* packed, int64_t first, int64_t last);
 
 }  // namespace spinloom::layout

@@ -8,16 +8,18 @@ namespace spinloom::layout {
 namespace {
 
 // The walkers' functions, under one name for both widths.
-void down(const void* blob, const spl_node_narrow*& node, uint32_t& base, uint32_t& position, spl_level_narrow& level) {
+void walk_down(const void* blob, const spl_node_narrow*& node, uint32_t& base, uint32_t& position,
+               spl_level_narrow& level) {
   spl_walk_down_narrow(blob, &node, &base, &position, &level);
 }
-void down(const void* blob, const spl_node_wide*& node, uint64_t& base, uint64_t& position, spl_level_wide& level) {
+void walk_down(const void* blob, const spl_node_wide*& node, uint64_t& base, uint64_t& position,
+               spl_level_wide& level) {
   spl_walk_down_wide(blob, &node, &base, &position, &level);
 }
-bool across(const void* blob, spl_level_narrow& level, const spl_node_narrow*& node, uint32_t& base) {
+bool walk_next(const void* blob, spl_level_narrow& level, const spl_node_narrow*& node, uint32_t& base) {
   return spl_walk_next_narrow(blob, &level, &node, &base) != 0;
 }
-bool across(const void* blob, spl_level_wide& level, const spl_node_wide*& node, uint64_t& base) {
+bool walk_next(const void* blob, spl_level_wide& level, const spl_node_wide*& node, uint64_t& base) {
   return spl_walk_next_wide(blob, &level, &node, &base) != 0;
 }
 uint32_t quotient(uint32_t n, const spl_node_narrow& node) { return spl_divide_narrow(n, node.reciprocal, node.shift); }
@@ -43,12 +45,12 @@ Result<Cursor> Cursor::open(Blob blob, int64_t count) {
 }
 
 Cursor::Cursor(Blob blob, int64_t count) : blob_(std::move(blob)), count_(count) {
-  if (!blob_.narrow()) state_.emplace<CursorState<Wide>>();
-  if (total() > 0) std::visit([&](auto& state) { enter(state, 0); }, state_);
+  if (!blob_.is_narrow()) state_.emplace<CursorState<Wide>>();
+  if (total() > 0) std::visit([&](auto& state) { descend(state, 0); }, state_);
 }
 
 template <class W>
-void Cursor::enter(CursorState<W>& state, int64_t within_element) {
+void Cursor::descend(CursorState<W>& state, int64_t within_element) {
   using U = typename W::Unsigned;
   const std::byte* const blob = blob_.data();
   state.node = reinterpret_cast<const typename W::Node*>(blob + sizeof(spl_layout_header));
@@ -56,7 +58,7 @@ void Cursor::enter(CursorState<W>& state, int64_t within_element) {
   U position = static_cast<U>(within_element);
   state.depth = 0;
   while (state.node->kind > SPL_LEAF_LAST) {
-    down(blob, state.node, state.base, position, state.levels[static_cast<size_t>(state.depth++)]);
+    walk_down(blob, state.node, state.base, position, state.levels[static_cast<size_t>(state.depth++)]);
   }
   state.leaf_position = position;
 }
@@ -68,57 +70,57 @@ Status Cursor::seek(int64_t position) {
   position_ = position;
   if (position == total()) return {};
   element_ = position / blob_.size() * blob_.extent();
-  std::visit([&](auto& state) { enter(state, position % blob_.size()); }, state_);
+  std::visit([&](auto& state) { descend(state, position % blob_.size()); }, state_);
   return {};
 }
 
 template <class W>
-Piece Cursor::step(CursorState<W>& state, int64_t max) {
+Piece Cursor::next_piece(CursorState<W>& state, int64_t bytes_max) {
   using U = typename W::Unsigned;
   if (state.leaf_position == state.node->size) {
     // The leaf is done: goes on to the next leaf, of this element or the next.
     const std::byte* const blob = blob_.data();
     while (state.depth > 0 &&
-           !across(blob, state.levels[static_cast<size_t>(state.depth - 1)], state.node, state.base)) {
+           !walk_next(blob, state.levels[static_cast<size_t>(state.depth - 1)], state.node, state.base)) {
       --state.depth;
     }
     if (state.depth == 0) {
       element_ += blob_.extent();
-      enter(state, 0);
+      descend(state, 0);
     } else {
       U start = 0;
       while (state.node->kind > SPL_LEAF_LAST) {
-        down(blob, state.node, state.base, start, state.levels[static_cast<size_t>(state.depth++)]);
+        walk_down(blob, state.node, state.base, start, state.levels[static_cast<size_t>(state.depth++)]);
       }
       state.leaf_position = 0;
     }
   }
   const typename W::Node& node = *state.node;
   U offset = state.base;
-  U rest = 0;
+  U remaining = 0;
   if (node.kind == SPL_LEAF_RUNS) {
     const auto* const run =
         find_run(reinterpret_cast<const typename W::Run*>(&node + 1), node.count, state.leaf_position);
     const U within = state.leaf_position - run->start;
     offset += static_cast<U>(run->offset) + within;
-    rest = run[1].start - state.leaf_position;
+    remaining = run[1].start - state.leaf_position;
   } else {
     const U index = quotient(state.leaf_position, node);
     const U within = state.leaf_position - index * node.block;
     offset += within + (node.kind == SPL_LEAF_VECTOR
                             ? index * static_cast<U>(node.stride)
                             : static_cast<U>(reinterpret_cast<const typename W::Signed*>(&node + 1)[index]));
-    rest = node.block - within;
+    remaining = node.block - within;
   }
-  const int64_t bytes = std::min(max, static_cast<int64_t>(rest));
+  const int64_t bytes = std::min(bytes_max, static_cast<int64_t>(remaining));
   state.leaf_position += static_cast<U>(bytes);
   position_ += bytes;
   return {blob_.true_lb() + element_ + static_cast<int64_t>(static_cast<typename W::Signed>(offset)), bytes};
 }
 
-Piece Cursor::next(int64_t max) {
-  if (max <= 0 || position_ == total()) return {};
-  return std::visit([&](auto& state) { return step(state, max); }, state_);
+Piece Cursor::next(int64_t bytes_max) {
+  if (bytes_max <= 0 || position_ == total()) return {};
+  return std::visit([&](auto& state) { return next_piece(state, bytes_max); }, state_);
 }
 
 }  // namespace spinloom::layout

@@ -1,8 +1,8 @@
 // Cursor - maps a packed position of a message to memory, one contiguous piece at a time.
 //
 // Contract: a message is `count` elements of a blob. seek(position) goes to any packed byte in O(depth * log
-//   entries). next(max) returns the next piece of at most `max` bytes and moves on; it may stop within a block and
-//   resumes there. A piece of 0 bytes means the end (or max <= 0).
+//   entries). next(bytes_max) returns the next piece of at most `bytes_max` bytes and moves on; it may stop within a
+//   block and resumes there. A piece of 0 bytes means the end (or bytes_max <= 0).
 // Invariants: (1) pieces come in packed order and cover each byte once; (2) offsets count from the buffer
 //   address given to MPI (true_lb is included).
 // Threads: one owner. Time: none.
@@ -40,16 +40,16 @@ class Cursor {
   static Result<Cursor> open(Blob blob, int64_t count);
 
   Status seek(int64_t position);  // 0 .. total()
-  Piece next(int64_t max);
+  Piece next(int64_t bytes_max);
   [[nodiscard]] int64_t position() const { return position_; }
   [[nodiscard]] int64_t total() const { return count_ * blob_.size(); }
 
  private:
   Cursor(Blob blob, int64_t count);
   template <class W>
-  void enter(CursorState<W>& state, int64_t within_element);
+  void descend(CursorState<W>& state, int64_t within_element);
   template <class W>
-  Piece step(CursorState<W>& state, int64_t max);
+  Piece next_piece(CursorState<W>& state, int64_t bytes_max);
 
   Blob blob_;
   int64_t count_ = 0;

@@ -57,8 +57,8 @@ TEST(Darray, PartsOfAllRanksAreTheArray) {
       sizes.push_back(random.between(1, 9));
       grid.push_back(distribution == Distribution::none ? 1 : random.between(1, 4));
       given.distributions.push_back(distribution);
-      given.arguments.push_back(random.chance(1, 2) || distribution == Distribution::block ? darray_default
-                                                                                           : random.between(1, 4));
+      given.distribution_arguments.push_back(
+          random.chance(1, 2) || distribution == Distribution::block ? darray_default : random.between(1, 4));
       given.processes *= grid.back();
       elements *= sizes.back();
     }

@@ -83,7 +83,7 @@ class Differential : public ::testing::TestWithParam<int> {
 
 TEST_P(Differential, Dense) {
   constexpr int cuts = 40;
-  if (GetParam() == 0 && replayed(test::dense, "Dense", cuts)) return;
+  if (GetParam() == 0 && replayed(test::check_dense, "Dense", cuts)) return;
   for_cuts(slice_cuts, [&](uint64_t seed) {
     Random random(seed, "differential.dense");
     const Type type = test::random_type(random, random.between(0, 6), random.chance(1, 8) ? 2000 : 250);
@@ -91,19 +91,19 @@ TEST_P(Differential, Dense) {
     const oracle::Reach reach = oracle::reach(type, trial.count);
     constexpr int64_t memory_max = 64 << 10;  // the whole memory is compared after each cut
     if (reach.last - reach.first > memory_max) return 0;
-    if (!test::dense(type, type, trial).empty()) report(test::dense, "Dense", type, trial);
+    if (!test::check_dense(type, type, trial).empty()) report(test::check_dense, "Dense", type, trial);
     return 2 * cuts;  // narrow and wide
   });
 }
 
 TEST_P(Differential, Sparse) {
   constexpr int cuts = 16;
-  if (GetParam() == 0 && replayed(test::sparse, "Sparse", cuts)) return;
+  if (GetParam() == 0 && replayed(test::check_sparse, "Sparse", cuts)) return;
   for_cuts(slice_cuts / 8, [&](uint64_t seed) {
     Random random(seed, "differential.sparse");
     const Type type = test::random_sparse_type(random);
     const test::Trial trial{random.between(1, 3), seed, cuts};
-    if (!test::sparse(type, type, trial).empty()) report(test::sparse, "Sparse", type, trial);
+    if (!test::check_sparse(type, type, trial).empty()) report(test::check_sparse, "Sparse", type, trial);
     return cuts;
   });
 }
@@ -130,7 +130,7 @@ TEST(DifferentialHarness, FindsWrongBlobs) {
     for (const Type& other : test::smaller(type)) {
       if (other.size() != type.size() || test::byte_map(other, 2) == map) continue;
       ++tried;
-      EXPECT_NE(test::dense(other, type, {2, 1, 4}), "") << print(other) << " for " << print(type);
+      EXPECT_NE(test::check_dense(other, type, {2, 1, 4}), "") << print(other) << " for " << print(type);
     }
   });
   EXPECT_GT(tried, 50);

@@ -41,10 +41,10 @@ std::vector<int64_t> shuffle_sparse(Random& random, int64_t bound, int64_t count
   std::unordered_map<int64_t, int64_t> moved;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t other = i + static_cast<int64_t>(random.below(static_cast<uint64_t>(bound - i)));
-    const auto mine = moved.find(i);
-    const int64_t own_value = mine == moved.end() ? i : mine->second;
-    const auto theirs = moved.find(other);
-    out.push_back(theirs == moved.end() ? other : theirs->second);
+    const auto own_entry = moved.find(i);
+    const int64_t own_value = own_entry == moved.end() ? i : own_entry->second;
+    const auto other_entry = moved.find(other);
+    out.push_back(other_entry == moved.end() ? other : other_entry->second);
     moved[other] = own_value;
   }
   return out;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* walker_name = "walker";
 
-std::vector<const KernelSet*> sets_here() {
+std::vector<const KernelSet*> supported_sets() {
   std::vector<const KernelSet*> sets;
 #if defined(__x86_64__)
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -27,28 +27,28 @@ std::vector<const KernelSet*> sets_here() {
   return sets;
 }
 
-struct Chosen {
+struct KernelChoice {
   const KernelSet* set = nullptr;  // null: the walker
   Status status;
 };
 
-Chosen choose(const std::string& name) {
+KernelChoice choose_kernels(const std::string& name) {
   if (name.empty()) return {kernel_sets().front(), {}};
   if (name == walker_name) return {};
-  std::string known = walker_name;
+  std::string names = walker_name;
   for (const KernelSet* set : kernel_sets()) {
     if (name == set->name) return {set, {}};
-    known += text(", ", set->name);
+    names += text(", ", set->name);
   }
-  return {nullptr, fail(Code::invalid, "SPINLOOM_KERNEL: there is no kernel '", name, "' here; this CPU runs ", known)};
+  return {nullptr, fail(Code::invalid, "SPINLOOM_KERNEL: there is no kernel '", name, "' here; this CPU runs ", names)};
 }
 
-Chosen& chosen() {
-  static Chosen kept = [] {
+KernelChoice& kernel_choice() {
+  static KernelChoice choice = [] {
     const char* const name = std::getenv("SPINLOOM_KERNEL");
-    return choose(name == nullptr ? "" : name);
+    return choose_kernels(name == nullptr ? "" : name);
   }();
-  return kept;
+  return choice;
 }
 
 template <class Node>
@@ -91,7 +91,7 @@ std::string shape_of(const Blob& blob) {
   return count == 1 ? "run" : text("vector ", block, " B");
 }
 
-size_t transpose_number(int64_t block) {
+size_t transpose_index(int64_t block) {
   switch (block) {
     case 1: return 0;
     case 2: return 1;
@@ -101,7 +101,7 @@ size_t transpose_number(int64_t block) {
   }
 }
 
-bool transposable(int64_t block) { return block == 1 || block == 2 || block == 4 || block == 8 || block == 16; }
+bool can_transpose(int64_t block) { return block == 1 || block == 2 || block == 4 || block == 8 || block == 16; }
 
 constexpr int64_t tile_bytes = 8 << 10;  // memory of a tile: a fraction of the first-level cache
 constexpr int64_t line_bytes = 64;
@@ -109,21 +109,21 @@ constexpr int64_t transpose_min = 4;  // rows and columns
 
 // True if rows of a side interleave (the step inside a row is larger than the step between rows) within cache lines,
 // and a row has more lines than a tile holds. Walking such rows one by one would read each line again for every row.
-bool interleaved(const Grid::Side& side, int64_t rows, int64_t blocks) {
-  return std::abs(side.row) < line_bytes && std::abs(side.block) > std::abs(side.row) && rows > 1 &&
-         blocks * line_bytes > tile_bytes;
+bool are_rows_interleaved(const Grid::Side& side, int64_t rows, int64_t blocks) {
+  return std::abs(side.row_stride) < line_bytes && std::abs(side.block_stride) > std::abs(side.row_stride) &&
+         rows > 1 && blocks * line_bytes > tile_bytes;
 }
 
 // True only if no two blocks share a byte, so that they may be written in any order.
-bool apart(const Grid::Side& side, const Grid& grid) {
-  const int64_t small = std::min(std::abs(side.row), std::abs(side.block));
-  const int64_t large = std::max(std::abs(side.row), std::abs(side.block));
-  const int64_t inner = std::abs(side.row) < std::abs(side.block) ? grid.rows : grid.blocks;
+bool are_blocks_disjoint(const Grid::Side& side, const Grid& grid) {
+  const int64_t small = std::min(std::abs(side.row_stride), std::abs(side.block_stride));
+  const int64_t large = std::max(std::abs(side.row_stride), std::abs(side.block_stride));
+  const int64_t inner = std::abs(side.row_stride) < std::abs(side.block_stride) ? grid.rows : grid.blocks;
   return small >= grid.block && large >= (inner - 1) * small + grid.block;
 }
 
 void copy_tiles(GridKernel kernel, std::byte* to, const std::byte* from, const Grid& grid) {
-  const int64_t step = std::max<int64_t>(1, std::min(std::abs(grid.from.row), std::abs(grid.to.row)));
+  const int64_t step = std::max<int64_t>(1, std::min(std::abs(grid.from.row_stride), std::abs(grid.to.row_stride)));
   const int64_t rows = std::max<int64_t>(1, 4 * line_bytes / step);
   const int64_t blocks = std::max<int64_t>(1, tile_bytes / (4 * line_bytes));
   for (int64_t row = 0; row < grid.rows; row += rows) {
@@ -131,33 +131,33 @@ void copy_tiles(GridKernel kernel, std::byte* to, const std::byte* from, const G
     tile.rows = std::min(rows, grid.rows - row);
     for (int64_t block = 0; block < grid.blocks; block += blocks) {
       tile.blocks = std::min(blocks, grid.blocks - block);
-      kernel(to + row * grid.to.row + block * grid.to.block, from + row * grid.from.row + block * grid.from.block,
-             tile);
+      kernel(to + row * grid.to.row_stride + block * grid.to.block_stride,
+             from + row * grid.from.row_stride + block * grid.from.block_stride, tile);
     }
   }
 }
 
 }  // namespace
 
-bool cpu_likes_pace() {
+bool cpu_prefers_paced_rows() {
 #if defined(__x86_64__)
-  static const bool likes = __builtin_cpu_is("amd");
-  return likes;
+  static const bool is_amd = __builtin_cpu_is("amd");
+  return is_amd;
 #else
   return false;
 #endif
 }
 
 std::span<const KernelSet* const> kernel_sets() {
-  static const std::vector<const KernelSet*> sets = sets_here();
+  static const std::vector<const KernelSet*> sets = supported_sets();
   return sets;
 }
 
 Result<const KernelSet*> kernels() {
-  const Chosen& kept = chosen();
-  if (!kept.status) return kept.status.error();
-  detail::kernels_in_use.store(kept.set, std::memory_order_relaxed);
-  return kept.set;
+  const KernelChoice& choice = kernel_choice();
+  if (!choice.status) return choice.status.error();
+  detail::kernels_in_use.store(choice.set, std::memory_order_relaxed);
+  return choice.set;
 }
 
 std::atomic<const KernelSet*> detail::kernels_in_use{nullptr};
@@ -168,10 +168,10 @@ const KernelSet* detail::find_kernels() {
 }
 
 Status force_kernels(const std::string& name) {
-  Chosen wanted = choose(name);
-  SPL_TRY(wanted.status);
-  chosen() = std::move(wanted);
-  detail::kernels_in_use.store(chosen().set, std::memory_order_relaxed);
+  KernelChoice new_choice = choose_kernels(name);
+  SPL_TRY(new_choice.status);
+  kernel_choice() = std::move(new_choice);
+  detail::kernels_in_use.store(kernel_choice().set, std::memory_order_relaxed);
   return {};
 }
 
@@ -180,17 +180,18 @@ std::string kernel_name(const Blob& blob) {
   if (!set) return "none";
   if (*set == nullptr) return walker_name;
   if (blob.size() == 0) return "none";
-  return text((*set)->name, " ", blob.narrow() ? shape_of<Narrow>(blob) : shape_of<Wide>(blob));
+  return text((*set)->name, " ", blob.is_narrow() ? shape_of<Narrow>(blob) : shape_of<Wide>(blob));
 }
 
 GridWay grid_way(const Grid& grid) {
-  if (!apart(grid.to, grid)) return GridWay::blocks;
-  const bool crossed = (grid.from.row == grid.block && grid.to.block == grid.block) ||
-                       (grid.to.row == grid.block && grid.from.block == grid.block);
-  if (crossed && transposable(grid.block) && grid.rows >= transpose_min && grid.blocks >= transpose_min) {
+  if (!are_blocks_disjoint(grid.to, grid)) return GridWay::blocks;
+  const bool is_transpose = (grid.from.row_stride == grid.block && grid.to.block_stride == grid.block) ||
+                            (grid.to.row_stride == grid.block && grid.from.block_stride == grid.block);
+  if (is_transpose && can_transpose(grid.block) && grid.rows >= transpose_min && grid.blocks >= transpose_min) {
     return GridWay::transpose;
   }
-  if (interleaved(grid.from, grid.rows, grid.blocks) || interleaved(grid.to, grid.rows, grid.blocks)) {
+  if (are_rows_interleaved(grid.from, grid.rows, grid.blocks) ||
+      are_rows_interleaved(grid.to, grid.rows, grid.blocks)) {
     return GridWay::tiles;
   }
   return GridWay::blocks;
@@ -200,33 +201,33 @@ namespace {
 
 // Swaps rows and blocks where that shortens the inner step of both sides; makes one block of each row that is dense on
 // both.
-Grid turned(Grid grid) {
-  const bool to_turns = std::abs(grid.to.row) < std::abs(grid.to.block);
-  const bool from_turns = std::abs(grid.from.row) < std::abs(grid.from.block);
-  if (grid.rows > 1 && to_turns && from_turns && apart(grid.to, grid)) {
+Grid reordered(Grid grid) {
+  const bool to_turns = std::abs(grid.to.row_stride) < std::abs(grid.to.block_stride);
+  const bool from_turns = std::abs(grid.from.row_stride) < std::abs(grid.from.block_stride);
+  if (grid.rows > 1 && to_turns && from_turns && are_blocks_disjoint(grid.to, grid)) {
     std::swap(grid.rows, grid.blocks);
-    std::swap(grid.to.row, grid.to.block);
-    std::swap(grid.from.row, grid.from.block);
+    std::swap(grid.to.row_stride, grid.to.block_stride);
+    std::swap(grid.from.row_stride, grid.from.block_stride);
   }
-  if (grid.to.block == grid.block && grid.from.block == grid.block) {
-    return {1, grid.rows, grid.blocks * grid.block, {0, grid.to.row}, {0, grid.from.row}};
+  if (grid.to.block_stride == grid.block && grid.from.block_stride == grid.block) {
+    return {1, grid.rows, grid.blocks * grid.block, {0, grid.to.row_stride}, {0, grid.from.row_stride}};
   }
   return grid;
 }
 
-void copy_turned(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid) {
+void copy_reordered(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid) {
   const GridWay way = grid.rows == 1 ? GridWay::blocks : grid_way(grid);
   if (way == GridWay::transpose) {
-    const TransposeKernel kernel = set.transpose[transpose_number(grid.block)];
-    if (grid.from.row == grid.block && grid.to.block == grid.block) {
-      return kernel(to, grid.to.row, from, grid.from.block, grid.blocks, grid.rows);
+    const TransposeKernel kernel = set.transpose[transpose_index(grid.block)];
+    if (grid.from.row_stride == grid.block && grid.to.block_stride == grid.block) {
+      return kernel(to, grid.to.row_stride, from, grid.from.block_stride, grid.blocks, grid.rows);
     }
-    return kernel(to, grid.to.block, from, grid.from.row, grid.rows, grid.blocks);
+    return kernel(to, grid.to.block_stride, from, grid.from.row_stride, grid.rows, grid.blocks);
   }
-  const Mode mode = grid.to.block == grid.block     ? Mode::pack
-                    : grid.from.block == grid.block ? Mode::unpack
-                                                    : Mode::copy;
-  if (streams(mode, to, grid.block, grid.bytes())) return set.stream_grid(to, from, grid);
+  const Mode mode = grid.to.block_stride == grid.block     ? Mode::pack
+                    : grid.from.block_stride == grid.block ? Mode::unpack
+                                                           : Mode::copy;
+  if (is_streamed(mode, to, grid.block, grid.bytes())) return set.stream_grid(to, from, grid);
   const GridKernel kernel = set.grid[static_cast<size_t>(mode)][block_class(grid.block)];
   if (way == GridWay::tiles) return copy_tiles(kernel, to, from, grid);
   kernel(to, from, grid);
@@ -235,11 +236,11 @@ void copy_turned(const KernelSet& set, std::byte* to, const std::byte* from, con
 }  // namespace
 
 void copy_grid(const KernelSet& set, std::byte* to, const std::byte* from, const Grid& grid) {
-  // turned() copies the grid, which costs more than a short row of blocks. A grid of one row never turns.
+  // reordered() copies the grid, which costs more than a short row of blocks. A grid of one row never turns.
   if (grid.rows > 1) {
-    copy_turned(set, to, from, turned(grid));
+    copy_reordered(set, to, from, reordered(grid));
   } else {
-    copy_turned(set, to, from, grid);
+    copy_reordered(set, to, from, grid);
   }
 }
 

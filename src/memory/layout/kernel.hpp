@@ -25,8 +25,8 @@ namespace spinloom::layout {
 // A grid of rows x blocks, each of `block` bytes. Strides are in bytes, from block to block and from row to row.
 struct Grid {
   struct Side {
-    int64_t row = 0;
-    int64_t block = 0;
+    int64_t row_stride = 0;
+    int64_t block_stride = 0;
   };
   int64_t rows = 1;
   int64_t blocks = 0;
@@ -39,12 +39,12 @@ struct Grid {
 
 // The side whose blocks touch each other within a row: the destination (pack), the source (unpack) or neither (copy).
 enum class Mode : uint8_t { pack, unpack, copy };
-inline constexpr size_t modes = 3;
+inline constexpr size_t mode_count = 3;
 
 // Each block size here has a kernel of its own; other sizes share the kernel of their range.
 inline constexpr std::array<int64_t, 15> exact_blocks = {1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 256, 512};
 inline constexpr std::array<int64_t, 8> range_ends = {3, 7, 15, 31, 63, 127, 255, INT64_MAX};  // last size of each
-inline constexpr size_t block_classes = exact_blocks.size() + range_ends.size();
+inline constexpr size_t block_class_count = exact_blocks.size() + range_ends.size();
 
 using GridKernel = void (*)(std::byte* to, const std::byte* from, const Grid& grid);
 // A grid of one row, given in registers: a Grid in memory costs store operations before each short copy.
@@ -63,7 +63,7 @@ using RunsKernel = void (*)(std::byte* to, const std::byte* from, const Run* run
 // out of the caches. That needs blocks of several lines, or a dense destination with blocks that fill lines.
 inline constexpr int64_t stream_bytes_min = int64_t{16} << 20;
 inline constexpr int64_t stream_block_min = 512;
-inline bool streams(Mode mode, const std::byte* to, int64_t block, int64_t bytes) {
+inline bool is_streamed(Mode mode, const std::byte* to, int64_t block, int64_t bytes) {
   if (bytes < stream_bytes_min) return false;
   if (block >= stream_block_min) return true;
   if (mode != Mode::pack) return false;
@@ -71,13 +71,13 @@ inline bool streams(Mode mode, const std::byte* to, int64_t block, int64_t bytes
   if (block == 4 || block == 8 || block == 16 || block == 32) return place % static_cast<uintptr_t>(block) == 0;
   return block % 64 == 0 && place % 64 == 0;
 }
-// Grids of that size that streams() refuses may be quicker with one library call a block than with a loop, which
+// Grids of that size that is_streamed() refuses may be quicker with one library call a block than with a loop, which
 // keeps more lines in flight than the memory serves in order: by up to 30 % on Zen 4. On Sapphire Rapids the loop is
 // quicker, by up to 40 %.
-bool cpu_likes_pace();
-inline bool paces(Mode mode, int64_t block, int64_t bytes, int64_t step) {
+bool cpu_prefers_paced_rows();
+inline bool is_paced(Mode mode, int64_t block, int64_t bytes, int64_t step) {
   return bytes >= stream_bytes_min && mode != Mode::pack && block >= 16 && block < stream_block_min && step > 0 &&
-         step <= 2 * stream_block_min && cpu_likes_pace();
+         step <= 2 * stream_block_min && cpu_prefers_paced_rows();
 }
 
 // A list of equal blocks (runs is null) or a table of runs, as one side of a copy.
@@ -99,13 +99,13 @@ using TransposeKernel = void (*)(std::byte* to, int64_t to_pitch, const std::byt
 // Fixed numbers of bytes that are moved for each struct of an array, in this order: up to three moves of 1, 2, 4, 8, 16
 // or 32 bytes, or four of 4, 8 or 16. There is a kernel for each sequence; a length of 0 is no move.
 inline constexpr size_t group_moves = 4;
-inline constexpr size_t moves_kernels = 7 * 7 * 7 + 3 * 3 * 3 * 3;
+inline constexpr size_t moves_kernel_count = 7 * 7 * 7 + 3 * 3 * 3 * 3;
 using MoveLengths = std::array<int64_t, group_moves>;
 // True if there is a kernel for four moves of such lengths, each of which is a power of two or 0.
-constexpr bool is_common(const MoveLengths& lengths) {
+constexpr bool has_four_moves_kernel(const MoveLengths& lengths) {
   return (lengths[0] | lengths[1] | lengths[2] | lengths[3] | 28) == 28 && lengths[3] != 0;
 }
-constexpr size_t moves_kernel(const MoveLengths& lengths) {
+constexpr size_t moves_kernel_index(const MoveLengths& lengths) {
   const auto digit = [&](size_t i) { return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(lengths[i]))); };
   if (lengths[3] == 0) return (digit(0) * 7 + digit(1)) * 7 + digit(2);
   return 7 * 7 * 7 + (((digit(0) - 3) * 3 + digit(1) - 3) * 3 + digit(2) - 3) * 3 + digit(3) - 3;
@@ -114,7 +114,7 @@ constexpr size_t moves_kernel(const MoveLengths& lengths) {
 struct MoveSide {
   int32_t step;
   int32_t first;  // place of the first move
-  std::array<int32_t, group_moves - 1> further;  // places of the others, from there
+  std::array<int32_t, group_moves - 1> next;  // places of the other moves, counted from the first
 };
 using MovesKernel = void (*)(std::byte* to, const std::byte* from, int64_t structs, const MoveSide& to_side,
                              const MoveSide& from_side);
@@ -135,9 +135,9 @@ using StructsCopy = bool (*)(std::byte* to, const Run* to_runs, int64_t to_strid
 
 template <class Offset, class Run>
 struct TableKernels {
-  std::array<ListPack<Offset>, block_classes> pack;
-  std::array<ListPack<Offset>, block_classes> unpack;
-  std::array<ListCopy<Offset>, block_classes> copy;
+  std::array<ListPack<Offset>, block_class_count> pack;
+  std::array<ListPack<Offset>, block_class_count> unpack;
+  std::array<ListCopy<Offset>, block_class_count> copy;
   RunsKernel<Run> pack_runs;
   RunsKernel<Run> unpack_runs;
   StructsKernel<Run> pack_structs;
@@ -148,16 +148,16 @@ struct TableKernels {
 
 struct KernelSet {
   const char* name;
-  std::array<std::array<GridKernel, block_classes>, modes> grid;
-  std::array<std::array<RowKernel, block_classes>, modes> row;
+  std::array<std::array<GridKernel, block_class_count>, mode_count> grid;
+  std::array<std::array<RowKernel, block_class_count>, mode_count> row;
   TableKernels<int32_t, spl_run_narrow> narrow;
   TableKernels<int64_t, spl_run_wide> wide;
   std::array<TransposeKernel, 5> transpose;  // for elements of 1, 2, 4, 8, 16 bytes
-  std::array<MovesKernel, moves_kernels> moves;  // by moves_kernel()
+  std::array<MovesKernel, moves_kernel_count> moves;  // by moves_kernel_index()
   int64_t struct_moves_max;  // for more structs, windows (kernel_structs.hpp) are quicker than moves
   void (*piece)(std::byte* to, const std::byte* from, int64_t bytes);
-  RowKernel paced_row;  // for rows for which paces() is true
-  GridKernel stream_grid;  // writes past the caches: for grids for which streams() is true
+  RowKernel paced_row;  // for rows for which is_paced() is true
+  GridKernel stream_grid;  // writes past the caches: for grids for which is_streamed() is true
 };
 
 // Returns every set that this CPU runs, the best first.
@@ -192,16 +192,16 @@ const KernelSet* find_kernels();
 
 inline constexpr int64_t class_table_max = 512;
 inline constexpr std::array<uint8_t, class_table_max + 1> class_table = [] {
-  std::array<uint8_t, class_table_max + 1> made{};
+  std::array<uint8_t, class_table_max + 1> table{};
   for (int64_t block = 0; block <= class_table_max; ++block) {
     size_t number = exact_blocks.size();
     while (range_ends[number - exact_blocks.size()] < block) ++number;
     for (size_t exact = 0; exact < exact_blocks.size(); ++exact) {
       if (exact_blocks[exact] == block) number = exact;
     }
-    made[static_cast<size_t>(block)] = static_cast<uint8_t>(number);
+    table[static_cast<size_t>(block)] = static_cast<uint8_t>(number);
   }
-  return made;
+  return table;
 }();
 
 }  // namespace detail
@@ -212,7 +212,7 @@ inline const KernelSet* kernels_if_any() {
 }
 
 inline size_t block_class(int64_t block) {
-  return block <= detail::class_table_max ? detail::class_table[static_cast<size_t>(block)] : block_classes - 1;
+  return block <= detail::class_table_max ? detail::class_table[static_cast<size_t>(block)] : block_class_count - 1;
 }
 
 }  // namespace spinloom::layout

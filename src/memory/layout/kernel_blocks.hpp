@@ -50,64 +50,64 @@ struct Line {
   static constexpr int64_t registers = 64 / register_bytes;
   Register part[registers];
 
-  SPL_FORCE_INLINE static Line of(const std::byte* from) {
+  SPL_FORCE_INLINE static Line load(const std::byte* from) {
     Line line;
     for (int64_t i = 0; i < registers; ++i) line.part[i] = reinterpret_cast<const Register*>(from)[i];
     return line;
   }
-  SPL_FORCE_INLINE void put(std::byte* to) const {
+  SPL_FORCE_INLINE void store(std::byte* to) const {
     for (int64_t i = 0; i < registers; ++i) reinterpret_cast<Register*>(to)[i] = part[i];
   }
 };
 
 template <>
 SPL_FORCE_INLINE void move<64>(std::byte* to, const std::byte* from) {
-  Line::of(from).put(to);
+  Line::load(from).store(to);
 }
 
-// There is one functor for each class. `dense` is the size of a class of one size, which is known at compile time, and
-// else 0. Rows of a `wide` class are not unrolled.
+// There is one functor for each class. `fixed_bytes` is the size of a class of one size, which is known at compile
+// time, and else 0. Rows of a `is_long` class are not unrolled.
 
 template <int64_t size>
-struct Exactly {
-  static constexpr int64_t dense = size;
-  static constexpr bool wide = false;
-  explicit Exactly(int64_t) {}
+struct ExactBlock {
+  static constexpr int64_t fixed_bytes = size;
+  static constexpr bool is_long = false;
+  explicit ExactBlock(int64_t) {}
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const { move<size>(to, from); }
 };
 
 template <>
-struct Exactly<256> {
-  static constexpr int64_t dense = 256;
-  static constexpr bool wide = false;
-  explicit Exactly(int64_t) {}
+struct ExactBlock<256> {
+  static constexpr int64_t fixed_bytes = 256;
+  static constexpr bool is_long = false;
+  explicit ExactBlock(int64_t) {}
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
-    const Line a = Line::of(from);
-    const Line b = Line::of(from + 64);
-    const Line c = Line::of(from + 128);
-    const Line d = Line::of(from + 192);
-    a.put(to);
-    b.put(to + 64);
-    c.put(to + 128);
-    d.put(to + 192);
+    const Line a = Line::load(from);
+    const Line b = Line::load(from + 64);
+    const Line c = Line::load(from + 128);
+    const Line d = Line::load(from + 192);
+    a.store(to);
+    b.store(to + 64);
+    c.store(to + 128);
+    d.store(to + 192);
   }
 };
 
 template <>
-struct Exactly<512> {
-  static constexpr int64_t dense = 512;
-  static constexpr bool wide = false;
-  explicit Exactly(int64_t) {}
+struct ExactBlock<512> {
+  static constexpr int64_t fixed_bytes = 512;
+  static constexpr bool is_long = false;
+  explicit ExactBlock(int64_t) {}
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
-    const Exactly<256> half(256);
+    const ExactBlock<256> half(256);
     half(to, from);
     half(to + 256, from + 256);
   }
 };
 
-struct Bytes {  // 1 to 3 bytes
-  static constexpr int64_t dense = 0;
-  static constexpr bool wide = false;
+struct ByteBlock {  // 1 to 3 bytes
+  static constexpr int64_t fixed_bytes = 0;
+  static constexpr bool is_long = false;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     const std::byte first = from[0];
@@ -121,9 +121,9 @@ struct Bytes {  // 1 to 3 bytes
 
 // Two words that may overlap cover every length between one word and two.
 template <int64_t word>
-struct TwoWords {
-  static constexpr int64_t dense = 0;
-  static constexpr bool wide = false;
+struct TwoWordBlock {
+  static constexpr int64_t fixed_bytes = 0;
+  static constexpr bool is_long = false;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     typename VectorOf<word>::Type head;
@@ -137,9 +137,9 @@ struct TwoWords {
 
 // Copies 128 bytes and more as whole lines; the last line may overlap the one before it. Long blocks also begin with
 // a line that may overlap, so that the lines written after it are aligned.
-struct Lines {
-  static constexpr int64_t dense = 0;
-  static constexpr bool wide = false;
+struct LineBlock {
+  static constexpr int64_t fixed_bytes = 0;
+  static constexpr bool is_long = false;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     int64_t at = 0;
@@ -147,7 +147,7 @@ struct Lines {
       at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to) & 63);
       if (at != 0) move<64>(to, from);
     }
-    const Exactly<256> four(256);
+    const ExactBlock<256> four(256);
     for (; at + 256 <= block; at += 256) four(to + at, from + at);
     for (; at + 64 <= block; at += 64) move<64>(to + at, from + at);
     if (at < block) move<64>(to + block - 64, from + block - 64);
@@ -158,15 +158,15 @@ struct Lines {
 // whose string instructions it uses for such blocks.
 constexpr int64_t long_bytes = 3 << 10;
 
-struct Long {
-  static constexpr int64_t dense = 0;
-  static constexpr bool wide = true;
+struct LongBlock {
+  static constexpr int64_t fixed_bytes = 0;
+  static constexpr bool is_long = true;
   int64_t block;
   SPL_FORCE_INLINE void operator()(std::byte* to, const std::byte* from) const {
     if (block >= long_bytes) {
       __builtin_memcpy(to, from, static_cast<size_t>(block));
     } else {
-      Lines{block}(to, from);
+      LineBlock{block}(to, from);
     }
   }
 };
@@ -174,43 +174,43 @@ struct Long {
 // The functor of a class. Classes are numbered in the order of exact_blocks, then range_ends.
 template <size_t number>
 struct ClassOf {
-  using Type = Exactly<exact_blocks[number]>;
+  using Type = ExactBlock<exact_blocks[number]>;
 };
 template <>
 struct ClassOf<exact_blocks.size()> {
-  using Type = Bytes;
+  using Type = ByteBlock;
 };
 template <>
 struct ClassOf<exact_blocks.size() + 1> {
-  using Type = TwoWords<4>;
+  using Type = TwoWordBlock<4>;
 };
 template <>
 struct ClassOf<exact_blocks.size() + 2> {
-  using Type = TwoWords<8>;
+  using Type = TwoWordBlock<8>;
 };
 template <>
 struct ClassOf<exact_blocks.size() + 3> {
-  using Type = TwoWords<16>;
+  using Type = TwoWordBlock<16>;
 };
 template <>
 struct ClassOf<exact_blocks.size() + 4> {
-  using Type = TwoWords<32>;
+  using Type = TwoWordBlock<32>;
 };
 template <>
 struct ClassOf<exact_blocks.size() + 5> {
-  using Type = TwoWords<64>;
+  using Type = TwoWordBlock<64>;
 };
 template <>
 struct ClassOf<exact_blocks.size() + 6> {
-  using Type = Lines;
+  using Type = LineBlock;
 };
 template <>
 struct ClassOf<exact_blocks.size() + 7> {
-  using Type = Long;
+  using Type = LongBlock;
 };
 
 // Not inlined, because its loops would spill registers of the caller.
-[[gnu::noinline]] void copy_lines(std::byte* to, const std::byte* from, int64_t bytes) { Long{bytes}(to, from); }
+[[gnu::noinline]] void copy_lines(std::byte* to, const std::byte* from, int64_t bytes) { LongBlock{bytes}(to, from); }
 
 // Copies a block whose length is known only at run time.
 SPL_FORCE_INLINE void copy_piece_inline(std::byte* to, const std::byte* from, int64_t bytes) {
@@ -224,17 +224,17 @@ SPL_FORCE_INLINE void copy_piece_inline(std::byte* to, const std::byte* from, in
   if (bytes > 128) {
     copy_lines(to, from, bytes);
   } else if (bytes >= 64) {
-    TwoWords<64>{bytes}(to, from);
+    TwoWordBlock<64>{bytes}(to, from);
   } else if (bytes >= 32) {
-    TwoWords<32>{bytes}(to, from);
+    TwoWordBlock<32>{bytes}(to, from);
   } else if (bytes >= 16) {
-    TwoWords<16>{bytes}(to, from);
+    TwoWordBlock<16>{bytes}(to, from);
   } else if (bytes >= 8) {
-    TwoWords<8>{bytes}(to, from);
+    TwoWordBlock<8>{bytes}(to, from);
   } else if (bytes >= 4) {
-    TwoWords<4>{bytes}(to, from);
+    TwoWordBlock<4>{bytes}(to, from);
   } else if (bytes > 0) {
-    Bytes{bytes}(to, from);
+    ByteBlock{bytes}(to, from);
   }
 }
 

@@ -34,28 +34,30 @@ class Bench {
 };
 
 void check_grids(Random& random, const KernelSet& set, int64_t block) {
-  for (size_t mode = 0; mode < modes; ++mode) {
+  for (size_t mode = 0; mode < mode_count; ++mode) {
     Bench bench(random);
     Grid grid;
     grid.rows = random.between(1, 3);
     grid.blocks = random.between(1, 20);
     grid.block = block;
     const int64_t sign = random.chance(1, 2) ? 1 : -1;
-    grid.to.block = mode == 0 ? block : sign * (block + random.between(0, 70));
-    grid.from.block = mode == 1 ? block : -sign * (block + random.between(0, 70));
-    grid.to.row = grid.to.block * grid.blocks;
-    grid.from.row = grid.from.block * grid.blocks + 1;
+    grid.to.block_stride = mode == 0 ? block : sign * (block + random.between(0, 70));
+    grid.from.block_stride = mode == 1 ? block : -sign * (block + random.between(0, 70));
+    grid.to.row_stride = grid.to.block_stride * grid.blocks;
+    grid.from.row_stride = grid.from.block_stride * grid.blocks + 1;
     set.grid[mode][block_class(block)](bench.to(), bench.from(), grid);
     for (int64_t row = 0; row < grid.rows; ++row) {
       for (int64_t i = 0; i < grid.blocks; ++i) {
-        bench.want(row * grid.to.row + i * grid.to.block, row * grid.from.row + i * grid.from.block, block);
+        bench.want(row * grid.to.row_stride + i * grid.to.block_stride,
+                   row * grid.from.row_stride + i * grid.from.block_stride, block);
       }
     }
     ASSERT_TRUE(bench.right()) << set.name << ", grid of mode " << mode << ", block " << block;
 
     Bench one(random);
-    set.row[mode][block_class(block)](one.to(), one.from(), grid.blocks, block, grid.to.block, grid.from.block);
-    for (int64_t i = 0; i < grid.blocks; ++i) one.want(i * grid.to.block, i * grid.from.block, block);
+    set.row[mode][block_class(block)](one.to(), one.from(), grid.blocks, block, grid.to.block_stride,
+                                      grid.from.block_stride);
+    for (int64_t i = 0; i < grid.blocks; ++i) one.want(i * grid.to.block_stride, i * grid.from.block_stride, block);
     ASSERT_TRUE(one.right()) << set.name << ", row of mode " << mode << ", block " << block;
   }
 }
@@ -135,19 +137,20 @@ void check_dense_stream(Random& random, const KernelSet& set, int64_t block) {
   grid.block = block;
   grid.to = {block * grid.blocks, block};
   grid.from = {-1500 * random.between(0, 2), random.between(-200, 200)};
-  EXPECT_TRUE(streams(Mode::pack, to, block, stream_bytes_min));
-  EXPECT_FALSE(streams(Mode::pack, to, block, stream_bytes_min - 1));
-  EXPECT_FALSE(streams(Mode::pack, to + 1, block, stream_bytes_min));
+  EXPECT_TRUE(is_streamed(Mode::pack, to, block, stream_bytes_min));
+  EXPECT_FALSE(is_streamed(Mode::pack, to, block, stream_bytes_min - 1));
+  EXPECT_FALSE(is_streamed(Mode::pack, to + 1, block, stream_bytes_min));
   set.stream_grid(to, bench.from(), grid);
   for (int64_t row = 0; row < grid.rows; ++row) {
     for (int64_t i = 0; i < grid.blocks; ++i) {
-      bench.want(shift + row * grid.to.row + i * block, row * grid.from.row + i * grid.from.block, block);
+      bench.want(shift + row * grid.to.row_stride + i * block, row * grid.from.row_stride + i * grid.from.block_stride,
+                 block);
     }
   }
   ASSERT_TRUE(bench.right()) << "streamed blocks of " << block;
   Bench paced(random);
-  set.paced_row(paced.to(), paced.from(), grid.blocks, block, block + 3, grid.from.block);
-  for (int64_t i = 0; i < grid.blocks; ++i) paced.want(i * (block + 3), i * grid.from.block, block);
+  set.paced_row(paced.to(), paced.from(), grid.blocks, block, block + 3, grid.from.block_stride);
+  for (int64_t i = 0; i < grid.blocks; ++i) paced.want(i * (block + 3), i * grid.from.block_stride, block);
   ASSERT_TRUE(paced.right()) << "paced blocks of " << block;
 }
 
@@ -160,7 +163,7 @@ void check_moves(Random& random, const KernelSet& set) {
       for (const int64_t c : any) {
         if (a != 0 && (b != 0 || c == 0)) all.push_back({a, b, c, 0});
         for (const int64_t d : {4, 8, 16}) {
-          if (is_common({a, b, c, d}) && a * b * c != 0) all.push_back({a, b, c, d});
+          if (has_four_moves_kernel({a, b, c, d}) && a * b * c != 0) all.push_back({a, b, c, d});
         }
       }
     }
@@ -168,7 +171,7 @@ void check_moves(Random& random, const KernelSet& set) {
   ASSERT_EQ(all.size(), 6u + 36 + 216 + 81);
   std::vector<MovesKernel> seen;
   for (const MoveLengths& lengths : all) {
-    const MovesKernel kernel = set.moves[moves_kernel(lengths)];
+    const MovesKernel kernel = set.moves[moves_kernel_index(lengths)];
     ASSERT_NE(kernel, nullptr);
     seen.push_back(kernel);
     Bench bench(random);
@@ -177,15 +180,15 @@ void check_moves(Random& random, const KernelSet& set) {
     int32_t place = 0;
     for (size_t i = 0; i + 1 < group_moves; ++i) {
       place += static_cast<int32_t>(lengths[i] + random.between(0, 3));
-      to.further[i] = place;
-      from.further[i] = static_cast<int32_t>(random.between(-60, 60));
+      to.next[i] = place;
+      from.next[i] = static_cast<int32_t>(random.between(-60, 60));
     }
     const int64_t structs = random.between(1, 20);
     kernel(bench.to(), bench.from(), structs, to, from);
     for (int64_t one = 0; one < structs; ++one) {
       for (size_t i = 0; i < group_moves; ++i) {
-        bench.want(one * to.step + to.first + (i == 0 ? 0 : to.further[i - 1]),
-                   one * from.step + from.first + (i == 0 ? 0 : from.further[i - 1]), lengths[i]);
+        bench.want(one * to.step + to.first + (i == 0 ? 0 : to.next[i - 1]),
+                   one * from.step + from.first + (i == 0 ? 0 : from.next[i - 1]), lengths[i]);
       }
     }
     ASSERT_TRUE(bench.right()) << "moves of " << lengths[0] << ", " << lengths[1] << ", " << lengths[2] << ", "
@@ -201,14 +204,15 @@ void check_stream(Random& random, const KernelSet& set) {
   grid.rows = random.between(1, 3);
   grid.blocks = random.between(1, 6);
   grid.block = random.between(stream_block_min, 1500);
-  grid.to.block = grid.block + random.between(0, 100);
-  grid.from.block = grid.block + random.between(0, 100);
-  grid.to.row = grid.to.block * grid.blocks;
-  grid.from.row = grid.from.block * grid.blocks + 1;
+  grid.to.block_stride = grid.block + random.between(0, 100);
+  grid.from.block_stride = grid.block + random.between(0, 100);
+  grid.to.row_stride = grid.to.block_stride * grid.blocks;
+  grid.from.row_stride = grid.from.block_stride * grid.blocks + 1;
   set.stream_grid(bench.to(), bench.from(), grid);
   for (int64_t row = 0; row < grid.rows; ++row) {
     for (int64_t i = 0; i < grid.blocks; ++i) {
-      bench.want(row * grid.to.row + i * grid.to.block, row * grid.from.row + i * grid.from.block, grid.block);
+      bench.want(row * grid.to.row_stride + i * grid.to.block_stride,
+                 row * grid.from.row_stride + i * grid.from.block_stride, grid.block);
     }
   }
   ASSERT_TRUE(bench.right()) << "streamed blocks of " << grid.block;

@@ -37,7 +37,7 @@ constexpr int64_t two_sets_bytes = 2048;
 constexpr int64_t four_sets_bytes = 1024;
 constexpr int64_t stores_in_buffer = 8;
 
-enum class Pace : uint8_t { plain, prefetch, drain };
+enum class RowVariant : uint8_t { plain, prefetch, drain };
 
 SPL_FORCE_INLINE void drain_stores() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
@@ -47,27 +47,28 @@ SPL_FORCE_INLINE void drain_stores() { __atomic_thread_fence(__ATOMIC_SEQ_CST); 
 template <int64_t size>
 SPL_FORCE_INLINE int64_t pack_every_other(std::byte* to, const std::byte* from, int64_t blocks) {
   constexpr int64_t lanes = 64 / size;
-  int64_t done = 0;
-  for (; done + lanes < blocks; done += lanes) {  // the gap behind the last block may not belong to the message
-    const std::byte* const f = from + done * 2 * size;
+  int64_t packed_blocks = 0;
+  for (; packed_blocks + lanes < blocks;
+       packed_blocks += lanes) {  // the gap behind the last block may not belong to the message
+    const std::byte* const f = from + packed_blocks * 2 * size;
     const __m512i a = _mm512_loadu_si512(f);
     const __m512i b = _mm512_loadu_si512(f + 64);
-    __m512i both;
+    __m512i packed;
     if constexpr (size == 8) {
-      both = _mm512_permutex2var_epi64(a, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), b);
+      packed = _mm512_permutex2var_epi64(a, _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), b);
     } else {
-      both =
+      packed =
           _mm512_permutex2var_epi32(a, _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0), b);
     }
-    _mm512_storeu_si512(to + done * size, both);
+    _mm512_storeu_si512(to + packed_blocks * size, packed);
   }
-  return done;
+  return packed_blocks;
 }
 #endif
 
 // Gathers four blocks of 8 bytes, or eight of 4, for one store.
 template <int64_t size>
-SPL_FORCE_INLINE void gather_into_one(std::byte* to, const std::byte* from, int64_t step) {
+SPL_FORCE_INLINE void gather_into_vector(std::byte* to, const std::byte* from, int64_t step) {
   using Lane = std::conditional_t<size == 8, uint64_t, uint32_t>;
   typedef Lane Vector __attribute__((vector_size(32)));
   Lane lane[32 / size];
@@ -82,15 +83,15 @@ SPL_FORCE_INLINE void gather_into_one(std::byte* to, const std::byte* from, int6
   __builtin_memcpy(to, &all, sizeof all);
 }
 
-template <class Block, Mode mode, Pace pace>
+template <class Block, Mode mode, RowVariant variant>
 SPL_FORCE_INLINE void copy_row(const Block& block, std::byte* t, int64_t to_step, const std::byte* f, int64_t from_step,
-                               int64_t left) {
-  for (; !Block::wide && left >= 4; left -= 4) {
-    if constexpr (pace == Pace::prefetch && mode != Mode::unpack) {
+                               int64_t remaining) {
+  for (; !Block::is_long && remaining >= 4; remaining -= 4) {
+    if constexpr (variant == RowVariant::prefetch && mode != Mode::unpack) {
 #pragma GCC unroll 4
       for (int64_t i = 0; i < 4; ++i) __builtin_prefetch(f + (ahead_blocks + i) * from_step);
     }
-    if constexpr (pace == Pace::prefetch && mode != Mode::pack) {
+    if constexpr (variant == RowVariant::prefetch && mode != Mode::pack) {
 #pragma GCC unroll 4
       for (int64_t i = 0; i < 4; ++i) __builtin_prefetch(t + (ahead_blocks + i) * to_step, 1);
     }
@@ -100,11 +101,11 @@ SPL_FORCE_INLINE void copy_row(const Block& block, std::byte* t, int64_t to_step
     block(t + 3 * to_step, f + 3 * from_step);
     t += 4 * to_step;
     f += 4 * from_step;
-    if constexpr (pace == Pace::drain) {
-      if (left % stores_in_buffer < 4) drain_stores();
+    if constexpr (variant == RowVariant::drain) {
+      if (remaining % stores_in_buffer < 4) drain_stores();
     }
   }
-  for (; left > 0; --left) {
+  for (; remaining > 0; --remaining) {
     block(t, f);
     advance(t, to_step);
     advance(f, from_step);
@@ -113,52 +114,57 @@ SPL_FORCE_INLINE void copy_row(const Block& block, std::byte* t, int64_t to_step
 
 // Copies rows; strides and prefetching are decided once for all rows of a grid.
 template <class Block, Mode mode>
-struct Row {
+struct RowCopier {
   Block block;
   int64_t size;
   int64_t to_step;
   int64_t from_step;
-  Pace pace = Pace::plain;
+  RowVariant variant = RowVariant::plain;
 
-  SPL_FORCE_INLINE Row(int64_t bytes, int64_t to, int64_t from, int64_t blocks, int64_t rows) : block(bytes) {
-    size = Block::dense != 0 ? Block::dense : bytes;
+  SPL_FORCE_INLINE RowCopier(int64_t bytes, int64_t to, int64_t from, int64_t blocks, int64_t rows) : block(bytes) {
+    size = Block::fixed_bytes != 0 ? Block::fixed_bytes : bytes;
     to_step = mode == Mode::pack ? size : to;
     from_step = mode == Mode::unpack ? size : from;
     const int64_t step = mode == Mode::unpack ? to_step : from_step;
     const int64_t line = size < 64 ? 64 : size;
     const bool is_far = (step > far_bytes || step < -far_bytes) && blocks >= 2 * ahead_blocks;
-    const int64_t crowded = size < far_block_min ? four_sets_bytes : two_sets_bytes;
+    const int64_t crowding_stride = size < far_block_min ? four_sets_bytes : two_sets_bytes;
     if (size > far_bytes) {
-      pace = Pace::plain;
-    } else if (mode != Mode::pack && to_step % crowded == 0 && blocks >= 2 * stores_in_buffer) {
-      pace = Pace::drain;
+      variant = RowVariant::plain;
+    } else if (mode != Mode::pack && to_step % crowding_stride == 0 && blocks >= 2 * stores_in_buffer) {
+      variant = RowVariant::drain;
     } else if (is_far && size >= far_block_min && (mode != Mode::pack || rows * blocks * line >= far_lines_bytes)) {
-      pace = Pace::prefetch;
+      variant = RowVariant::prefetch;
     }
   }
 
-  SPL_FORCE_INLINE void operator()(std::byte* t, const std::byte* f, int64_t left) const {
-    if constexpr (mode == Mode::pack && (Block::dense == 4 || Block::dense == 8)) {
-      constexpr int64_t lanes = 32 / Block::dense;
+  SPL_FORCE_INLINE void operator()(std::byte* t, const std::byte* f, int64_t remaining) const {
+    if constexpr (mode == Mode::pack && (Block::fixed_bytes == 4 || Block::fixed_bytes == 8)) {
+      constexpr int64_t lanes = 32 / Block::fixed_bytes;
 #if defined(__AVX512F__)
       if (from_step == 2 * size) {
-        const int64_t done = pack_every_other<Block::dense>(t, f, left);
-        t += done * size;
-        f += done * from_step;
-        left -= done;
+        const int64_t packed_blocks = pack_every_other<Block::fixed_bytes>(t, f, remaining);
+        t += packed_blocks * size;
+        f += packed_blocks * from_step;
+        remaining -= packed_blocks;
       }
 #endif
-      for (; left >= lanes; left -= lanes) {
-        gather_into_one<Block::dense>(t, f, from_step);
+      for (; remaining >= lanes; remaining -= lanes) {
+        gather_into_vector<Block::fixed_bytes>(t, f, from_step);
         t += lanes * size;
         f += lanes * from_step;
       }
     }
-    switch (pace) {
-      case Pace::plain: copy_row<Block, mode, Pace::plain>(block, t, to_step, f, from_step, left); break;
-      case Pace::prefetch: copy_row<Block, mode, Pace::prefetch>(block, t, to_step, f, from_step, left); break;
-      case Pace::drain:
-        if constexpr (mode != Mode::pack) copy_row<Block, mode, Pace::drain>(block, t, to_step, f, from_step, left);
+    switch (variant) {
+      case RowVariant::plain:
+        copy_row<Block, mode, RowVariant::plain>(block, t, to_step, f, from_step, remaining);
+        break;
+      case RowVariant::prefetch:
+        copy_row<Block, mode, RowVariant::prefetch>(block, t, to_step, f, from_step, remaining);
+        break;
+      case RowVariant::drain:
+        if constexpr (mode != Mode::pack)
+          copy_row<Block, mode, RowVariant::drain>(block, t, to_step, f, from_step, remaining);
         break;
     }
   }
@@ -166,14 +172,15 @@ struct Row {
 
 template <class Block, Mode mode>
 void copy_rows(std::byte* to, const std::byte* from, const Grid& grid) {
-  const Row<Block, mode> row(grid.block, grid.to.block, grid.from.block, grid.blocks, grid.rows);
-  for (int64_t i = 0; i < grid.rows; ++i) row(to + i * grid.to.row, from + i * grid.from.row, grid.blocks);
+  const RowCopier<Block, mode> row(grid.block, grid.to.block_stride, grid.from.block_stride, grid.blocks, grid.rows);
+  for (int64_t i = 0; i < grid.rows; ++i)
+    row(to + i * grid.to.row_stride, from + i * grid.from.row_stride, grid.blocks);
 }
 
 template <class Block, Mode mode>
 void copy_one_row(std::byte* to, const std::byte* from, int64_t blocks, int64_t bytes, int64_t to_step,
                   int64_t from_step) {
-  const Row<Block, mode> row(bytes, to_step, from_step, blocks, 1);
+  const RowCopier<Block, mode> row(bytes, to_step, from_step, blocks, 1);
   row(to, from, blocks);
 }
 
@@ -208,7 +215,7 @@ SPL_FORCE_INLINE void stream_fence() {
 #if defined(__x86_64__)
 // Returns the packed bytes [16 * number, 16 * number + 16) of blocks that lie `step` apart.
 template <int64_t size>
-SPL_FORCE_INLINE __m128i quarter(const std::byte* from, int64_t step, int64_t number) {
+SPL_FORCE_INLINE __m128i load_16_packed(const std::byte* from, int64_t step, int64_t number) {
   if constexpr (size >= 16) {
     constexpr int64_t per_block = size / 16;
     return _mm_loadu_si128(
@@ -236,10 +243,10 @@ void stream_dense(std::byte* to, const std::byte* from, int64_t step, int64_t bl
     advance(from, step);
   }
   for (; blocks >= per_line; blocks -= per_line) {
-    const __m128i a = quarter<size>(from, step, 0);
-    const __m128i b = quarter<size>(from, step, 1);
-    const __m128i c = quarter<size>(from, step, 2);
-    const __m128i d = quarter<size>(from, step, 3);
+    const __m128i a = load_16_packed<size>(from, step, 0);
+    const __m128i b = load_16_packed<size>(from, step, 1);
+    const __m128i c = load_16_packed<size>(from, step, 2);
+    const __m128i d = load_16_packed<size>(from, step, 3);
 #if defined(__AVX512F__)
     const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
     const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(c), d, 1);
@@ -279,18 +286,18 @@ void stream_lines(std::byte* to, int64_t to_step, const std::byte* from, int64_t
 // prefetcher does not do.
 void stream_far_lines(std::byte* to, const std::byte* from, const Grid& grid) {
   constexpr int64_t ahead = 1024;
-  const int64_t skip = grid.block < ahead ? ahead / grid.block : 1;  // blocks
-  const int64_t early = grid.block < ahead ? 0 : ahead;
+  const int64_t blocks_ahead = grid.block < ahead ? ahead / grid.block : 1;
+  const int64_t bytes_ahead = grid.block < ahead ? 0 : ahead;
   for (int64_t row = 0; row < grid.rows; ++row) {
     for (int64_t i = 0; i < grid.blocks; ++i) {
-      std::byte* const t = to + row * grid.to.row + i * grid.to.block;
-      const std::byte* const f = from + row * grid.from.row + i * grid.from.block;
-      const std::byte* const later = f + skip * grid.from.block - grid.block + early;
+      std::byte* const t = to + row * grid.to.row_stride + i * grid.to.block_stride;
+      const std::byte* const f = from + row * grid.from.row_stride + i * grid.from.block_stride;
+      const std::byte* const next_source = f + blocks_ahead * grid.from.block_stride - grid.block + bytes_ahead;
       int64_t at = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(t) & 63);
       copy_piece(t, f, at);
       for (; at + 64 <= grid.block; at += 64) {
-        const bool here = early != 0 && at + early < grid.block;
-        __builtin_prefetch(here ? f + at + early : later + (early != 0 ? at : at + grid.block));
+        const bool here = bytes_ahead != 0 && at + bytes_ahead < grid.block;
+        __builtin_prefetch(here ? f + at + bytes_ahead : next_source + (bytes_ahead != 0 ? at : at + grid.block));
         stream_line(t + at, f + at);
       }
       copy_piece(t + at, f + at, grid.block - at);
@@ -303,14 +310,14 @@ void stream_rows(std::byte* to, const std::byte* from, const Grid& grid) {
     stream_far_lines(to, from, grid);
   } else {
     for (int64_t i = 0; i < grid.rows; ++i) {
-      std::byte* const t = to + i * grid.to.row;
-      const std::byte* const f = from + i * grid.from.row;
+      std::byte* const t = to + i * grid.to.row_stride;
+      const std::byte* const f = from + i * grid.from.row_stride;
       switch (grid.block) {
-        case 4: stream_dense<4>(t, f, grid.from.block, grid.blocks); break;
-        case 8: stream_dense<8>(t, f, grid.from.block, grid.blocks); break;
-        case 16: stream_dense<16>(t, f, grid.from.block, grid.blocks); break;
-        case 32: stream_dense<32>(t, f, grid.from.block, grid.blocks); break;
-        default: stream_lines(t, grid.to.block, f, grid.from.block, grid.blocks, grid.block);
+        case 4: stream_dense<4>(t, f, grid.from.block_stride, grid.blocks); break;
+        case 8: stream_dense<8>(t, f, grid.from.block_stride, grid.blocks); break;
+        case 16: stream_dense<16>(t, f, grid.from.block_stride, grid.blocks); break;
+        case 32: stream_dense<32>(t, f, grid.from.block_stride, grid.blocks); break;
+        default: stream_lines(t, grid.to.block_stride, f, grid.from.block_stride, grid.blocks, grid.block);
       }
     }
   }

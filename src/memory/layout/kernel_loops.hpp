@@ -47,14 +47,14 @@ constexpr KernelSet make_set(const char* name, std::index_sequence<number...> al
           tables_of<int32_t, spl_run_narrow>(all),
           tables_of<int64_t, spl_run_wide>(all),
           {{&transpose<1>, &transpose<2>, &transpose<4>, &transpose<8>, &transpose<16>}},
-          all_moves(std::make_index_sequence<moves_kernels>()),
+          all_moves(std::make_index_sequence<moves_kernel_count>()),
           windows_min - 1,
           &copy_piece,
           &paced_row,
           &stream_rows};
 }
 
-constexpr KernelSet set_of(const char* name) { return make_set(name, std::make_index_sequence<block_classes>()); }
+constexpr KernelSet set_of(const char* name) { return make_set(name, std::make_index_sequence<block_class_count>()); }
 
 }  // namespace
 }  // namespace spinloom::layout

@@ -17,13 +17,13 @@ namespace spinloom::layout {
 namespace {
 
 template <int64_t bytes>
-struct Moved {
-  unsigned char held __attribute__((vector_size(bytes)));
-  SPL_FORCE_INLINE void load(const std::byte* from) { __builtin_memcpy(&held, from, bytes); }
-  SPL_FORCE_INLINE void store(std::byte* to) const { __builtin_memcpy(to, &held, bytes); }
+struct MoveRegister {
+  unsigned char value __attribute__((vector_size(bytes)));
+  SPL_FORCE_INLINE void load(const std::byte* from) { __builtin_memcpy(&value, from, bytes); }
+  SPL_FORCE_INLINE void store(std::byte* to) const { __builtin_memcpy(to, &value, bytes); }
 };
 template <>
-struct Moved<0> {
+struct MoveRegister<0> {
   SPL_FORCE_INLINE void load(const std::byte*) {}
   SPL_FORCE_INLINE void store(std::byte*) const {}
 };
@@ -33,16 +33,16 @@ void copy_moves(std::byte* to, const std::byte* from, int64_t structs, const Mov
                 const MoveSide& from_side) {
   // Kept in registers: the compiler must expect that a store through `to` changes the sides.
   const int64_t to_step = to_side.step;
-  const int64_t to_b = to_side.further[0], to_c = to_side.further[1], to_d = to_side.further[2];
+  const int64_t to_b = to_side.next[0], to_c = to_side.next[1], to_d = to_side.next[2];
   const int64_t from_step = from_side.step;
-  const int64_t from_b = from_side.further[0], from_c = from_side.further[1], from_d = from_side.further[2];
+  const int64_t from_b = from_side.next[0], from_c = from_side.next[1], from_d = from_side.next[2];
   to += to_side.first;
   from += from_side.first;
   for (; structs > 0; --structs) {
-    Moved<a> first;
-    Moved<b> second;
-    Moved<c> third;
-    Moved<d> fourth;
+    MoveRegister<a> first;
+    MoveRegister<b> second;
+    MoveRegister<c> third;
+    MoveRegister<d> fourth;
     first.load(from);
     second.load(from + from_b);
     third.load(from + from_c);
@@ -71,7 +71,7 @@ constexpr MovesKernel moves_of() {
 }
 
 template <size_t... number>
-constexpr std::array<MovesKernel, moves_kernels> all_moves(std::index_sequence<number...>) {
+constexpr std::array<MovesKernel, moves_kernel_count> all_moves(std::index_sequence<number...>) {
   return {{moves_of<number>()...}};
 }
 

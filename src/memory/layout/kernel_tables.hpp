@@ -19,7 +19,7 @@ namespace {
 template <class Block, class Offset>
 void pack_list(std::byte* to, const std::byte* from, const Offset* places, int64_t count, int64_t bytes) {
   const Block block{bytes};
-  const int64_t size = Block::dense != 0 ? Block::dense : bytes;
+  const int64_t size = Block::fixed_bytes != 0 ? Block::fixed_bytes : bytes;
 #pragma GCC unroll 4
   for (int64_t i = 0; i < count; ++i) block(to + i * size, from + places[i]);
 }
@@ -27,7 +27,7 @@ void pack_list(std::byte* to, const std::byte* from, const Offset* places, int64
 template <class Block, class Offset>
 void unpack_list(std::byte* to, const std::byte* from, const Offset* places, int64_t count, int64_t bytes) {
   const Block block{bytes};
-  const int64_t size = Block::dense != 0 ? Block::dense : bytes;
+  const int64_t size = Block::fixed_bytes != 0 ? Block::fixed_bytes : bytes;
 #pragma GCC unroll 4
   for (int64_t i = 0; i < count; ++i) block(to + places[i], from + i * size);
 }
@@ -40,7 +40,7 @@ void copy_list(std::byte* to, const Offset* to_places, const std::byte* from, co
   for (int64_t i = 0; i < count; ++i) block(to + to_places[i], from + from_places[i]);
 }
 
-constexpr int64_t brief_bytes = 32;
+constexpr int64_t short_run_bytes = 32;
 
 // Copies one run. `room` is the number of bytes of the packed side from here on, or 0 if most runs are long. Masks
 // replace branches on the length. When packing, a short run may write too many packed bytes, because the runs behind it
@@ -49,7 +49,7 @@ constexpr int64_t brief_bytes = 32;
 template <Mode mode>
 SPL_FORCE_INLINE void copy_run(std::byte* to, const std::byte* from, int64_t bytes, [[maybe_unused]] int64_t room) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__BMI2__)
-  if (room >= brief_bytes && bytes <= brief_bytes) {
+  if (room >= short_run_bytes && bytes <= short_run_bytes) {
     const __mmask32 mask = _bzhi_u32(~uint32_t{0}, static_cast<unsigned>(bytes));
     if constexpr (mode == Mode::pack) {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_maskz_loadu_epi8(mask, from));
@@ -73,22 +73,22 @@ constexpr int64_t stretch_runs = 32;
 
 // Returns the length of the next stretch_runs runs if they all have the same, otherwise 0.
 template <class Run>
-SPL_FORCE_INLINE int64_t shared_length(const Run* runs) {
+SPL_FORCE_INLINE int64_t common_length(const Run* runs) {
   const auto length = runs[1].start - runs[0].start;
-  auto other = length - length;
-  for (int64_t i = 0; i < stretch_runs; ++i) other |= (runs[i + 1].start - runs[i].start) ^ length;
-  return other == 0 ? static_cast<int64_t>(length) : 0;
+  auto difference = length - length;
+  for (int64_t i = 0; i < stretch_runs; ++i) difference |= (runs[i + 1].start - runs[i].start) ^ length;
+  return difference == 0 ? static_cast<int64_t>(length) : 0;
 }
 
 template <class Block, Mode mode, class Run>
 SPL_FORCE_INLINE void copy_stretch(std::byte* packed, std::byte* memory, const Run* runs) {
-  const Block block{Block::dense};
+  const Block block{Block::fixed_bytes};
 #pragma GCC unroll 4
   for (int64_t i = 0; i < stretch_runs; ++i) {
     if (mode == Mode::pack) {
-      block(packed + i * Block::dense, memory + runs[i].offset);
+      block(packed + i * Block::fixed_bytes, memory + runs[i].offset);
     } else {
-      block(memory + runs[i].offset, packed + i * Block::dense);
+      block(memory + runs[i].offset, packed + i * Block::fixed_bytes);
     }
   }
 }
@@ -105,9 +105,9 @@ SPL_FORCE_INLINE void copy_coarse_runs(std::byte* packed, std::byte* memory, con
     if (bytes < coarse_bytes) {
       copy_piece(mode == Mode::pack ? packed : place, mode == Mode::pack ? place : packed, bytes);
     } else if (mode == Mode::pack) {
-      Long{bytes}(packed, place);
+      LongBlock{bytes}(packed, place);
     } else {
-      Long{bytes}(place, packed);
+      LongBlock{bytes}(place, packed);
     }
     packed += bytes;
   }
@@ -119,20 +119,20 @@ template <Mode mode, class Run>
 [[gnu::noinline]] void copy_fine_runs(std::byte* packed, std::byte* memory, const Run* runs, int64_t count) {
   const auto first = runs->start;
   const auto last = runs[count].start;
-  const bool brief = static_cast<int64_t>(last - first) <= count * brief_bytes;
+  const bool are_short = static_cast<int64_t>(last - first) <= count * short_run_bytes;
   int64_t i = 0;
   while (i < count) {
     std::byte* const at = packed + (runs[i].start - first);
     int64_t stretch = count - i;
     if (stretch >= stretch_runs) {
       stretch = stretch_runs;
-      const int64_t length = shared_length(runs + i);
+      const int64_t length = common_length(runs + i);
       if (length == 4 || length == 8 || length == 12 || length == 16 || length == 24) {
-        if (length == 4) copy_stretch<Exactly<4>, mode>(at, memory, runs + i);
-        if (length == 8) copy_stretch<Exactly<8>, mode>(at, memory, runs + i);
-        if (length == 12) copy_stretch<Exactly<12>, mode>(at, memory, runs + i);
-        if (length == 16) copy_stretch<Exactly<16>, mode>(at, memory, runs + i);
-        if (length == 24) copy_stretch<Exactly<24>, mode>(at, memory, runs + i);
+        if (length == 4) copy_stretch<ExactBlock<4>, mode>(at, memory, runs + i);
+        if (length == 8) copy_stretch<ExactBlock<8>, mode>(at, memory, runs + i);
+        if (length == 12) copy_stretch<ExactBlock<12>, mode>(at, memory, runs + i);
+        if (length == 16) copy_stretch<ExactBlock<16>, mode>(at, memory, runs + i);
+        if (length == 24) copy_stretch<ExactBlock<24>, mode>(at, memory, runs + i);
         i += stretch;
         continue;
       }
@@ -140,7 +140,7 @@ template <Mode mode, class Run>
     for (const int64_t end = i + stretch; i < end; ++i) {
       std::byte* const here = packed + (runs[i].start - first);
       const auto bytes = static_cast<int64_t>(runs[i + 1].start - runs[i].start);
-      const int64_t room = brief ? static_cast<int64_t>(last - runs[i].start) : 0;
+      const int64_t room = are_short ? static_cast<int64_t>(last - runs[i].start) : 0;
       if (mode == Mode::pack) {
         copy_run<mode>(here, memory + runs[i].offset, bytes, room);
       } else {
@@ -172,28 +172,28 @@ void unpack_runs(std::byte* to, const std::byte* from, const Run* runs, int64_t 
 template <class Offset, class Run>
 struct ListSide {
   const Table<Offset, Run>& table;
-  SPL_FORCE_INLINE bool has(int64_t entries) const { return entries <= table.count; }
+  SPL_FORCE_INLINE bool has_entries(int64_t entries) const { return entries <= table.count; }
   SPL_FORCE_INLINE int64_t place(int64_t i) const { return table.places[i]; }
   SPL_FORCE_INLINE int64_t length(int64_t) const { return table.block; }
-  SPL_FORCE_INLINE int64_t shared(int64_t) const { return table.block; }
-  SPL_FORCE_INLINE int64_t alike(int64_t i) const { return table.count - i; }
+  SPL_FORCE_INLINE int64_t stretch_length(int64_t) const { return table.block; }
+  SPL_FORCE_INLINE int64_t equal_entries(int64_t i) const { return table.count - i; }
 };
 
 template <class Offset, class Run>
 struct RunsSide {
   const Table<Offset, Run>& table;
-  SPL_FORCE_INLINE bool has(int64_t entries) const { return entries <= table.count; }
+  SPL_FORCE_INLINE bool has_entries(int64_t entries) const { return entries <= table.count; }
   SPL_FORCE_INLINE int64_t place(int64_t i) const { return table.runs[i].offset; }
   SPL_FORCE_INLINE int64_t length(int64_t i) const {
     return static_cast<int64_t>(table.runs[i + 1].start - table.runs[i].start);
   }
-  SPL_FORCE_INLINE int64_t shared(int64_t i) const { return shared_length(table.runs + i); }
+  SPL_FORCE_INLINE int64_t stretch_length(int64_t i) const { return common_length(table.runs + i); }
   // Returns the number of entries from i on that are as long as entry i: at most stretch_runs.
-  SPL_FORCE_INLINE int64_t alike(int64_t i) const {
+  SPL_FORCE_INLINE int64_t equal_entries(int64_t i) const {
     const int64_t wanted = length(i);
-    const int64_t most = table.count - i < stretch_runs ? table.count - i : stretch_runs;
+    const int64_t entries_max = table.count - i < stretch_runs ? table.count - i : stretch_runs;
     int64_t n = 1;
-    while (n < most && length(i + n) == wanted) ++n;
+    while (n < entries_max && length(i + n) == wanted) ++n;
     return n;
   }
 };
@@ -201,7 +201,7 @@ struct RunsSide {
 template <class Block, class To, class From>
 SPL_FORCE_INLINE void copy_entries(std::byte* to, const To& to_side, int64_t i, const std::byte* from,
                                    const From& from_side, int64_t j, int64_t count) {
-  const Block block{Block::dense};
+  const Block block{Block::fixed_bytes};
 #pragma GCC unroll 4
   for (int64_t k = 0; k < count; ++k) block(to + to_side.place(i + k), from + from_side.place(j + k));
 }
@@ -218,16 +218,17 @@ void copy_sides(std::byte* to, const To& to_side, const std::byte* from, const F
     if (to_done == 0 && from_done == 0 && to_length == from_length &&
         (to_length == 4 || to_length == 8 || to_length == 12 || to_length == 16 || to_length == 24)) {
       int64_t count = stretch_runs;
-      if (!to_side.has(i + count) || !from_side.has(j + count) || to_side.shared(i) == 0 || from_side.shared(j) == 0) {
-        const int64_t to_alike = to_side.alike(i);
-        const int64_t from_alike = from_side.alike(j);
-        count = to_alike < from_alike ? to_alike : from_alike;
+      if (!to_side.has_entries(i + count) || !from_side.has_entries(j + count) || to_side.stretch_length(i) == 0 ||
+          from_side.stretch_length(j) == 0) {
+        const int64_t to_equal = to_side.equal_entries(i);
+        const int64_t from_equal = from_side.equal_entries(j);
+        count = to_equal < from_equal ? to_equal : from_equal;
       }
-      if (to_length == 4) copy_entries<Exactly<4>>(to, to_side, i, from, from_side, j, count);
-      if (to_length == 8) copy_entries<Exactly<8>>(to, to_side, i, from, from_side, j, count);
-      if (to_length == 12) copy_entries<Exactly<12>>(to, to_side, i, from, from_side, j, count);
-      if (to_length == 16) copy_entries<Exactly<16>>(to, to_side, i, from, from_side, j, count);
-      if (to_length == 24) copy_entries<Exactly<24>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 4) copy_entries<ExactBlock<4>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 8) copy_entries<ExactBlock<8>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 12) copy_entries<ExactBlock<12>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 16) copy_entries<ExactBlock<16>>(to, to_side, i, from, from_side, j, count);
+      if (to_length == 24) copy_entries<ExactBlock<24>>(to, to_side, i, from, from_side, j, count);
       i += count;
       j += count;
       bytes -= count * to_length;

@@ -220,7 +220,7 @@ TEST(Kernels, EverySetCopiesCommittedStructs) {
       const auto from = Committed::commit(type);
       const auto to = Committed::commit(other);
       ASSERT_TRUE(from && to);
-      ready += from->structs(count) != nullptr;
+      ready += from->struct_array(count) != nullptr;
       const Place source(random, type, count);
       const auto total = static_cast<size_t>(count * type.size());
       std::vector<std::byte> expected(total);
@@ -272,7 +272,7 @@ TEST(Kernels, ACommittedTypeFollowsAForcedSet) {
       Committed::commit(test::must_parse("resized(0B, 32B, struct([(0B, int), (8B, contig(3, double))]))"));
   ASSERT_TRUE(one);
   const Forced forced("walker");
-  EXPECT_EQ(one->structs(1), nullptr);
+  EXPECT_EQ(one->struct_array(1), nullptr);
 }
 
 // A type of the same size as `type`, with a loop in common or with nothing but the size.

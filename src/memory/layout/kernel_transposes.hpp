@@ -128,8 +128,8 @@ constexpr int64_t pairs_bytes_max = 2 << 20;
 #if defined(__AVX512F__)
           const auto low = __builtin_shufflevector(load(g), load(g + from_pitch), 0, 1, 2, 3);
           const auto high = __builtin_shufflevector(load(g + 2 * from_pitch), load(g + 3 * from_pitch), 0, 1, 2, 3);
-          const auto whole = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
-          __builtin_memcpy(t + i * element, &whole, sizeof whole);
+          const auto line_vector = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+          __builtin_memcpy(t + i * element, &line_vector, sizeof line_vector);
 #else  // a vector that no register holds would be put together in memory
           const Pair pairs[line] = {load(g), load(g + from_pitch), load(g + 2 * from_pitch), load(g + 3 * from_pitch)};
 #pragma GCC unroll 4

@@ -17,14 +17,14 @@ class Collector {
   void add(const Nest& nest, int64_t turns, int64_t stride_min) {
     switch (nest.kind) {
       case NestKind::vector: {
-        leaf(shape_of(nest, stride_min), nest.block, turns, nest);
+        add_leaf(shape_of(nest, stride_min), nest.block, turns, nest);
         break;
       }
-      case NestKind::list: leaf(LeafShape::list, nest.block, turns, nest); break;
-      case NestKind::runs: leaf(LeafShape::runs, nest.size / nest.count, turns, nest); break;
+      case NestKind::list: add_leaf(LeafShape::list, nest.block, turns, nest); break;
+      case NestKind::runs: add_leaf(LeafShape::runs, nest.size / nest.count, turns, nest); break;
       case NestKind::loop:
         if (are_structs(*nest.children[0])) {
-          structs(nest, *nest.children[0], turns);
+          add_structs(nest, *nest.children[0], turns);
           break;
         }
         add(*nest.children[0], turns * nest.count, std::min(stride_min, std::abs(nest.stride)));
@@ -36,10 +36,10 @@ class Collector {
     }
   }
 
-  [[nodiscard]] std::vector<Leaves> found() const {
-    std::vector<Leaves> out;
-    out.reserve(found_.size());
-    for (const auto& [key, leaves] : found_) out.push_back(leaves);
+  [[nodiscard]] std::vector<LeafGroup> groups() const {
+    std::vector<LeafGroup> out;
+    out.reserve(groups_.size());
+    for (const auto& [key, group] : groups_) out.push_back(group);
     return out;
   }
 
@@ -56,16 +56,17 @@ class Collector {
            nest.size <= nest.count * struct_run_bytes_max;
   }
 
-  void structs(const Nest& loop, const Nest& one, int64_t turns) {
-    const int64_t share = window_bytes / (loop.stride > 0 && span_of(one) <= loop.stride ? loop.stride : window_bytes);
-    const int64_t cost = share > 1 ? narrow_bytes / share : narrow_bytes * windows_of(one);
-    Leaves& leaves = found_[{LeafShape::structs, cost}];
-    leaves.shape = LeafShape::structs;
-    leaves.block_bytes = cost;
-    ++leaves.nodes;
-    leaves.turns += turns;
-    leaves.blocks += turns * loop.count;
-    leaves.bytes += turns * loop.size;
+  void add_structs(const Nest& loop, const Nest& element, int64_t turns) {
+    const int64_t share =
+        window_bytes / (loop.stride > 0 && span_of(element) <= loop.stride ? loop.stride : window_bytes);
+    const int64_t cost = share > 1 ? narrow_bytes / share : narrow_bytes * windows_of(element);
+    LeafGroup& group = groups_[{LeafShape::structs, cost}];
+    group.shape = LeafShape::structs;
+    group.block_bytes = cost;
+    ++group.nodes;
+    group.turns += turns;
+    group.blocks += turns * loop.count;
+    group.bytes += turns * loop.size;
   }
 
   // Returns how much packed rows with this stride crowd a usual first-level cache (64 sets of lines): 3 where they meet
@@ -81,7 +82,7 @@ class Collector {
   // Returns the number of windows that move one struct: narrow windows if few of them will do.
   static int64_t windows_of(const Nest& nest) {
     const int64_t narrow = windows_of(nest, narrow_bytes);
-    return narrow <= narrow_most ? narrow : windows_of(nest, window_bytes);
+    return narrow <= narrow_windows_max ? narrow : windows_of(nest, window_bytes);
   }
 
   static int64_t windows_of(const Nest& nest, int64_t width) {
@@ -91,16 +92,16 @@ class Collector {
     int64_t packed = 0;
     for (int64_t i = 0; i < nest.count; ++i) {
       int64_t at = nest.offsets[static_cast<size_t>(i)];
-      for (int64_t left = length_of(nest, i); left > 0;) {
+      for (int64_t remaining = length_of(nest, i); remaining > 0;) {
         if (at < from || at >= from + width || packed >= to + width) {
           ++windows;
           from = at;
           to = packed;
         }
-        const int64_t bytes = std::min(left, width - std::max(at - from, packed - to));
+        const int64_t bytes = std::min(remaining, width - std::max(at - from, packed - to));
         at += bytes;
         packed += bytes;
-        left -= bytes;
+        remaining -= bytes;
       }
     }
     return windows;
@@ -108,31 +109,31 @@ class Collector {
 
   static constexpr int64_t narrow_bytes = 32;
   static constexpr int64_t window_bytes = 64;
-  static constexpr int64_t narrow_most = 3;
+  static constexpr int64_t narrow_windows_max = 3;
 
-  void leaf(LeafShape shape, int64_t block_bytes, int64_t turns, const Nest& nest) {
-    Leaves& leaves = found_[{shape, block_bytes}];
-    leaves.shape = shape;
-    leaves.block_bytes = block_bytes;
-    ++leaves.nodes;
-    leaves.turns += turns;
-    leaves.blocks += turns * nest.count;
-    leaves.bytes += turns * nest.size;
-    if (shape == LeafShape::across) leaves.crowded += turns * nest.count * crowding(nest.size);
+  void add_leaf(LeafShape shape, int64_t block_bytes, int64_t turns, const Nest& nest) {
+    LeafGroup& group = groups_[{shape, block_bytes}];
+    group.shape = shape;
+    group.block_bytes = block_bytes;
+    ++group.nodes;
+    group.turns += turns;
+    group.blocks += turns * nest.count;
+    group.bytes += turns * nest.size;
+    if (shape == LeafShape::across) group.crowded_blocks += turns * nest.count * crowding(nest.size);
     for (size_t i = 1; i < nest.lengths.size(); ++i) {
-      if (nest.lengths[i] != nest.lengths[i - 1]) leaves.changes += turns;
+      if (nest.lengths[i] != nest.lengths[i - 1]) group.length_changes += turns;
     }
   }
 
-  std::map<std::pair<LeafShape, int64_t>, Leaves> found_;
+  std::map<std::pair<LeafShape, int64_t>, LeafGroup> groups_;
 };
 
 }  // namespace
 
-std::vector<Leaves> leaves_of(const Placed& placed) {
+std::vector<LeafGroup> leaves_of(const PlacedNest& placed) {
   Collector collector;
   if (!placed.empty()) collector.add(*placed.nest, 1, std::numeric_limits<int64_t>::max());
-  return collector.found();
+  return collector.groups();
 }
 
 }  // namespace spinloom::layout

@@ -19,18 +19,18 @@ namespace spinloom::layout {
 
 enum class LeafShape : uint8_t { single, vector, dense, across, list, runs, structs };
 
-struct Leaves {
+struct LeafGroup {
   LeafShape shape = LeafShape::single;
   int64_t block_bytes = 0;  // runs: the mean, rounded down; structs: bytes of windows that one struct costs
   int64_t nodes = 0;  // different leaves of the program
   int64_t turns = 0;  // how often a leaf is entered
   int64_t blocks = 0;       // runs in all turns; for `structs`, the number of structs
   int64_t bytes = 0;
-  int64_t changes = 0;  // runs: how often a run is not as long as the one before
+  int64_t length_changes = 0;  // runs: how often a run is not as long as the one before
   // For `across`, the number of blocks whose packed rows share two sets of a cache; those that share one count thrice.
-  int64_t crowded = 0;
+  int64_t crowded_blocks = 0;
 };
 
-std::vector<Leaves> leaves_of(const Placed& placed);
+std::vector<LeafGroup> leaves_of(const PlacedNest& placed);
 
 }  // namespace spinloom::layout

@@ -13,10 +13,10 @@ using test::for_seeds;
 using test::must_parse;
 using test::random_type;
 
-std::vector<Leaves> leaves(std::string_view source) { return leaves_of(normalise(must_parse(source))); }
+std::vector<LeafGroup> leaves(std::string_view source) { return leaves_of(normalise(must_parse(source))); }
 
 void expect_leaf(std::string_view source, LeafShape shape, int64_t block_bytes, int64_t turns, int64_t blocks) {
-  const std::vector<Leaves> found = leaves(source);
+  const std::vector<LeafGroup> found = leaves(source);
   ASSERT_EQ(found.size(), 1U) << source;
   EXPECT_EQ(found[0].shape, shape) << source;
   EXPECT_EQ(found[0].block_bytes, block_bytes) << source;
@@ -25,7 +25,7 @@ void expect_leaf(std::string_view source, LeafShape shape, int64_t block_bytes, 
   EXPECT_EQ(found[0].blocks, blocks) << source;
 }
 
-TEST(Leaves, TellShapesApart) {
+TEST(LeafGroup, TellShapesApart) {
   expect_leaf("contig(3, int)", LeafShape::single, 12, 1, 1);
   expect_leaf("vector(3, 1, 2, int)", LeafShape::dense, 4, 1, 3);
   expect_leaf("vector(3, 1, 5, int)", LeafShape::vector, 4, 1, 3);
@@ -37,7 +37,7 @@ TEST(Leaves, TellShapesApart) {
 }
 
 // block_bytes: 32 a window.
-TEST(Leaves, StructsAreCountedByTheirWindows) {
+TEST(LeafGroup, StructsAreCountedByTheirWindows) {
   expect_leaf("contig(9, resized(0B, 12B, hindexed([0B x 3, 8B x 4], byte)))", LeafShape::structs, 32 / 5, 1, 9);
   expect_leaf("contig(9, resized(0B, 32B, struct([(0B, int), (8B, 3, double)])))", LeafShape::structs, 16, 1, 9);
   expect_leaf("contig(9, resized(0B, 80B, struct([(0B, int), (8B, 3, double)])))", LeafShape::structs, 32, 1, 9);
@@ -49,27 +49,27 @@ TEST(Leaves, StructsAreCountedByTheirWindows) {
   EXPECT_EQ(leaves("contig(9, resized(0B, 8000B, hindexed([0B x 4, 800B x 800], byte)))")[0].shape, LeafShape::runs);
 }
 
-TEST(Leaves, CountBlocksThatCrowdTheirCache) {
-  const auto crowded = [](std::string_view source) { return leaves(source)[0].crowded; };
+TEST(LeafGroup, CountBlocksThatCrowdTheirCache) {
+  const auto crowded = [](std::string_view source) { return leaves(source)[0].crowded_blocks; };
   EXPECT_EQ(crowded("hvector(200, 1, 8B, hvector(512, 8, 4104B, byte))"), 3 * 200 * 512);
   EXPECT_EQ(crowded("hvector(200, 1, 8B, hvector(256, 8, 2056B, byte))"), 200 * 256);
   EXPECT_EQ(crowded("hvector(256, 1, 8B, hvector(200, 8, 4096B, byte))"), 0);
   EXPECT_EQ(crowded("hvector(256, 1, 4096B, hvector(256, 8, 16B, byte))"), 0);  // not across
 }
 
-TEST(Leaves, CountChangesOfLength) {
-  const std::vector<Leaves> found = leaves("hindexed([0B x 4, 10B x 4, 20B x 6, 40B x 4], byte)");
+TEST(LeafGroup, CountChangesOfLength) {
+  const std::vector<LeafGroup> found = leaves("hindexed([0B x 4, 10B x 4, 20B x 6, 40B x 4], byte)");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].shape, LeafShape::runs);
   EXPECT_EQ(found[0].block_bytes, 4);  // the mean, rounded down
-  EXPECT_EQ(found[0].changes, 2);
+  EXPECT_EQ(found[0].length_changes, 2);
 }
 
-TEST(Leaves, HoldEveryByte) {
+TEST(LeafGroup, HoldEveryByte) {
   for_seeds(500, [](Random& random) {
     const Type type = random_type(random, random.between(0, 4), 500);
     int64_t bytes = 0;
-    for (const Leaves& each : leaves_of(normalise(type))) bytes += each.bytes;
+    for (const LeafGroup& each : leaves_of(normalise(type))) bytes += each.bytes;
     EXPECT_EQ(bytes, type.size()) << print(type);
   });
 }
@@ -101,7 +101,7 @@ TEST(BlockStatistics, AddUp) {
 
 TEST(BlockStatistics, CountForwardBlocks) {
   const auto blob = Blob::build(must_parse("hindexed([0B x 4, 8B x 4, 4B x 2, 100B x 1], byte)"));
-  EXPECT_EQ(block_statistics(*blob, 1)->forward, 2);
+  EXPECT_EQ(block_statistics(*blob, 1)->forward_blocks, 2);
 }
 
 }  // namespace

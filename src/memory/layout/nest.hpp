@@ -34,7 +34,7 @@ struct Nest {
   [[nodiscard]] bool is_run() const { return kind == NestKind::vector && count == 1; }
 };
 
-struct Placed {
+struct PlacedNest {
   int64_t displacement = 0;
   NestPtr nest;  // null: no bytes
 
@@ -42,6 +42,6 @@ struct Placed {
 };
 
 // Returns one line for tests and explanations, such as "16 + vector(32, 3072 B, stride 49152 B)", or "nothing".
-std::string describe(const Placed& placed);
+std::string describe(const PlacedNest& placed);
 
 }  // namespace spinloom::layout

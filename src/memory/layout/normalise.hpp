@@ -11,6 +11,6 @@
 
 namespace spinloom::layout {
 
-Placed normalise(const Type& type);
+PlacedNest normalise(const Type& type);
 
 }  // namespace spinloom::layout

@@ -85,7 +85,7 @@ Result<bool> overlaps(const Type& type, int64_t count);
 // ---- the walk ----
 
 template <class Visit>
-void for_each_dealt(const TypeNode& node, int64_t open, int64_t at, Visit& visit);
+void for_each_distributed(const TypeNode& node, int64_t open_dimensions, int64_t at, Visit& visit);
 
 template <class Visit>
 void for_each_primitive(const Type& type, int64_t displacement, Visit&& visit) {
@@ -146,23 +146,24 @@ void for_each_primitive(const Type& type, int64_t displacement, Visit&& visit) {
         if (step == dimensions) return;
       }
     }
-    case Combiner::darray: for_each_dealt(node, node.sizes.size(), displacement, visit); break;
+    case Combiner::darray: for_each_distributed(node, node.sizes.size(), displacement, visit); break;
   }
 }
 
-// Visits the elements of a darray whose `open` slowest dimensions are still to be walked; `at` is the displacement
-// that the other dimensions add up to.
+// Visits the elements of a darray whose `open_dimensions` slowest dimensions are still to be walked; `at` is the
+// displacement that the other dimensions add up to.
 template <class Visit>
-void for_each_dealt(const TypeNode& node, int64_t open, int64_t at, Visit& visit) {
-  if (open == 0) return for_each_primitive(node.children[0], at, visit);
+void for_each_distributed(const TypeNode& node, int64_t open_dimensions, int64_t at, Visit& visit) {
+  if (open_dimensions == 0) return for_each_primitive(node.children[0], at, visit);
   const int64_t dimensions = node.sizes.size();
-  const auto place = [&](int64_t step) { return node.order == Order::c ? dimensions - 1 - step : step; };
+  const auto dimension_at = [&](int64_t step) { return node.order == Order::c ? dimensions - 1 - step : step; };
   int64_t pitch = node.children[0].extent();
-  for (int64_t step = 0; step < open - 1; ++step) pitch *= node.sizes[place(step)];
-  const int64_t d = place(open - 1);
-  const DarrayDimension& dealt = node.dimensions[static_cast<size_t>(d)];
+  for (int64_t step = 0; step < open_dimensions - 1; ++step) pitch *= node.sizes[dimension_at(step)];
+  const int64_t d = dimension_at(open_dimensions - 1);
+  const DarrayDimension& dimension = node.dimensions[static_cast<size_t>(d)];
   for (int64_t i = 0; i < node.sizes[d]; ++i) {
-    if (i / dealt.block % dealt.processes == dealt.coordinate) for_each_dealt(node, open - 1, at + i * pitch, visit);
+    if (i / dimension.block % dimension.processes == dimension.coordinate)
+      for_each_distributed(node, open_dimensions - 1, at + i * pitch, visit);
   }
 }
 

@@ -26,9 +26,9 @@ struct Step {
   int64_t stride = 0;
 };
 
-std::optional<Span> apart(const Nest& nest);
+std::optional<Span> disjoint_span(const Nest& nest);
 
-bool sorted_spans_are_apart(std::vector<Span>& spans) {
+bool are_spans_disjoint(std::vector<Span>& spans) {
   std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.first < b.first; });
   for (size_t i = 1; i < spans.size(); ++i) {
     if (spans[i - 1].last > spans[i].first) return false;
@@ -38,20 +38,20 @@ bool sorted_spans_are_apart(std::vector<Span>& spans) {
 
 // Returns the span of copies of `span` at all combinations of the steps; nothing if copies may overlap. Sorted by
 // stride, each step must be at least as wide as everything within it, like the digits of a number.
-std::optional<Span> stepped(Span span, std::vector<Step> steps) {
+std::optional<Span> span_of_steps(Span span, std::vector<Step> steps) {
   std::sort(steps.begin(), steps.end(),
             [](const Step& a, const Step& b) { return std::abs(a.stride) < std::abs(b.stride); });
   int64_t width = span.width();
   for (const Step& step : steps) {
     if (std::abs(step.stride) < width) return std::nullopt;
-    const int64_t way = (step.count - 1) * step.stride;
-    width += std::abs(way);
-    (way < 0 ? span.first : span.last) += way;
+    const int64_t distance = (step.count - 1) * step.stride;
+    width += std::abs(distance);
+    (distance < 0 ? span.first : span.last) += distance;
   }
   return span;
 }
 
-std::optional<Span> listed(const Nest& nest) {
+std::optional<Span> span_of_list(const Nest& nest) {
   std::vector<Span> spans;
   spans.reserve(nest.offsets.size());
   for (size_t i = 0; i < nest.offsets.size(); ++i) {
@@ -59,7 +59,7 @@ std::optional<Span> listed(const Nest& nest) {
     if (nest.kind == NestKind::runs) span.last = nest.lengths[i];
     if (!nest.children.empty()) {
       if (nest.kind == NestKind::members || i == 0) {
-        const std::optional<Span> child = apart(*nest.children[i]);
+        const std::optional<Span> child = disjoint_span(*nest.children[i]);
         if (!child) return std::nullopt;
         span = *child;
       } else {
@@ -68,37 +68,37 @@ std::optional<Span> listed(const Nest& nest) {
     }
     spans.push_back({nest.offsets[i] + span.first, nest.offsets[i] + span.last});
   }
-  if (!sorted_spans_are_apart(spans)) return std::nullopt;
-  Span all = spans.front();
-  for (const Span& span : spans) all.last = std::max(all.last, span.last);
-  return all;
+  if (!are_spans_disjoint(spans)) return std::nullopt;
+  Span total_span = spans.front();
+  for (const Span& span : spans) total_span.last = std::max(total_span.last, span.last);
+  return total_span;
 }
 
 // Returns the span of the nest if arithmetic shows that its pieces do not overlap; nothing if that needs a closer look.
-std::optional<Span> apart(const Nest& nest) {
+std::optional<Span> disjoint_span(const Nest& nest) {
   std::vector<Step> steps;
   const Nest* inner = &nest;
   for (; inner->kind == NestKind::loop; inner = inner->children[0].get())
     steps.push_back({inner->count, inner->stride});
   if (inner->kind == NestKind::vector) {
     if (inner->count > 1) steps.push_back({inner->count, inner->stride});
-    return stepped({0, inner->block}, std::move(steps));
+    return span_of_steps({0, inner->block}, std::move(steps));
   }
-  const std::optional<Span> span = listed(*inner);
-  return span ? stepped(*span, std::move(steps)) : std::nullopt;
+  const std::optional<Span> span = span_of_list(*inner);
+  return span ? span_of_steps(*span, std::move(steps)) : std::nullopt;
 }
 
-struct Landing {
+struct PlacedPiece {
   int64_t offset = 0;
   int64_t bytes = 0;
-  int64_t packed = 0;
+  int64_t packed = 0;  // the packed byte with which the piece begins
 };
 
-Result<std::vector<Landing>> landings(const Type& message) {
+Result<std::vector<PlacedPiece>> list_pieces(const Type& message) {
   SPL_ASSIGN(const Blob blob, Blob::build(message));
   SPL_ASSIGN(Cursor cursor, Cursor::open(blob, 1));
   SPL_TRY(cursor.seek(0));
-  std::vector<Landing> list;
+  std::vector<PlacedPiece> list;
   for (;;) {
     const int64_t packed = cursor.position();
     const Piece piece = cursor.next(std::numeric_limits<int64_t>::max());
@@ -111,13 +111,13 @@ Result<std::vector<Landing>> landings(const Type& message) {
   }
 }
 
-std::optional<Overlap> first_overlap(std::vector<Landing> list) {
-  std::sort(list.begin(), list.end(), [](const Landing& a, const Landing& b) {
+std::optional<Overlap> first_overlap(std::vector<PlacedPiece> list) {
+  std::sort(list.begin(), list.end(), [](const PlacedPiece& a, const PlacedPiece& b) {
     return std::pair(a.offset, a.packed) < std::pair(b.offset, b.packed);
   });
   for (size_t i = 1; i < list.size(); ++i) {
-    const Landing& before = list[i - 1];
-    const Landing& here = list[i];
+    const PlacedPiece& before = list[i - 1];
+    const PlacedPiece& here = list[i];
     if (before.offset + before.bytes <= here.offset) continue;
     const auto [first, second] = std::minmax({before.packed + (here.offset - before.offset), here.packed});
     return Overlap{here.offset, first, second};
@@ -129,9 +129,9 @@ std::optional<Overlap> first_overlap(std::vector<Landing> list) {
 
 Result<std::optional<Overlap>> find_overlap(const Type& type, int64_t count) {
   SPL_ASSIGN(const Type message, contiguous(count, type));
-  const Placed placed = normalise(message);
-  if (placed.empty() || apart(*placed.nest)) return std::optional<Overlap>();
-  SPL_ASSIGN(std::vector<Landing> list, landings(message));
+  const PlacedNest placed = normalise(message);
+  if (placed.empty() || disjoint_span(*placed.nest)) return std::optional<Overlap>();
+  SPL_ASSIGN(std::vector<PlacedPiece> list, list_pieces(message));
   return first_overlap(std::move(list));
 }
 

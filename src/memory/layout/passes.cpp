@@ -8,10 +8,10 @@
 namespace spinloom::layout {
 namespace {
 
-thread_local PassLog* listening = nullptr;
+thread_local PassLog* current_log = nullptr;
 
-void fired(std::string_view step) {
-  if (listening != nullptr) listening->count(step);
+void count_pass(std::string_view step) {
+  if (current_log != nullptr) current_log->count(step);
 }
 
 bool continues(int64_t stride, int64_t inner_count, int64_t inner_stride) {
@@ -47,9 +47,9 @@ bool all_equal(const std::vector<int64_t>& lengths) {
 }
 
 // Merges neighbours; runs of equal lengths become scatter().
-Placed merged(std::vector<int64_t> displacements, std::vector<int64_t> lengths);
+PlacedNest merged(std::vector<int64_t> displacements, std::vector<int64_t> lengths);
 
-Placed make_vector(int64_t displacement, int64_t count, int64_t block, int64_t stride) {
+PlacedNest make_vector(int64_t displacement, int64_t count, int64_t block, int64_t stride) {
   Nest nest;
   nest.kind = NestKind::vector;
   nest.count = count;
@@ -61,15 +61,15 @@ Placed make_vector(int64_t displacement, int64_t count, int64_t block, int64_t s
 
 }  // namespace
 
-PassLog::PassLog() : before_(listening) { listening = this; }
-PassLog::~PassLog() { listening = before_; }
+PassLog::PassLog() : outer_log_(current_log) { current_log = this; }
+PassLog::~PassLog() { current_log = outer_log_; }
 
-Placed run_of(int64_t displacement, int64_t bytes) {
+PlacedNest run_of(int64_t displacement, int64_t bytes) {
   if (bytes == 0) return {};
   return make_vector(displacement, 1, bytes, 0);
 }
 
-Placed displaced(Placed placed, int64_t by) {
+PlacedNest displaced(PlacedNest placed, int64_t by) {
   if (!placed.empty()) placed.displacement += by;
   return placed;
 }
@@ -84,42 +84,42 @@ std::optional<int64_t> regular_step(const std::vector<int64_t>& offsets) {
 }
 
 void merge_neighbours(std::vector<int64_t>& offsets, std::vector<int64_t>& lengths) {
-  size_t kept = 0;
+  size_t kept_count = 0;
   for (size_t i = 0; i < offsets.size(); ++i) {
     if (lengths[i] == 0) continue;
-    if (kept > 0 && offsets[kept - 1] + lengths[kept - 1] == offsets[i]) {
-      lengths[kept - 1] += lengths[i];
-      fired("neighbours merged");
+    if (kept_count > 0 && offsets[kept_count - 1] + lengths[kept_count - 1] == offsets[i]) {
+      lengths[kept_count - 1] += lengths[i];
+      count_pass("neighbours merged");
       continue;
     }
-    offsets[kept] = offsets[i];
-    lengths[kept] = lengths[i];
-    ++kept;
+    offsets[kept_count] = offsets[i];
+    lengths[kept_count] = lengths[i];
+    ++kept_count;
   }
-  offsets.resize(kept);
-  lengths.resize(kept);
+  offsets.resize(kept_count);
+  lengths.resize(kept_count);
 }
 
-Placed repeat(int64_t count, int64_t stride, const Placed& child) {
+PlacedNest repeat(int64_t count, int64_t stride, const PlacedNest& child) {
   if (count == 0 || child.empty()) return {};
   if (count == 1) {
-    fired("levels of count 1 dropped");
+    count_pass("levels of count 1 dropped");
     return child;
   }
   const Nest& inner = *child.nest;
   if (inner.is_run()) {
     if (stride == inner.block) {
-      fired("runs that touch collapsed");
+      count_pass("runs that touch collapsed");
       return run_of(child.displacement, count * inner.block);
     }
     return make_vector(child.displacement, count, inner.block, stride);
   }
   if (inner.kind == NestKind::vector && continues(stride, inner.count, inner.stride)) {
-    fired("strides fused");
+    count_pass("strides fused");
     return make_vector(child.displacement, count * inner.count, inner.block, inner.stride);
   }
   if (inner.kind == NestKind::loop && continues(stride, inner.count, inner.stride)) {
-    fired("strides fused");
+    count_pass("strides fused");
     Nest fused = inner;
     fused.count *= count;
     fused.size *= count;
@@ -136,12 +136,12 @@ Placed repeat(int64_t count, int64_t stride, const Placed& child) {
   return {child.displacement, std::make_shared<const Nest>(std::move(nest))};
 }
 
-Placed scatter(std::vector<int64_t> displacements, const Placed& child) {
+PlacedNest scatter(std::vector<int64_t> displacements, const PlacedNest& child) {
   if (displacements.empty() || child.empty()) return {};
   if (displacements.size() == 1) return displaced(child, displacements[0]);
   const Nest& inner = *child.nest;
   if (const auto step = regular_step(displacements)) {
-    fired("regular list made a stride");
+    count_pass("regular list made a stride");
     return displaced(repeat(static_cast<int64_t>(displacements.size()), *step, child), displacements[0]);
   }
   if (inner.is_run()) {
@@ -165,9 +165,9 @@ Placed scatter(std::vector<int64_t> displacements, const Placed& child) {
   return {child.displacement + first, std::make_shared<const Nest>(std::move(nest))};
 }
 
-Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> lengths) {
+PlacedNest scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> lengths) {
   if (static_cast<int64_t>(lengths.size()) >= long_list_min && all_equal(lengths) && lengths[0] > 0) {
-    fired("equal lengths made one length");
+    count_pass("equal lengths made one length");
     return scatter(std::move(displacements), run_of(0, lengths[0]));
   }
   return merged(std::move(displacements), std::move(lengths));
@@ -175,11 +175,11 @@ Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> len
 
 namespace {
 
-Placed merged(std::vector<int64_t> displacements, std::vector<int64_t> lengths) {
+PlacedNest merged(std::vector<int64_t> displacements, std::vector<int64_t> lengths) {
   merge_neighbours(displacements, lengths);
   if (displacements.empty()) return {};
   if (all_equal(lengths)) {
-    if (lengths.size() > 1) fired("equal lengths made one length");
+    if (lengths.size() > 1) count_pass("equal lengths made one length");
     return scatter(std::move(displacements), run_of(0, lengths[0]));
   }
   Nest nest;
@@ -193,49 +193,49 @@ Placed merged(std::vector<int64_t> displacements, std::vector<int64_t> lengths) 
 }
 
 // Drops empty members and moves members of members up.
-std::vector<Placed> flattened(std::vector<Placed> members) {
-  const auto stays = [](const Placed& member) { return !member.empty() && member.nest->kind != NestKind::members; };
+std::vector<PlacedNest> flattened(std::vector<PlacedNest> members) {
+  const auto stays = [](const PlacedNest& member) { return !member.empty() && member.nest->kind != NestKind::members; };
   if (std::all_of(members.begin(), members.end(), stays)) return members;
-  std::vector<Placed> kept;
-  for (Placed& member : members) {
+  std::vector<PlacedNest> flat;
+  for (PlacedNest& member : members) {
     if (member.empty()) continue;
     if (member.nest->kind == NestKind::members) {
-      fired("members moved up");
+      count_pass("members moved up");
       for (size_t i = 0; i < member.nest->children.size(); ++i) {
-        kept.push_back({member.displacement + member.nest->offsets[i], member.nest->children[i]});
+        flat.push_back({member.displacement + member.nest->offsets[i], member.nest->children[i]});
       }
     } else {
-      kept.push_back(std::move(member));
+      flat.push_back(std::move(member));
     }
   }
-  return kept;
+  return flat;
 }
 
 }  // namespace
 
-Placed gather(std::vector<Placed> members) {
-  std::vector<Placed> kept = flattened(std::move(members));
-  if (kept.empty()) return {};
-  if (kept.size() == 1) return kept[0];
+PlacedNest gather(std::vector<PlacedNest> members) {
+  std::vector<PlacedNest> nests = flattened(std::move(members));
+  if (nests.empty()) return {};
+  if (nests.size() == 1) return nests[0];
   std::vector<int64_t> displacements;
-  displacements.reserve(kept.size());
-  for (const Placed& member : kept) displacements.push_back(member.displacement);
-  if (std::all_of(kept.begin(), kept.end(), [](const Placed& p) { return p.nest->is_run(); })) {
-    fired("struct of runs made a list of runs");
+  displacements.reserve(nests.size());
+  for (const PlacedNest& member : nests) displacements.push_back(member.displacement);
+  if (std::all_of(nests.begin(), nests.end(), [](const PlacedNest& p) { return p.nest->is_run(); })) {
+    count_pass("struct of runs made a list of runs");
     std::vector<int64_t> lengths;
-    lengths.reserve(kept.size());
-    for (const Placed& member : kept) lengths.push_back(member.nest->block);
+    lengths.reserve(nests.size());
+    for (const PlacedNest& member : nests) lengths.push_back(member.nest->block);
     return scatter_runs(std::move(displacements), std::move(lengths));
   }
-  if (std::all_of(kept.begin(), kept.end(), [&](const Placed& p) { return same_nest(p.nest, kept[0].nest); })) {
-    fired("struct of one type made a list");
-    return scatter(std::move(displacements), {0, kept[0].nest});
+  if (std::all_of(nests.begin(), nests.end(), [&](const PlacedNest& p) { return same_nest(p.nest, nests[0].nest); })) {
+    count_pass("struct of one type made a list");
+    return scatter(std::move(displacements), {0, nests[0].nest});
   }
   Nest nest;
   nest.kind = NestKind::members;
-  nest.count = static_cast<int64_t>(kept.size());
-  nest.children.reserve(kept.size());
-  for (Placed& member : kept) {
+  nest.count = static_cast<int64_t>(nests.size());
+  nest.children.reserve(nests.size());
+  for (PlacedNest& member : nests) {
     nest.size += member.nest->size;
     nest.depth = std::max(nest.depth, member.nest->depth + 1);
     nest.children.push_back(std::move(member.nest));
@@ -271,7 +271,7 @@ std::string describe_nest(const Nest& nest) {
 
 }  // namespace
 
-std::string describe(const Placed& placed) {
+std::string describe(const PlacedNest& placed) {
   if (placed.empty()) return "nothing";
   return text(placed.displacement, " + ", describe_nest(*placed.nest));
 }

@@ -25,18 +25,18 @@ class PassLog {
   PassLog(const PassLog&) = delete;
   PassLog& operator=(const PassLog&) = delete;
 
-  void count(std::string_view step) { ++fired_[step]; }
-  [[nodiscard]] const std::map<std::string_view, int64_t>& fired() const { return fired_; }
+  void count(std::string_view step) { ++counts_[step]; }
+  [[nodiscard]] const std::map<std::string_view, int64_t>& counts() const { return counts_; }
 
  private:
-  PassLog* before_;
-  std::map<std::string_view, int64_t> fired_;
+  PassLog* outer_log_;
+  std::map<std::string_view, int64_t> counts_;
 };
 
 // Returns a run of `bytes` bytes; an empty Placed if `bytes` is 0.
-Placed run_of(int64_t displacement, int64_t bytes);
+PlacedNest run_of(int64_t displacement, int64_t bytes);
 
-Placed displaced(Placed placed, int64_t by);
+PlacedNest displaced(PlacedNest placed, int64_t by);
 
 // Returns the common step of at least two offsets, if there is one.
 std::optional<int64_t> regular_step(const std::vector<int64_t>& offsets);
@@ -46,7 +46,7 @@ void merge_neighbours(std::vector<int64_t>& offsets, std::vector<int64_t>& lengt
 
 // Repeats the child `count` times, `stride` apart. Drops a level of count 1; collapses runs that touch into one run;
 // fuses with an inner vector or loop whose stride goes on: repeat(a, c * s, loop(c, s, X)) = loop(a * c, s, X).
-Placed repeat(int64_t count, int64_t stride, const Placed& child);
+PlacedNest repeat(int64_t count, int64_t stride, const PlacedNest& child);
 
 // In a long list of equal runs, few runs that touch are not merged: an entry of runs of several lengths takes twice
 // the memory of a list's entry, and a loop over equal blocks is faster.
@@ -58,14 +58,14 @@ constexpr bool stays_a_list(int64_t entries, int64_t touching) {
 
 // Makes a nest of equal children at listed displacements: touching runs merge, unless stays_a_list() is true; a regular
 // list becomes repeat().
-Placed scatter(std::vector<int64_t> displacements, const Placed& child);
+PlacedNest scatter(std::vector<int64_t> displacements, const PlacedNest& child);
 
 // Makes a nest of runs at listed displacements. Runs of equal lengths become scatter(): in a long list at once, in
 // others after neighbours have merged.
-Placed scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> lengths);
+PlacedNest scatter_runs(std::vector<int64_t> displacements, std::vector<int64_t> lengths);
 
 // Makes a nest of any members. Empty members go, members of members move up, runs alone become scatter_runs(), and
 // equal nests at many places become scatter().
-Placed gather(std::vector<Placed> members);
+PlacedNest gather(std::vector<PlacedNest> members);
 
 }  // namespace spinloom::layout

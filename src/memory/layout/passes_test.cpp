@@ -58,13 +58,13 @@ TEST(Passes, ScatterRuns) {
 }
 
 TEST(Passes, Gather) {
-  const Placed vector = repeat(2, 8, run_of(0, 4));
+  const PlacedNest vector = repeat(2, 8, run_of(0, 4));
   EXPECT_EQ(describe(gather({{}, run_of(8, 4), {}})), "8 + run(4 B)");
   EXPECT_EQ(describe(gather({run_of(0, 4), run_of(4, 12)})), "0 + run(16 B)");
   EXPECT_EQ(describe(gather({run_of(0, 4), run_of(8, 12)})), "0 + runs(2, 16 B)");
   EXPECT_EQ(describe(gather({displaced(vector, 0), displaced(vector, 64), displaced(vector, 512)})),
             "0 + list(3, vector(2, 4 B, stride 8 B))");
-  const Placed mixed = gather({run_of(100, 4), vector});
+  const PlacedNest mixed = gather({run_of(100, 4), vector});
   EXPECT_EQ(describe(mixed), "100 + members(0 + run(4 B), -100 + vector(2, 4 B, stride 8 B))");
   EXPECT_EQ(describe(gather({run_of(0, 1), mixed})),
             "0 + members(0 + run(1 B), 100 + run(4 B), 0 + vector(2, 4 B, stride 8 B))");
@@ -92,13 +92,13 @@ TEST(PassLog, CountsWhatChangedSomething) {
                                                         {"neighbours merged", 1},
                                                         {"equal lengths made one length", 1},
                                                         {"regular list made a stride", 1}};
-  EXPECT_EQ(log.fired(), expected);
+  EXPECT_EQ(log.counts(), expected);
   {
     const PassLog inner;
     (void)repeat(1, 8, run_of(0, 8));
-    EXPECT_EQ(inner.fired().size(), 1U);
+    EXPECT_EQ(inner.counts().size(), 1U);
   }
-  EXPECT_EQ(log.fired(), expected);
+  EXPECT_EQ(log.counts(), expected);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ class PlainTable {
   bool fill_equal(int64_t block, bool keep_lists) {
     auto* const offsets = reinterpret_cast<S*>(to_);
     const int64_t count = list_.node->displacements.size();
-    const int64_t most = touching_max(count, block, keep_lists);
+    const int64_t touching_limit = touching_max(count, block, keep_lists);
     bool regular = true;
     int64_t before = first_ - block - 1;  // chosen so that the first block touches nothing
     int64_t step = 0;
@@ -50,7 +50,7 @@ class PlainTable {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t here = place(i);
       touching += here - before == block ? 1 : 0;
-      if (touching > most) return false;
+      if (touching > touching_limit) return false;
       regular = regular && (i < 2 || here - before == step);
       step = here - before;
       offsets[i] = static_cast<S>(here - first_);
@@ -116,7 +116,7 @@ std::optional<PlainList> plain_list(const Type& type) {
   if (node->displacements.size() < 2 || node->size == 0) return {};
   const Type& child = node->children[0];
   if (child.node().depth > 1) return {};  // a deeper child may itself be large
-  const Placed element = normalise(child);
+  const PlacedNest element = normalise(child);
   if (element.empty() || !element.nest->is_run() || element.nest->block != child.extent()) return {};
   return PlainList{node, in_extents ? child.extent() : 1, child.extent(), element.displacement};
 }
@@ -124,22 +124,22 @@ std::optional<PlainList> plain_list(const Type& type) {
 template <class W>
 std::optional<Words> write_plain_list(const Type& type, const PlainList& list, bool keep_lists) {
   const int64_t length = common_length(*list.node);
-  const bool runs = length == 0;
+  const bool has_runs = length == 0;
   NodeFields fields;
-  fields.kind = runs ? NestKind::runs : NestKind::list;
+  fields.kind = has_runs ? NestKind::runs : NestKind::list;
   fields.count = list.node->displacements.size();
   fields.size = type.size();
   fields.block = length * list.element;
-  fields.table = fields.count + (runs ? 1 : 0);
-  const int64_t entry_bytes = runs ? sizeof(typename W::Run) : sizeof(typename W::Signed);
+  fields.table = fields.count + (has_runs ? 1 : 0);
+  const int64_t entry_bytes = has_runs ? sizeof(typename W::Run) : sizeof(typename W::Signed);
   constexpr auto table_at = static_cast<int64_t>(sizeof(spl_layout_header) + sizeof(typename W::Node));
   const int64_t bytes = table_at + padded(fields.table * entry_bytes);
   if (bytes > limits::blob_bytes_max) return {};
-  Words words = words_for(bytes);
+  Words words = allocate_words(bytes);
   words[static_cast<size_t>(bytes) / sizeof(uint64_t) - 1] = 0;  // the padding
   auto* const to = reinterpret_cast<std::byte*>(words.get());
   PlainTable<W> table(list, to + table_at);
-  if (!(runs ? table.fill_runs() : table.fill_equal(fields.block, keep_lists))) return {};
+  if (!(has_runs ? table.fill_runs() : table.fill_equal(fields.block, keep_lists))) return {};
   const spl_layout_header header = header_of<W>(type, table.first() + list.displacement, 1, 1, bytes);
   const typename W::Node node = node_of<W>(fields);
   std::memcpy(to, &header, sizeof(header));

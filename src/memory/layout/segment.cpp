@@ -7,7 +7,7 @@ namespace spinloom::layout {
 Result<Segment> Segment::open(Blob blob, int64_t count) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
   SPL_ASSIGN([[maybe_unused]] const int64_t total, checked::mul(count, blob.size()));
-  if (blob.narrow() && !blob.narrow_reaches(count)) {
+  if (blob.is_narrow() && !blob.narrow_reaches(count)) {
     return fail(Code::overflow, count, " elements of a narrow blob with size ", blob.size(), " and extent ",
                 blob.extent(), " exceed 2^31 bytes; build a wide blob");
   }
@@ -16,7 +16,7 @@ Result<Segment> Segment::open(Blob blob, int64_t count) {
 
 Segment::Segment(Blob blob, int64_t count) : blob_(std::move(blob)), count_(count) {
   // Zeroed, because states are copied and compared as bytes, padding included.
-  if (blob_.narrow()) {
+  if (blob_.is_narrow()) {
     spl_segment_init_narrow(&state_.emplace<spl_segment_narrow>(spl_segment_narrow{}), blob_.data());
   } else {
     spl_segment_init_wide(&state_.emplace<spl_segment_wide>(spl_segment_wide{}), blob_.data());

@@ -1,6 +1,6 @@
 // Segment - runs MPITypes' processing state (include/spinloom/segment.h) on the host.
 //
-// Contract: advance(position) walks to a packed byte as a catch-up does, or restarts when the position lies behind.
+// Contract: advance(target) walks to a packed byte as a catch-up does, or restarts when the target lies behind.
 //   state() returns the bytes of a checkpoint, ready to be copied to a NIC. A narrow blob has a narrow state; then
 //   the message must stay within the blob's reach (Blob::narrow_reaches).
 // Invariants: state() depends on the position alone.
@@ -22,7 +22,7 @@ class Segment {
  public:
   static Result<Segment> open(Blob blob, int64_t count);
 
-  Result<int64_t> advance(int64_t position);
+  Result<int64_t> advance(int64_t target);
   [[nodiscard]] int64_t position() const;
   [[nodiscard]] std::span<const std::byte> state() const;
   [[nodiscard]] static int64_t state_bytes(const Blob& blob) { return spl_segment_bytes(blob.data()); }

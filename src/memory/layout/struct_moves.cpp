@@ -31,7 +31,7 @@ struct Runs {
   }
   [[nodiscard]] const typename W::Run* table() const { return reinterpret_cast<const typename W::Run*>(&leaf + 1); }
 
-  [[nodiscard]] bool apart(int64_t stride) const {
+  [[nodiscard]] bool is_disjoint(int64_t stride) const {
     int64_t end = offset(0);
     for (int64_t i = 0; i < count(); ++i) {
       if (offset(i) < end) return false;
@@ -44,15 +44,15 @@ struct Runs {
 }  // namespace
 
 template <class W>
-bool StructMoves::make(const KernelSet& set, const typename W::Node& leaf, int64_t stride) {
+bool StructMoves::prepare(const KernelSet& set, const typename W::Node& leaf, int64_t stride) {
   struct Move {
     int32_t memory;
     int32_t packed;
     int64_t length;
   };
-  std::array<Move, moves_max + group_moves> move;
-  size_t moves = 0;
-  int64_t start = 0;
+  std::array<Move, moves_max + group_moves> moves;
+  size_t move_count = 0;
+  int64_t packed_start = 0;
   const Runs<W> runs{leaf};
   if (std::abs(stride) > place_max) return false;
   for (int64_t i = 0; i < runs.count(); ++i) {
@@ -61,45 +61,45 @@ bool StructMoves::make(const KernelSet& set, const typename W::Node& leaf, int64
     if (std::abs(offset) > place_max) return false;
     const int64_t length = move_length(bytes);
     for (int64_t done = 0; done < bytes;) {
-      if (moves == moves_max) return false;
+      if (move_count == moves_max) return false;
       // A short rest is one move: of its own length, or of more bytes, which overlap those before the rest.
-      const int64_t left = bytes - done;
-      const int64_t now = left < length && move_length(left) == left ? left : length;
-      const int64_t at = std::min(done, bytes - now);
-      move[moves++] = {static_cast<int32_t>(offset + at), static_cast<int32_t>(start + at), now};
-      done += now;
+      const int64_t remaining = bytes - done;
+      const int64_t move_bytes = remaining < length && move_length(remaining) == remaining ? remaining : length;
+      const int64_t at = std::min(done, bytes - move_bytes);
+      moves[move_count++] = {static_cast<int32_t>(offset + at), static_cast<int32_t>(packed_start + at), move_bytes};
+      done += move_bytes;
     }
-    start += bytes;
+    packed_start += bytes;
   }
-  for (size_t i = 0; i < group_moves; ++i) move[moves + i] = {0, 0, 0};
-  count_ = 0;
-  for (const Move* first = move.data(); first < move.data() + moves;) {
+  for (size_t i = 0; i < group_moves; ++i) moves[move_count + i] = {0, 0, 0};
+  group_count_ = 0;
+  for (const Move* first = moves.data(); first < moves.data() + move_count;) {
     MoveLengths length = {first[0].length, first[1].length, first[2].length, first[3].length};
-    if (!is_common(length)) length[3] = 0;
-    Group& group = group_[count_++];
-    group.kernel = set.moves[moves_kernel(length)];
+    if (!has_four_moves_kernel(length)) length[3] = 0;
+    Group& group = groups_[group_count_++];
+    group.kernel = set.moves[moves_kernel_index(length)];
     group.memory = {static_cast<int32_t>(stride), first->memory, {}};
-    group.packed = {static_cast<int32_t>(start), first->packed, {}};
+    group.packed = {static_cast<int32_t>(packed_start), first->packed, {}};
     size_t k = 1;
     for (; k < group_moves && length[k] != 0; ++k) {
-      group.memory.further[k - 1] = first[k].memory - first->memory;
-      group.packed.further[k - 1] = first[k].packed - first->packed;
+      group.memory.next[k - 1] = first[k].memory - first->memory;
+      group.packed.next[k - 1] = first[k].packed - first->packed;
     }
     first += k;
   }
-  apart_ = runs.apart(stride);
+  is_disjoint_ = runs.is_disjoint(stride);
   return true;
 }
 
-template bool StructMoves::make<Narrow>(const KernelSet&, const Narrow::Node&, int64_t);
-template bool StructMoves::make<Wide>(const KernelSet&, const Wide::Node&, int64_t);
+template bool StructMoves::prepare<Narrow>(const KernelSet&, const Narrow::Node&, int64_t);
+template bool StructMoves::prepare<Wide>(const KernelSet&, const Wide::Node&, int64_t);
 
-bool StructMoves::alike(const StructMoves& other) const {
+bool StructMoves::matches(const StructMoves& other) const {
   static_assert(std::has_unique_object_representations_v<MoveSide>);
-  if (count_ != other.count_) return false;
-  for (size_t i = 0; i < count_; ++i) {
-    if (group_[i].kernel != other.group_[i].kernel) return false;
-    if (std::memcmp(&group_[i].packed, &other.group_[i].packed, sizeof(MoveSide)) != 0) return false;
+  if (group_count_ != other.group_count_) return false;
+  for (size_t i = 0; i < group_count_; ++i) {
+    if (groups_[i].kernel != other.groups_[i].kernel) return false;
+    if (std::memcmp(&groups_[i].packed, &other.groups_[i].packed, sizeof(MoveSide)) != 0) return false;
   }
   return true;
 }

@@ -20,10 +20,10 @@ class Parser {
  public:
   explicit Parser(std::string_view source) : source_(source) {}
 
-  Result<Type> whole() {
+  Result<Type> parse_all() {
     SPL_ASSIGN(const Type type, parse_type(0));
-    skip();
-    if (at_ < source_.size()) return unexpected("the end of the text");
+    skip_space();
+    if (position_ < source_.size()) return unexpected("the end of the text");
     return type;
   }
 
@@ -34,13 +34,13 @@ class Parser {
   };
 
   // Skips white space and comments.
-  void skip() {
-    while (at_ < source_.size()) {
-      const auto c = static_cast<unsigned char>(source_[at_]);
+  void skip_space() {
+    while (position_ < source_.size()) {
+      const auto c = static_cast<unsigned char>(source_[position_]);
       if (c == '#') {
-        while (at_ < source_.size() && source_[at_] != '\n') ++at_;
+        while (position_ < source_.size() && source_[position_] != '\n') ++position_;
       } else if (std::isspace(c) != 0) {
-        ++at_;
+        ++position_;
       } else {
         return;
       }
@@ -49,7 +49,7 @@ class Parser {
 
   static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-  [[nodiscard]] std::string place_of(size_t at) const {
+  [[nodiscard]] std::string line_and_column(size_t at) const {
     int64_t line = 1;
     int64_t column = 1;
     for (size_t i = 0; i < at; ++i) {
@@ -74,19 +74,19 @@ class Parser {
   }
 
   [[nodiscard]] Error unexpected(std::string_view expected) const {
-    return fail(Code::invalid, place_of(at_), ": expected ", expected, ", found ", token_at(at_));
+    return fail(Code::invalid, line_and_column(position_), ": expected ", expected, ", found ", token_at(position_));
   }
 
   template <class T>
-  Result<T> placed(size_t at, std::string_view what, Result<T> result) const {
+  Result<T> with_position(size_t at, std::string_view what, Result<T> result) const {
     if (result) return result;
-    return fail(result.error().code, place_of(at), ": in ", what, ": ", result.error().message);
+    return fail(result.error().code, line_and_column(at), ": in ", what, ": ", result.error().message);
   }
 
   bool accept(char c) {
-    skip();
-    if (at_ >= source_.size() || source_[at_] != c) return false;
-    ++at_;
+    skip_space();
+    if (position_ >= source_.size() || source_[position_] != c) return false;
+    ++position_;
     return true;
   }
 
@@ -95,111 +95,113 @@ class Parser {
     return unexpected(text("'", c, "'"));
   }
 
-  std::string_view word() {
-    skip();
-    const size_t from = at_;
-    while (at_ < source_.size() && is_word(source_[at_])) ++at_;
-    return source_.substr(from, at_ - from);
+  std::string_view read_word() {
+    skip_space();
+    const size_t start = position_;
+    while (position_ < source_.size() && is_word(source_[position_])) ++position_;
+    return source_.substr(start, position_ - start);
   }
 
   bool number_follows() {
-    skip();
-    return at_ < source_.size() && (source_[at_] == '-' || std::isdigit(static_cast<unsigned char>(source_[at_])) != 0);
+    skip_space();
+    return position_ < source_.size() &&
+           (source_[position_] == '-' || std::isdigit(static_cast<unsigned char>(source_[position_])) != 0);
   }
 
-  Result<int64_t> number(std::string_view expected) {
-    skip();
-    const size_t from = at_;
-    const bool negative = at_ < source_.size() && source_[at_] == '-';
-    if (negative) ++at_;
-    const size_t digits = at_;
+  Result<int64_t> read_number(std::string_view expected) {
+    skip_space();
+    const size_t start = position_;
+    const bool negative = position_ < source_.size() && source_[position_] == '-';
+    if (negative) ++position_;
+    const size_t digits = position_;
     int64_t value = 0;
     bool fits = true;
-    while (at_ < source_.size() && std::isdigit(static_cast<unsigned char>(source_[at_])) != 0) {
-      const int digit = source_[at_] - '0';
+    while (position_ < source_.size() && std::isdigit(static_cast<unsigned char>(source_[position_])) != 0) {
+      const int digit = source_[position_] - '0';
       fits = fits && !__builtin_mul_overflow(value, 10, &value) &&
              !__builtin_add_overflow(value, negative ? -digit : digit, &value);
-      ++at_;
+      ++position_;
     }
-    if (at_ == digits) {
-      at_ = from;
+    if (position_ == digits) {
+      position_ = start;
       return unexpected(expected);
     }
     if (!fits) {
-      return fail(Code::overflow, place_of(from), ": ", source_.substr(from, std::min<size_t>(at_ - from, 40)),
-                  " does not fit in 64 bits");
+      return fail(Code::overflow, line_and_column(start), ": ",
+                  source_.substr(start, std::min<size_t>(position_ - start, 40)), " does not fit in 64 bits");
     }
     return value;
   }
 
-  Result<int64_t> elements(std::string_view expected) { return number(expected); }
+  Result<int64_t> read_elements(std::string_view expected) { return read_number(expected); }
 
   // A number of bytes must carry its unit, so that bytes and elements are never mixed up. Only zero needs none.
-  Result<int64_t> bytes(std::string_view expected) {
-    SPL_ASSIGN(const int64_t value, number(expected));
+  Result<int64_t> read_bytes(std::string_view expected) {
+    SPL_ASSIGN(const int64_t value, read_number(expected));
     if (!accept('B') && value != 0) return unexpected("'B' behind a number of bytes");
     return value;
   }
 
-  Result<int64_t> displacement(bool in_bytes) {
-    return in_bytes ? bytes("a displacement in bytes") : elements("a number");
+  Result<int64_t> read_displacement(bool in_bytes) {
+    return in_bytes ? read_bytes("a displacement in bytes") : read_elements("a number");
   }
 
   Status add_entry(std::vector<int64_t>& list, int64_t value) {
     if (static_cast<int64_t>(list.size()) >= limits::type_list_max) {
-      return fail(Code::overflow, place_of(at_), ": a list longer than type_list_max = ", limits::type_list_max);
+      return fail(Code::overflow, line_and_column(position_),
+                  ": a list longer than type_list_max = ", limits::type_list_max);
     }
     list.push_back(value);
     return {};
   }
 
-  Result<IndexList> list(bool in_bytes) {
-    skip();
-    const size_t from = at_;
+  Result<IndexList> read_list(bool in_bytes) {
+    skip_space();
+    const size_t start = position_;
     if (accept('[')) {
       std::vector<int64_t> values;
       if (accept(']')) return IndexList(std::move(values));
       do {
-        SPL_ASSIGN(const int64_t value, displacement(in_bytes));
+        SPL_ASSIGN(const int64_t value, read_displacement(in_bytes));
         SPL_TRY(add_entry(values, value));
       } while (accept(','));
       SPL_TRY(expect(']'));
       return IndexList(std::move(values));
     }
-    const std::string_view name = word();
+    const std::string_view name = read_word();
     if (name != "range" && name != "rand") {
-      at_ = from;
+      position_ = start;
       return unexpected("a list: '[', range or rand");
     }
     SPL_TRY(expect('('));
     if (name == "range") {
-      SPL_ASSIGN(const int64_t first, displacement(in_bytes));
+      SPL_ASSIGN(const int64_t first, read_displacement(in_bytes));
       SPL_TRY(expect(','));
-      SPL_ASSIGN(const int64_t step, displacement(in_bytes));
+      SPL_ASSIGN(const int64_t step, read_displacement(in_bytes));
       SPL_TRY(expect(','));
-      SPL_ASSIGN(const int64_t count, number("the number of entries"));
+      SPL_ASSIGN(const int64_t count, read_number("the number of entries"));
       SPL_TRY(expect(')'));
-      return placed(from, name, IndexList::range(first, step, count));
+      return with_position(start, name, IndexList::range(first, step, count));
     }
-    SPL_ASSIGN(const int64_t seed, number("a seed"));
+    SPL_ASSIGN(const int64_t seed, read_number("a seed"));
     SPL_TRY(expect(','));
-    SPL_ASSIGN(const int64_t bound, number("the number of indices"));
+    SPL_ASSIGN(const int64_t bound, read_number("the number of indices"));
     SPL_TRY(expect(','));
-    SPL_ASSIGN(const int64_t count, number("the number of entries"));
+    SPL_ASSIGN(const int64_t count, read_number("the number of entries"));
     SPL_TRY(expect(')'));
-    if (seed < 0) return fail(Code::invalid, place_of(from), ": in rand: seed ", seed, " must not be negative");
-    return placed(from, name, IndexList::random(static_cast<uint64_t>(seed), bound, count));
+    if (seed < 0) return fail(Code::invalid, line_and_column(start), ": in rand: seed ", seed, " must not be negative");
+    return with_position(start, name, IndexList::random(static_cast<uint64_t>(seed), bound, count));
   }
 
-  Result<Pairs> pairs(bool in_bytes) {
+  Result<Pairs> read_pairs(bool in_bytes) {
     Pairs out;
     SPL_TRY(expect('['));
     if (accept(']')) return out;
     do {
-      SPL_ASSIGN(const int64_t value, displacement(in_bytes));
+      SPL_ASSIGN(const int64_t value, read_displacement(in_bytes));
       SPL_TRY(add_entry(out.displacements, value));
       SPL_TRY(expect('x'));
-      SPL_ASSIGN(const int64_t length, number("a block length"));
+      SPL_ASSIGN(const int64_t length, read_number("a block length"));
       out.block_lengths.push_back(length);
     } while (accept(','));
     SPL_TRY(expect(']'));
@@ -207,26 +209,29 @@ class Parser {
   }
 
   Result<Type> parse_type(int64_t depth) {
-    skip();
-    const size_t from = at_;
-    const std::string_view name = word();
+    skip_space();
+    const size_t start = position_;
+    const std::string_view name = read_word();
     if (name.empty()) return unexpected("a type");
     if (depth > limits::type_depth_max) {
-      return fail(Code::overflow, place_of(from), ": nested deeper than type_depth_max = ", limits::type_depth_max);
+      return fail(Code::overflow, line_and_column(start),
+                  ": nested deeper than type_depth_max = ", limits::type_depth_max);
     }
     if (std::ranges::find(constructors, name) == constructors.end()) {
       auto type = primitive(name);
       if (type) return type;
-      const std::string found = token_at(from);
+      const std::string found_token = token_at(start);
       if (accept('(')) {  // no primitive takes arguments
-        const auto meant = nearest(name.substr(0, name_bytes_compared), constructors);
-        return fail(Code::invalid, place_of(from), ": expected a type, found ", found,
-                    meant ? text("; did you mean '", *meant, "'?") : text("; there are: ", listed_constructors()));
+        const auto suggestion = nearest(name.substr(0, name_bytes_compared), constructors);
+        return fail(
+            Code::invalid, line_and_column(start), ": expected a type, found ", found_token,
+            suggestion ? text("; did you mean '", *suggestion, "'?") : text("; there are: ", listed_constructors()));
       }
-      return fail(type.error().code, place_of(from), ": expected a type, found ", found, ": ", type.error().message);
+      return fail(type.error().code, line_and_column(start), ": expected a type, found ", found_token, ": ",
+                  type.error().message);
     }
     SPL_TRY(expect('('));
-    SPL_ASSIGN(const Type type, arguments(name, from, depth + 1));
+    SPL_ASSIGN(const Type type, read_arguments(name, start, depth + 1));
     SPL_TRY(expect(')'));
     return type;
   }
@@ -237,131 +242,136 @@ class Parser {
     return list;
   }
 
-  Result<Type> last_type(int64_t depth) {
+  Result<Type> read_last_type(int64_t depth) {
     SPL_TRY(expect(','));
     return parse_type(depth);
   }
 
-  Result<Type> arguments(std::string_view name, size_t from, int64_t depth) {
+  Result<Type> read_arguments(std::string_view name, size_t start, int64_t depth) {
     if (name == "contig") {
-      SPL_ASSIGN(const int64_t count, number("a count"));
-      SPL_ASSIGN(const Type child, last_type(depth));
-      return placed(from, name, contiguous(count, child));
+      SPL_ASSIGN(const int64_t count, read_number("a count"));
+      SPL_ASSIGN(const Type child, read_last_type(depth));
+      return with_position(start, name, contiguous(count, child));
     }
     if (name == "vector" || name == "hvector") {
-      SPL_ASSIGN(const int64_t count, number("a count"));
+      SPL_ASSIGN(const int64_t count, read_number("a count"));
       SPL_TRY(expect(','));
-      SPL_ASSIGN(const int64_t block_length, number("a block length"));
+      SPL_ASSIGN(const int64_t block_length, read_number("a block length"));
       SPL_TRY(expect(','));
-      SPL_ASSIGN(const int64_t stride, name == "vector" ? number("a stride in elements") : bytes("a stride in bytes"));
-      SPL_ASSIGN(const Type child, last_type(depth));
-      return placed(
-          from, name,
+      SPL_ASSIGN(const int64_t stride,
+                 name == "vector" ? read_number("a stride in elements") : read_bytes("a stride in bytes"));
+      SPL_ASSIGN(const Type child, read_last_type(depth));
+      return with_position(
+          start, name,
           name == "vector" ? vector(count, block_length, stride, child) : hvector(count, block_length, stride, child));
     }
     if (name == "indexed" || name == "hindexed") {
-      SPL_ASSIGN(Pairs read, pairs(name == "hindexed"));
-      SPL_ASSIGN(const Type child, last_type(depth));
-      return placed(from, name,
-                    name == "indexed" ? indexed(std::move(read.displacements), std::move(read.block_lengths), child)
-                                      : hindexed(std::move(read.displacements), std::move(read.block_lengths), child));
+      SPL_ASSIGN(Pairs pair_lists, read_pairs(name == "hindexed"));
+      SPL_ASSIGN(const Type child, read_last_type(depth));
+      return with_position(
+          start, name,
+          name == "indexed"
+              ? indexed(std::move(pair_lists.displacements), std::move(pair_lists.block_lengths), child)
+              : hindexed(std::move(pair_lists.displacements), std::move(pair_lists.block_lengths), child));
     }
     if (name == "idxblock" || name == "hidxblock") {
-      SPL_ASSIGN(const int64_t block_length, number("a block length"));
+      SPL_ASSIGN(const int64_t block_length, read_number("a block length"));
       SPL_TRY(expect(','));
-      SPL_ASSIGN(IndexList displacements, list(name == "hidxblock"));
-      SPL_ASSIGN(const Type child, last_type(depth));
-      return placed(from, name,
-                    name == "idxblock" ? indexed_block(block_length, std::move(displacements), child)
-                                       : hindexed_block(block_length, std::move(displacements), child));
+      SPL_ASSIGN(IndexList displacements, read_list(name == "hidxblock"));
+      SPL_ASSIGN(const Type child, read_last_type(depth));
+      return with_position(start, name,
+                           name == "idxblock" ? indexed_block(block_length, std::move(displacements), child)
+                                              : hindexed_block(block_length, std::move(displacements), child));
     }
     if (name == "resized") {
-      SPL_ASSIGN(const int64_t lb, bytes("a lower bound in bytes"));
+      SPL_ASSIGN(const int64_t lb, read_bytes("a lower bound in bytes"));
       SPL_TRY(expect(','));
-      SPL_ASSIGN(const int64_t extent, bytes("an extent in bytes"));
-      SPL_ASSIGN(const Type child, last_type(depth));
-      return placed(from, name, resized(lb, extent, child));
+      SPL_ASSIGN(const int64_t extent, read_bytes("an extent in bytes"));
+      SPL_ASSIGN(const Type child, read_last_type(depth));
+      return with_position(start, name, resized(lb, extent, child));
     }
-    if (name == "subarray") return subarray_arguments(from, depth);
-    if (name == "darray") return darray_arguments(from, depth);
+    if (name == "subarray") return read_subarray(start, depth);
+    if (name == "darray") return read_darray(start, depth);
     if (name == "dup") {
       SPL_ASSIGN(const Type child, parse_type(depth));
-      return placed(from, name, dup(child));
+      return with_position(start, name, dup(child));
     }
-    return struct_arguments(from, depth);
+    return read_struct(start, depth);
   }
 
-  Result<Type> subarray_arguments(size_t from, int64_t depth) {
-    SPL_ASSIGN(IndexList sizes, list(false));
+  Result<Type> read_subarray(size_t start, int64_t depth) {
+    SPL_ASSIGN(IndexList sizes, read_list(false));
     SPL_TRY(expect(','));
-    SPL_ASSIGN(IndexList subsizes, list(false));
+    SPL_ASSIGN(IndexList subsizes, read_list(false));
     SPL_TRY(expect(','));
-    SPL_ASSIGN(IndexList starts, list(false));
+    SPL_ASSIGN(IndexList starts, read_list(false));
     SPL_TRY(expect(','));
-    SPL_ASSIGN(const Order order, array_order());
-    SPL_ASSIGN(const Type child, last_type(depth));
-    return placed(from, "subarray", subarray(std::move(sizes), std::move(subsizes), std::move(starts), order, child));
+    SPL_ASSIGN(const Order order, read_order());
+    SPL_ASSIGN(const Type child, read_last_type(depth));
+    return with_position(start, "subarray",
+                         subarray(std::move(sizes), std::move(subsizes), std::move(starts), order, child));
   }
 
-  Result<Order> array_order() {
-    skip();
-    const size_t from = at_;
-    const std::string_view order = word();
+  Result<Order> read_order() {
+    skip_space();
+    const size_t start = position_;
+    const std::string_view order = read_word();
     if (order == "C") return Order::c;
     if (order == "F") return Order::fortran;
-    at_ = from;
+    position_ = start;
     return unexpected("the order: C or F");
   }
 
-  Result<Type> darray_arguments(size_t from, int64_t depth) {
-    DarrayArguments given;
-    SPL_ASSIGN(given.processes, number("the number of processes"));
+  Result<Type> read_darray(size_t start, int64_t depth) {
+    DarrayArguments arguments;
+    SPL_ASSIGN(arguments.processes, read_number("the number of processes"));
     SPL_TRY(expect(','));
-    SPL_ASSIGN(given.rank, number("a rank"));
+    SPL_ASSIGN(arguments.rank, read_number("a rank"));
     SPL_TRY(expect(','));
-    SPL_ASSIGN(given.sizes, list(false));
+    SPL_ASSIGN(arguments.sizes, read_list(false));
     SPL_TRY(expect(','));
     SPL_TRY(expect('['));
     do {
-      SPL_ASSIGN(const Distribution distribution, distribution_word());
-      given.distributions.push_back(distribution);
+      SPL_ASSIGN(const Distribution distribution, read_distribution());
+      arguments.distributions.push_back(distribution);
     } while (accept(','));
     SPL_TRY(expect(']'));
     SPL_TRY(expect(','));
     SPL_TRY(expect('['));
     do {
       if (number_follows()) {
-        SPL_ASSIGN(const int64_t argument, number("an argument"));
-        if (argument < 1) return fail(Code::invalid, place_of(at_), ": a darray's argument is at least 1 or default");
-        SPL_TRY(add_entry(given.arguments, argument));
-      } else if (const size_t at = at_; word() == "default") {
-        SPL_TRY(add_entry(given.arguments, darray_default));
+        SPL_ASSIGN(const int64_t argument, read_number("an argument"));
+        if (argument < 1)
+          return fail(Code::invalid, line_and_column(position_), ": a darray's argument is at least 1 or default");
+        SPL_TRY(add_entry(arguments.distribution_arguments, argument));
+      } else if (const size_t at = position_; read_word() == "default") {
+        SPL_TRY(add_entry(arguments.distribution_arguments, darray_default));
       } else {
-        at_ = at;
+        position_ = at;
         return unexpected("a number or default");
       }
     } while (accept(','));
     SPL_TRY(expect(']'));
     SPL_TRY(expect(','));
-    SPL_ASSIGN(given.grid, list(false));
+    SPL_ASSIGN(arguments.grid, read_list(false));
     SPL_TRY(expect(','));
-    SPL_ASSIGN(given.order, array_order());
-    SPL_ASSIGN(const Type child, last_type(depth));
-    return placed(from, "darray", darray(given, child));
+    SPL_ASSIGN(arguments.order, read_order());
+    SPL_ASSIGN(const Type child, read_last_type(depth));
+    return with_position(start, "darray", darray(arguments, child));
   }
 
-  Result<Distribution> distribution_word() {
-    skip();
-    const size_t from = at_;
-    const std::string_view name = word();
+  Result<Distribution> read_distribution() {
+    skip_space();
+    const size_t start = position_;
+    const std::string_view name = read_word();
     if (name == "none") return Distribution::none;
     if (name == "block") return Distribution::block;
     if (name == "cyclic") return Distribution::cyclic;
-    at_ = from;
+    position_ = start;
     return unexpected("a distribution: block, cyclic or none");
   }
 
-  Result<Type> struct_arguments(size_t from, int64_t depth) {
+  Result<Type> read_struct(size_t start, int64_t depth) {
     std::vector<int64_t> displacements;
     std::vector<int64_t> block_lengths;
     std::vector<Type> children;
@@ -369,12 +379,12 @@ class Parser {
     if (!accept(']')) {
       do {
         SPL_TRY(expect('('));
-        SPL_ASSIGN(const int64_t at, bytes("a displacement in bytes"));
+        SPL_ASSIGN(const int64_t at, read_bytes("a displacement in bytes"));
         SPL_TRY(add_entry(displacements, at));
         SPL_TRY(expect(','));
         int64_t length = 1;
         if (number_follows()) {
-          SPL_ASSIGN(length, number("a block length"));
+          SPL_ASSIGN(length, read_number("a block length"));
           SPL_TRY(expect(','));
         }
         block_lengths.push_back(length);
@@ -384,15 +394,16 @@ class Parser {
       } while (accept(','));
       SPL_TRY(expect(']'));
     }
-    return placed(from, "struct", structure(std::move(displacements), std::move(block_lengths), std::move(children)));
+    return with_position(start, "struct",
+                         structure(std::move(displacements), std::move(block_lengths), std::move(children)));
   }
 
   std::string_view source_;
-  size_t at_ = 0;
+  size_t position_ = 0;
 };
 
 }  // namespace
 
-Result<Type> parse(std::string_view source) { return Parser(source).whole(); }
+Result<Type> parse(std::string_view source) { return Parser(source).parse_all(); }
 
 }  // namespace spinloom::layout

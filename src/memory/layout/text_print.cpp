@@ -58,10 +58,10 @@ void append_type(std::string& out, size_t limit, const Type& type) {
       break;
     case Combiner::indexed:
     case Combiner::hindexed: {
-      const bool bytes = node.combiner == Combiner::hindexed;
-      out += bytes ? "hindexed([" : "indexed([";
+      const bool in_bytes = node.combiner == Combiner::hindexed;
+      out += in_bytes ? "hindexed([" : "indexed([";
       for (int64_t i = 0; i < node.displacements.size() && out.size() < limit; ++i) {
-        out += text(i == 0 ? "" : ", ", node.displacements[i], bytes ? "B x " : " x ",
+        out += text(i == 0 ? "" : ", ", node.displacements[i], in_bytes ? "B x " : " x ",
                     node.block_lengths[static_cast<size_t>(i)]);
       }
       out += "], ";
@@ -69,9 +69,9 @@ void append_type(std::string& out, size_t limit, const Type& type) {
     }
     case Combiner::indexed_block:
     case Combiner::hindexed_block: {
-      const bool bytes = node.combiner == Combiner::hindexed_block;
-      out += text(bytes ? "hidxblock(" : "idxblock(", node.block_length, ", ");
-      append_list(out, limit, node.displacements, bytes ? "B" : "");
+      const bool in_bytes = node.combiner == Combiner::hindexed_block;
+      out += text(in_bytes ? "hidxblock(" : "idxblock(", node.block_length, ", ");
+      append_list(out, limit, node.displacements, in_bytes ? "B" : "");
       out += ", ";
       break;
     }

@@ -31,7 +31,7 @@ Status copy_staged(const Source& from, const Target& to, int64_t begin, int64_t 
 // true if it has copied. False without a call if the sides have different counts.
 template <class W, class Work>
 bool with_pair(const KernelSet& set, const Source& from, const Target& to, const Work& work) {
-  using P = Pair<W>;
+  using P = BlobPair<W>;
   if (to.count != from.count) return false;
   return work(P(to.blob, from.blob, set), P::root(to.blob), to.base + to.blob.true_lb() + to.blob.header().origin,
               P::root(from.blob), from.base + from.blob.true_lb() + from.blob.header().origin);
@@ -45,11 +45,11 @@ bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
                       [&](const auto& pair, const auto& a, std::byte* target, const auto& b, const std::byte* source) {
                         if (to.count == 1) {
                           if (pair.copy_grids(a, target, b, source)) return true;
-                          if (!pair.agree(a, b)) return false;
+                          if (!pair.can_copy(a, b)) return false;
                           pair.copy(a, target, b, source);
                           return true;
                         }
-                        if (!pair.agree_repeated(a, to.blob.extent(), b)) return false;
+                        if (!pair.can_copy_repeated(a, to.blob.extent(), b)) return false;
                         pair.copy_repeated(a, target, to.blob.extent(), b, source, from.blob.extent(), to.count);
                         return true;
                       });
@@ -58,18 +58,18 @@ bool copy_together(const KernelSet& set, const Source& from, const Target& to) {
 // Like copy_together(), but moves only the packed bytes [first, last).
 template <class W>
 bool copy_part_together(const KernelSet& set, const Source& from, const Target& to, int64_t first, int64_t last,
-                        Status& done) {
+                        Status& status) {
   const auto rest = [&](int64_t begin, int64_t end) {
-    if (done.ok()) done = copy_staged(from, to, begin, end);
+    if (status.ok()) status = copy_staged(from, to, begin, end);
   };
   return with_pair<W>(
       set, from, to, [&](const auto& pair, const auto& a, std::byte* target, const auto& b, const std::byte* source) {
         if (to.count == 1) {
-          if (!pair.agree(a, b)) return false;
+          if (!pair.can_copy(a, b)) return false;
           pair.copy_part(a, target, b, source, 0, first, last, rest);
           return true;
         }
-        if (!pair.agree_repeated(a, to.blob.extent(), b)) return false;
+        if (!pair.can_copy_repeated(a, to.blob.extent(), b)) return false;
         pair.copy_rows(a, target, to.blob.extent(), b, source, from.blob.extent(), 0, first, last, rest);
         return true;
       });
@@ -79,8 +79,8 @@ bool copy_part_together(const KernelSet& set, const Source& from, const Target& 
 // blocks. False: nothing has been done.
 template <class W>
 bool copy_single(const KernelSet& set, const Source& from, const Target& to) {
-  const auto& a = Pair<W>::root(to.blob);
-  const auto& b = Pair<W>::root(from.blob);
+  const auto& a = BlobPair<W>::root(to.blob);
+  const auto& b = BlobPair<W>::root(from.blob);
   if (a.kind != SPL_LEAF_VECTOR || b.kind != SPL_LEAF_VECTOR || a.block != b.block) return false;
   const auto block = static_cast<int64_t>(a.block);
   std::byte* const target = to.base + to.blob.true_lb() + to.blob.header().origin;
@@ -90,9 +90,9 @@ bool copy_single(const KernelSet& set, const Source& from, const Target& to) {
   if (a.count == 1) {
     if (size >= stream_bytes_min) return false;
     std::memcpy(target, source, static_cast<size_t>(size));
-  } else if (streams(Mode::copy, target, block, size)) {
+  } else if (is_streamed(Mode::copy, target, block, size)) {
     set.stream_grid(target, source, {1, count, block, {0, a.stride}, {0, b.stride}});
-  } else if (paces(Mode::copy, block, size, a.stride)) {
+  } else if (is_paced(Mode::copy, block, size, a.stride)) {
     set.paced_row(target, source, count, block, a.stride, b.stride);
   } else {
     set.row[static_cast<size_t>(Mode::copy)][block_class(block)](target, source, count, block, a.stride, b.stride);
@@ -101,76 +101,78 @@ bool copy_single(const KernelSet& set, const Source& from, const Target& to) {
 }
 
 template <class W>
-bool one_run(const Blob& blob) {
-  const auto& root = Pair<W>::root(blob);
+bool is_one_run(const Blob& blob) {
+  const auto& root = BlobPair<W>::root(blob);
   return root.kind == SPL_LEAF_VECTOR && root.count == 1;
 }
 
-bool contiguous(const Blob& blob, int64_t count) {
-  return (blob.narrow() ? one_run<Narrow>(blob) : one_run<Wide>(blob)) && (count == 1 || blob.extent() == blob.size());
+bool is_contiguous(const Blob& blob, int64_t count) {
+  return (blob.is_narrow() ? is_one_run<Narrow>(blob) : is_one_run<Wide>(blob)) &&
+         (count == 1 || blob.extent() == blob.size());
 }
 
 // Returns the packed bytes of both sides; below zero where they differ, a count is negative, or 64 bits are too few.
-int64_t bytes_of(const Source& from, const Target& to) {
+int64_t common_bytes(const Source& from, const Target& to) {
   int64_t bytes = 0;
-  int64_t wanted = 0;
+  int64_t to_bytes = 0;
   const bool fits = from.count >= 0 && to.count >= 0 && !__builtin_mul_overflow(from.count, from.blob.size(), &bytes) &&
-                    !__builtin_mul_overflow(to.count, to.blob.size(), &wanted);
-  return fits && bytes == wanted ? bytes : -1;
+                    !__builtin_mul_overflow(to.count, to.blob.size(), &to_bytes);
+  return fits && bytes == to_bytes ? bytes : -1;
 }
 
-[[gnu::cold, gnu::noinline]] Status complaint(const Source& from, const Target& to) {
+[[gnu::cold, gnu::noinline]] Status size_error(const Source& from, const Target& to) {
   if (from.count < 0 || to.count < 0) return fail(Code::invalid, "a copy of a negative count");
   SPL_ASSIGN(const int64_t total, checked::mul(from.count, from.blob.size()));
-  SPL_ASSIGN(const int64_t wanted, checked::mul(to.count, to.blob.size()));
-  return fail(Code::invalid, "a copy from ", total, " bytes to ", wanted, " bytes");
+  SPL_ASSIGN(const int64_t to_bytes, checked::mul(to.count, to.blob.size()));
+  return fail(Code::invalid, "a copy from ", total, " bytes to ", to_bytes, " bytes");
 }
 
 }  // namespace
 
 Status copy(const Source& from, const Target& to) {
-  const int64_t total = bytes_of(from, to);
-  if (total < 0) return complaint(from, to);
+  const int64_t total = common_bytes(from, to);
+  if (total < 0) return size_error(from, to);
   if (total == 0) return {};
   const KernelSet* const set = kernels_if_any();
-  const bool single = set != nullptr && from.count == 1 && to.count == 1;
-  const bool narrow = from.blob.narrow() && to.blob.narrow();
-  if (single && narrow && copy_single<Narrow>(*set, from, to)) return {};
+  const bool are_single = set != nullptr && from.count == 1 && to.count == 1;
+  const bool are_narrow = from.blob.is_narrow() && to.blob.is_narrow();
+  if (are_single && are_narrow && copy_single<Narrow>(*set, from, to)) return {};
   const auto size = static_cast<size_t>(total);
-  if (contiguous(from.blob, from.count)) {
+  if (is_contiguous(from.blob, from.count)) {
     return unpack(to.blob, to.count, to.base, 0, total, {from.base + from.blob.true_lb(), size});
   }
-  if (contiguous(to.blob, to.count)) {
+  if (is_contiguous(to.blob, to.count)) {
     return pack(from.blob, from.count, from.base, 0, total, {to.base + to.blob.true_lb(), size});
   }
-  if (set != nullptr && narrow && copy_together<Narrow>(*set, from, to)) return {};
-  if (set != nullptr && !from.blob.narrow() && !to.blob.narrow() && copy_together<Wide>(*set, from, to)) return {};
+  if (set != nullptr && are_narrow && copy_together<Narrow>(*set, from, to)) return {};
+  if (set != nullptr && !from.blob.is_narrow() && !to.blob.is_narrow() && copy_together<Wide>(*set, from, to))
+    return {};
   return copy_staged(from, to, 0, total);
 }
 
 Status copy(const Source& from, const Target& to, int64_t first, int64_t last) {
-  const int64_t total = bytes_of(from, to);
-  if (total < 0) return complaint(from, to);
+  const int64_t total = common_bytes(from, to);
+  if (total < 0) return size_error(from, to);
   if (first < 0 || first > last || last > total) {
     return fail(Code::invalid, "a copy of the bytes ", first, " to ", last, " of ", total);
   }
   if (first == last) return {};
   const auto size = static_cast<size_t>(last - first);
-  if (contiguous(from.blob, from.count)) {
+  if (is_contiguous(from.blob, from.count)) {
     return unpack(to.blob, to.count, to.base, first, last, {from.base + from.blob.true_lb() + first, size});
   }
-  if (contiguous(to.blob, to.count)) {
+  if (is_contiguous(to.blob, to.count)) {
     return pack(from.blob, from.count, from.base, first, last, {to.base + to.blob.true_lb() + first, size});
   }
   const KernelSet* const set = kernels_if_any();
-  Status done;
-  if (set != nullptr && from.blob.narrow() && to.blob.narrow() &&
-      copy_part_together<Narrow>(*set, from, to, first, last, done)) {
-    return done;
+  Status status;
+  if (set != nullptr && from.blob.is_narrow() && to.blob.is_narrow() &&
+      copy_part_together<Narrow>(*set, from, to, first, last, status)) {
+    return status;
   }
-  if (set != nullptr && !from.blob.narrow() && !to.blob.narrow() &&
-      copy_part_together<Wide>(*set, from, to, first, last, done)) {
-    return done;
+  if (set != nullptr && !from.blob.is_narrow() && !to.blob.is_narrow() &&
+      copy_part_together<Wide>(*set, from, to, first, last, status)) {
+    return status;
   }
   return copy_staged(from, to, first, last);
 }

@@ -1,8 +1,9 @@
 // Pair - two blobs walked side by side, as long as their nodes agree: equal grids, lists of equal blocks, members of
 // equal sizes.
 //
-// Contract: agree() says whether copy() and copy_part() can handle two nodes, agree_repeated() whether copy_repeated()
-//   and copy_rows() can handle a row of them. `target` and `source` are the places of the nodes in memory.
+// Contract: can_copy() says whether copy() and copy_part() can handle two nodes, can_copy_repeated() whether
+//   copy_repeated() and copy_rows() can handle a row of them. `target` and `source` are the places of the nodes in
+//   memory.
 // Threads: pure over disjoint memory. Time: none.
 #pragma once
 
@@ -18,36 +19,37 @@
 namespace spinloom::layout {
 
 template <class W>
-class Pair {
+class BlobPair {
  public:
   using Node = typename W::Node;
   using Offset = typename W::Signed;
   using Member = typename W::Member;
   using Run = typename W::Run;
 
-  Pair(const Blob& to, const Blob& from, const KernelSet& set) : to_(to.data()), from_(from.data()), set_(set) {}
+  BlobPair(const Blob& to, const Blob& from, const KernelSet& set) : to_(to.data()), from_(from.data()), set_(set) {}
 
   [[nodiscard]] static const Node& root(const Blob& blob) {
     return *reinterpret_cast<const Node*>(blob.data() + sizeof(spl_layout_header));
   }
 
   // True if copy() can handle these two nodes.
-  [[nodiscard]] bool agree(const Node& to, const Node& from) const {
+  [[nodiscard]] bool can_copy(const Node& to, const Node& from) const {
     if (to.size != from.size) return false;
     Grid grid;
     if (common_grid(to, from, grid)) return true;
     if (is_table(to) && is_table(from)) {
-      return (common_length(to) != 0 && common_length(to) == common_length(from)) || (coarse(to) && coarse(from));
+      return (common_length(to) != 0 && common_length(to) == common_length(from)) ||
+             (has_long_entries(to) && has_long_entries(from));
     }
     if (to.kind != from.kind || to.count != from.count) return false;
     switch (to.kind) {
-      case SPL_NODE_LOOP: return agree_repeated(child(to_, to), to.stride, child(from_, from));
-      case SPL_NODE_LIST: return agree(child(to_, to), child(from_, from));
+      case SPL_NODE_LOOP: return can_copy_repeated(child_of(to_, to), to.stride, child_of(from_, from));
+      case SPL_NODE_LIST: return can_copy(child_of(to_, to), child_of(from_, from));
       case SPL_NODE_MEMBERS: {
         const Member* const a = members(to);
         const Member* const b = members(from);
         for (int64_t i = 0; i < static_cast<int64_t>(to.count); ++i) {
-          if (a[i].start != b[i].start || !agree(at(to_, a[i].child), at(from_, b[i].child))) return false;
+          if (a[i].start != b[i].start || !can_copy(node_at(to_, a[i].child), node_at(from_, b[i].child))) return false;
         }
         return true;
       }
@@ -57,12 +59,12 @@ class Pair {
 
   // True if copy_repeated() can handle these two nodes. Structs of few short runs must be alike as moves, because
   // others are copied faster through a buffer.
-  [[nodiscard]] bool agree_repeated(const Node& to, int64_t to_stride, const Node& from) const {
-    if (!is_few(to) || !is_few(from)) return agree(to, from);
+  [[nodiscard]] bool can_copy_repeated(const Node& to, int64_t to_stride, const Node& from) const {
+    if (!is_struct_table(to) || !is_struct_table(from)) return can_copy(to, from);
     StructMoves written;
     StructMoves read;
-    return written.make<W>(set_, to, to_stride) && written.is_apart() && read.make<W>(set_, from, 0) &&
-           written.alike(read);
+    return written.prepare<W>(set_, to, to_stride) && written.is_disjoint() && read.prepare<W>(set_, from, 0) &&
+           written.matches(read);
   }
 
   void copy_repeated(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
@@ -74,7 +76,8 @@ class Pair {
       return copy_grid(set_, target, source,
                        {rows, count, static_cast<int64_t>(to.block), to_side, {from_stride, from.stride}});
     }
-    if (is_few(to) && is_few(from)) return copy_structs(to, target, to_stride, from, source, from_stride, rows);
+    if (is_struct_table(to) && is_struct_table(from))
+      return copy_structs(to, target, to_stride, from, source, from_stride, rows);
     for (int64_t i = 0; i < rows; ++i) copy(to, target + i * to_stride, from, source + i * from_stride);
   }
 
@@ -92,17 +95,17 @@ class Pair {
     const auto count = static_cast<int64_t>(to.count);
     switch (to.kind) {
       case SPL_NODE_LOOP:
-        return copy_repeated(child(to_, to), target, to.stride, child(from_, from), source, from.stride, count);
+        return copy_repeated(child_of(to_, to), target, to.stride, child_of(from_, from), source, from.stride, count);
       case SPL_NODE_LIST:
         for (int64_t i = 0; i < count; ++i) {
-          copy(child(to_, to), target + places(to)[i], child(from_, from), source + places(from)[i]);
+          copy(child_of(to_, to), target + places(to)[i], child_of(from_, from), source + places(from)[i]);
         }
         return;
       default:
         for (int64_t i = 0; i < count; ++i) {
           const Member& a = members(to)[i];
           const Member& b = members(from)[i];
-          copy(at(to_, a.child), target + a.offset, at(from_, b.child), source + b.offset);
+          copy(node_at(to_, a.child), target + a.offset, node_at(from_, b.child), source + b.offset);
         }
     }
   }
@@ -115,56 +118,57 @@ class Pair {
     if (first >= last) return;
     if (first == 0 && last == static_cast<int64_t>(to.size)) return copy(to, target, from, source);
     Grid grid;
-    const auto left = [&](int64_t begin, int64_t end) {
+    const auto copy_rest = [&](int64_t begin, int64_t end) {
       if (begin < end) rest(start + begin, start + end);
     };
     if (common_grid(to, from, grid)) {
       const int64_t begin = (first + grid.block - 1) / grid.block;
       const int64_t end = last / grid.block;
-      if (begin >= end) return left(first, last);
-      left(first, begin * grid.block);
+      if (begin >= end) return copy_rest(first, last);
+      copy_rest(first, begin * grid.block);
       copy_blocks(target, source, grid, begin, end);
-      return left(end * grid.block, last);
+      return copy_rest(end * grid.block, last);
     }
     if (to.kind == SPL_LEAF_LIST && from.kind == SPL_LEAF_LIST && to.block == from.block) {
       const auto block = static_cast<int64_t>(to.block);
       const int64_t begin = (first + block - 1) / block;
       const int64_t end = last / block;
-      if (begin >= end) return left(first, last);
-      left(first, begin * block);
+      if (begin >= end) return copy_rest(first, last);
+      copy_rest(first, begin * block);
       kernels().copy[block_class(block)](target, places(to) + begin, source, places(from) + begin, end - begin, block);
-      return left(end * block, last);
+      return copy_rest(end * block, last);
     }
     if (to.kind == SPL_NODE_LOOP && from.kind == SPL_NODE_LOOP) {
-      return copy_rows(child(to_, to), target, to.stride, child(from_, from), source, from.stride, start, first, last,
-                       rest);
+      return copy_rows(child_of(to_, to), target, to.stride, child_of(from_, from), source, from.stride, start, first,
+                       last, rest);
     }
-    if (to.kind != from.kind || (to.kind != SPL_NODE_LIST && to.kind != SPL_NODE_MEMBERS)) return left(first, last);
-    const bool listed = to.kind == SPL_NODE_LIST;
+    if (to.kind != from.kind || (to.kind != SPL_NODE_LIST && to.kind != SPL_NODE_MEMBERS))
+      return copy_rest(first, last);
+    const bool is_list = to.kind == SPL_NODE_LIST;
     int64_t at_byte = 0;
     for (int64_t i = 0; i < static_cast<int64_t>(to.count) && at_byte < last; ++i) {
-      const Node& a = listed ? child(to_, to) : at(to_, members(to)[i].child);
-      const Node& b = listed ? child(from_, from) : at(from_, members(from)[i].child);
+      const Node& a = is_list ? child_of(to_, to) : node_at(to_, members(to)[i].child);
+      const Node& b = is_list ? child_of(from_, from) : node_at(from_, members(from)[i].child);
       const auto size = static_cast<int64_t>(a.size);
-      copy_part(a, target + (listed ? places(to)[i] : members(to)[i].offset), b,
-                source + (listed ? places(from)[i] : members(from)[i].offset), start + at_byte,
+      copy_part(a, target + (is_list ? places(to)[i] : members(to)[i].offset), b,
+                source + (is_list ? places(from)[i] : members(from)[i].offset), start + at_byte,
                 std::max<int64_t>(first - at_byte, 0), std::min(last - at_byte, size), rest);
       at_byte += size;
     }
   }
 
-  // Like copy_part(), for a row of nodes for which agree_repeated() is true.
+  // Like copy_part(), for a row of nodes for which can_copy_repeated() is true.
   template <class Rest>
   void copy_rows(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
                  int64_t from_stride, int64_t start, int64_t first, int64_t last, const Rest& rest) const {
     const auto size = static_cast<int64_t>(to.size);
     const int64_t begin = (first + size - 1) / size;
     const int64_t end = last / size;
-    const bool whole = is_few(to) && is_few(from);
+    const bool are_structs = is_struct_table(to) && is_struct_table(from);
     const auto part = [&](int64_t row, int64_t from_byte, int64_t to_byte) {
       if (from_byte >= to_byte) return;
       const int64_t row_start = start + row * size;
-      if (whole) return rest(row_start + from_byte, row_start + to_byte);
+      if (are_structs) return rest(row_start + from_byte, row_start + to_byte);
       copy_part(to, target + row * to_stride, from, source + row * from_stride, row_start, from_byte, to_byte, rest);
     };
     if (begin > end) return part(end, first - end * size, last - end * size);
@@ -185,9 +189,9 @@ class Pair {
       Grid piece = grid;
       piece.rows = rows;
       piece.blocks = blocks;
-      std::byte* const to = target + row * grid.to.row + first * grid.to.block;
-      const std::byte* const from = source + row * grid.from.row + first * grid.from.block;
-      if (streams(Mode::copy, to, grid.block, grid.bytes())) return set_.stream_grid(to, from, piece);
+      std::byte* const to = target + row * grid.to.row_stride + first * grid.to.block_stride;
+      const std::byte* const from = source + row * grid.from.row_stride + first * grid.from.block_stride;
+      if (is_streamed(Mode::copy, to, grid.block, grid.bytes())) return set_.stream_grid(to, from, piece);
       copy_grid(set_, to, from, piece);
     };
     const int64_t row = begin / grid.blocks;
@@ -195,8 +199,8 @@ class Pair {
     const int64_t last_row = end / grid.blocks;
     if (row == last_row) return part(row, first, 1, end - begin);
     if (first > 0) part(row, first, 1, grid.blocks - first);
-    const int64_t whole = first > 0 ? row + 1 : row;
-    part(whole, 0, last_row - whole, grid.blocks);
+    const int64_t whole_begin = first > 0 ? row + 1 : row;
+    part(whole_begin, 0, last_row - whole_begin, grid.blocks);
     part(last_row, 0, 1, end % grid.blocks);
   }
 
@@ -209,7 +213,7 @@ class Pair {
   static bool is_table(const Node& node) { return node.kind == SPL_LEAF_LIST || node.kind == SPL_LEAF_RUNS; }
 
   // True for a struct, as in arrays of structs: a few short runs.
-  static bool is_few(const Node& node) { return is_table(node) && is_struct(node); }
+  static bool is_struct_table(const Node& node) { return is_table(node) && is_struct(node); }
 
   void copy_structs(const Node& to, std::byte* target, int64_t to_stride, const Node& from, const std::byte* source,
                     int64_t from_stride, int64_t rows) const {
@@ -221,12 +225,12 @@ class Pair {
     }
     StructMoves written;
     StructMoves read;
-    if (written.make<W>(set_, to, to_stride) && read.make<W>(set_, from, from_stride)) {
+    if (written.prepare<W>(set_, to, to_stride) && read.prepare<W>(set_, from, from_stride)) {
       written.copy(target, read, source, rows);
     }
   }
 
-  // True if two tables have runs of the same lengths. Tables that are alike() as moves may be cut at other places.
+  // True if two tables have runs of the same lengths. Tables that are matches() as moves may be cut at other places.
   static bool have_same_lengths(const Node& to, const Node& from) {
     if (to.count != from.count) return false;
     const Run* const a = reinterpret_cast<const Run*>(&to + 1);
@@ -248,7 +252,7 @@ class Pair {
   }
 
   // True if the entries are, on the average, too long to be copied faster through a buffer.
-  static bool coarse(const Node& node) {
+  static bool has_long_entries(const Node& node) {
     constexpr int64_t coarse_bytes = 64;
     return static_cast<int64_t>(node.size) >= static_cast<int64_t>(node.count) * coarse_bytes;
   }
@@ -276,10 +280,10 @@ class Pair {
     kernels().copy_tables(target, table_of(to), source, table_of(from), static_cast<int64_t>(to.size));
   }
 
-  static const Node& at(const std::byte* blob, typename W::Unsigned place) {
+  static const Node& node_at(const std::byte* blob, typename W::Unsigned place) {
     return *reinterpret_cast<const Node*>(blob + place);
   }
-  static const Node& child(const std::byte* blob, const Node& node) { return at(blob, node.child); }
+  static const Node& child_of(const std::byte* blob, const Node& node) { return node_at(blob, node.child); }
   static const Offset* places(const Node& node) { return reinterpret_cast<const Offset*>(&node + 1); }
   static const Member* members(const Node& node) { return reinterpret_cast<const Member*>(&node + 1); }
 
@@ -288,8 +292,8 @@ class Pair {
       shape = {1, static_cast<int64_t>(node.count), static_cast<int64_t>(node.block), {0, node.stride}};
       return true;
     }
-    if (node.kind != SPL_NODE_LOOP || child(blob, node).kind != SPL_LEAF_VECTOR) return false;
-    const Node& leaf = child(blob, node);
+    if (node.kind != SPL_NODE_LOOP || child_of(blob, node).kind != SPL_LEAF_VECTOR) return false;
+    const Node& leaf = child_of(blob, node);
     shape = {static_cast<int64_t>(node.count),
              static_cast<int64_t>(leaf.count),
              static_cast<int64_t>(leaf.block),
@@ -305,14 +309,14 @@ class Pair {
     if (small.rows == 1 && small.blocks == large.blocks * times) {
       small.rows = large.blocks;
       small.blocks = times;
-      small.step.row = times * small.step.block;
+      small.step.row_stride = times * small.step.block_stride;
     } else if (small.rows != large.blocks || small.blocks != times) {
       return false;
     }
     large.rows = large.blocks;
     large.blocks = times;
     large.block = small.block;
-    large.step = {large.step.block, small.block};
+    large.step = {large.step.block_stride, small.block};
     return true;
   }
 
@@ -321,8 +325,8 @@ class Pair {
       grid.rows = 1;
       grid.blocks = static_cast<int64_t>(to.count);
       grid.block = static_cast<int64_t>(to.block);
-      grid.to.block = to.stride;
-      grid.from.block = from.stride;
+      grid.to.block_stride = to.stride;
+      grid.from.block_stride = from.stride;
       return true;
     }
     Shape a;

@@ -108,7 +108,7 @@ constexpr auto aliases = std::to_array<Alias>({
 constexpr size_t name_bytes_compared = 32;
 
 // Returns the primitive that a name is likely to stand for, such as MPI_DOUBLE, np.float64 or doubel.
-std::optional<std::string_view> meant_primitive(std::string_view name) {
+std::optional<std::string_view> suggest_primitive(std::string_view name) {
   std::string folded(name.substr(0, name_bytes_compared));
   std::ranges::transform(folded, folded.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::string_view bare = folded;
@@ -128,8 +128,8 @@ Status check_not_negative(int64_t value, const char* what) {
 }
 
 // Makes the types of the four list constructors. `unit` is the number of bytes that a displacement of 1 stands for.
-Result<Type> listed(Combiner combiner, int64_t block_length, IndexList displacements,
-                    std::vector<int64_t> block_lengths, const Type& child, int64_t unit) {
+Result<Type> list_type(Combiner combiner, int64_t block_length, IndexList displacements,
+                       std::vector<int64_t> block_lengths, const Type& child, int64_t unit) {
   const bool equal_blocks = combiner == Combiner::indexed_block || combiner == Combiner::hindexed_block;
   if (!equal_blocks && static_cast<int64_t>(block_lengths.size()) != displacements.size()) {
     return fail(Code::invalid, displacements.size(), " displacements and ", block_lengths.size(),
@@ -139,7 +139,7 @@ Result<Type> listed(Combiner combiner, int64_t block_length, IndexList displacem
   TypeNode node;
   node.combiner = combiner;
   node.block_length = block_length;
-  SPL_TRY(adopt(node, {child}, displacements.size()));
+  SPL_TRY(set_children(node, {child}, displacements.size()));
   Bounds bounds;
   int64_t elements = 0;
   for (int64_t i = 0; i < displacements.size(); ++i) {
@@ -150,18 +150,18 @@ Result<Type> listed(Combiner combiner, int64_t block_length, IndexList displacem
       return checked::mul(displacements[i], unit).error();
     }
     SPL_TRY(bounds.add_block(child.node(), displacement, length));
-    int64_t more = 0;
-    if (__builtin_add_overflow(elements, length, &more)) return checked::add(elements, length).error();
-    elements = more;
+    int64_t sum = 0;
+    if (__builtin_add_overflow(elements, length, &sum)) return checked::add(elements, length).error();
+    elements = sum;
   }
   SPL_ASSIGN(node.size, checked::mul(elements, child.size()));
   node.displacements = std::move(displacements);
   node.block_lengths = std::move(block_lengths);
-  return finished(std::move(node), bounds);
+  return make_type(std::move(node), bounds);
 }
 
-Result<Type> strided(Combiner combiner, int64_t count, int64_t block_length, int64_t stride, int64_t stride_bytes,
-                     const Type& child) {
+Result<Type> strided_type(Combiner combiner, int64_t count, int64_t block_length, int64_t stride, int64_t stride_bytes,
+                          const Type& child) {
   SPL_TRY(check_not_negative(count, "count"));
   SPL_TRY(check_not_negative(block_length, "block length"));
   TypeNode node;
@@ -169,7 +169,7 @@ Result<Type> strided(Combiner combiner, int64_t count, int64_t block_length, int
   node.count = count;
   node.block_length = block_length;
   node.stride = stride;
-  SPL_TRY(adopt(node, {child}, 0));
+  SPL_TRY(set_children(node, {child}, 0));
   SPL_ASSIGN(const int64_t elements, checked::mul(count, block_length));
   SPL_ASSIGN(node.size, checked::mul(elements, child.size()));
   Bounds bounds;
@@ -178,7 +178,7 @@ Result<Type> strided(Combiner combiner, int64_t count, int64_t block_length, int
     SPL_ASSIGN(const int64_t last, checked::mul(count - 1, stride_bytes));
     SPL_TRY(bounds.add_block(child.node(), last, block_length));
   }
-  return finished(std::move(node), bounds);
+  return make_type(std::move(node), bounds);
 }
 
 }  // namespace
@@ -187,8 +187,8 @@ Result<Type> primitive(std::string_view name) {
   const auto found = std::find_if(primitives.begin(), primitives.end(),
                                   [&](const Primitive& candidate) { return candidate.name == name; });
   if (found == primitives.end()) {
-    if (const auto meant = meant_primitive(name)) {
-      return fail(Code::invalid, "'", name, "' is no primitive type; did you mean '", *meant, "'?");
+    if (const auto suggestion = suggest_primitive(name)) {
+      return fail(Code::invalid, "'", name, "' is no primitive type; did you mean '", *suggestion, "'?");
     }
     return fail(Code::invalid, "'", name, "' is no primitive type; known are byte, char, int, float, double and the ",
                 "other MPI names in lower case without their prefix");
@@ -204,36 +204,36 @@ Result<Type> contiguous(int64_t count, const Type& child) {
   TypeNode node;
   node.combiner = Combiner::contiguous;
   node.count = count;
-  SPL_TRY(adopt(node, {child}, 0));
+  SPL_TRY(set_children(node, {child}, 0));
   SPL_ASSIGN(node.size, checked::mul(count, child.size()));
   Bounds bounds;
   SPL_TRY(bounds.add_block(child.node(), 0, count));
-  return finished(std::move(node), bounds);
+  return make_type(std::move(node), bounds);
 }
 
 Result<Type> vector(int64_t count, int64_t block_length, int64_t stride, const Type& child) {
   SPL_ASSIGN(const int64_t stride_bytes, checked::mul(stride, child.extent()));
-  return strided(Combiner::vector, count, block_length, stride, stride_bytes, child);
+  return strided_type(Combiner::vector, count, block_length, stride, stride_bytes, child);
 }
 
 Result<Type> hvector(int64_t count, int64_t block_length, int64_t stride_bytes, const Type& child) {
-  return strided(Combiner::hvector, count, block_length, stride_bytes, stride_bytes, child);
+  return strided_type(Combiner::hvector, count, block_length, stride_bytes, stride_bytes, child);
 }
 
 Result<Type> indexed(IndexList displacements, std::vector<int64_t> block_lengths, const Type& child) {
-  return listed(Combiner::indexed, 0, std::move(displacements), std::move(block_lengths), child, child.extent());
+  return list_type(Combiner::indexed, 0, std::move(displacements), std::move(block_lengths), child, child.extent());
 }
 
 Result<Type> hindexed(IndexList displacements_bytes, std::vector<int64_t> block_lengths, const Type& child) {
-  return listed(Combiner::hindexed, 0, std::move(displacements_bytes), std::move(block_lengths), child, 1);
+  return list_type(Combiner::hindexed, 0, std::move(displacements_bytes), std::move(block_lengths), child, 1);
 }
 
 Result<Type> indexed_block(int64_t block_length, IndexList displacements, const Type& child) {
-  return listed(Combiner::indexed_block, block_length, std::move(displacements), {}, child, child.extent());
+  return list_type(Combiner::indexed_block, block_length, std::move(displacements), {}, child, child.extent());
 }
 
 Result<Type> hindexed_block(int64_t block_length, IndexList displacements_bytes, const Type& child) {
-  return listed(Combiner::hindexed_block, block_length, std::move(displacements_bytes), {}, child, 1);
+  return list_type(Combiner::hindexed_block, block_length, std::move(displacements_bytes), {}, child, 1);
 }
 
 Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block_lengths, std::vector<Type> children) {
@@ -243,7 +243,7 @@ Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block
   }
   TypeNode node;
   node.combiner = Combiner::structure;
-  SPL_TRY(adopt(node, std::move(children), displacements_bytes.size()));
+  SPL_TRY(set_children(node, std::move(children), displacements_bytes.size()));
   // A struct without members is a constructor, too: its depth is at least 1.
   node.depth = std::max<int64_t>(node.depth, 1);
   Bounds bounds;
@@ -256,35 +256,35 @@ Result<Type> structure(IndexList displacements_bytes, std::vector<int64_t> block
   }
   node.displacements = std::move(displacements_bytes);
   node.block_lengths = std::move(block_lengths);
-  return finished(std::move(node), bounds);
+  return make_type(std::move(node), bounds);
 }
 
 Result<Type> resized(int64_t lb_bytes, int64_t extent_bytes, const Type& child) {
   TypeNode node;
   node.combiner = Combiner::resized;
-  SPL_TRY(adopt(node, {child}, 0));
+  SPL_TRY(set_children(node, {child}, 0));
   node.size = child.size();
   node.true_lb = child.true_lb();
   node.true_ub = child.true_ub();
   node.lb = lb_bytes;
   node.extent = extent_bytes;
-  node.marked = true;
+  node.has_markers = true;
   SPL_ASSIGN(node.ub, checked::add(lb_bytes, extent_bytes));
   return Type(std::make_shared<const TypeNode>(std::move(node)));
 }
 
 Result<Type> dup(const Type& child) {
-  const TypeNode& given = child.node();
+  const TypeNode& original = child.node();
   TypeNode node;
   node.combiner = Combiner::dup;
-  SPL_TRY(adopt(node, {child}, 0));
-  node.size = given.size;
-  node.lb = given.lb;
-  node.ub = given.ub;
-  node.extent = given.extent;
-  node.true_lb = given.true_lb;
-  node.true_ub = given.true_ub;
-  node.marked = given.marked;
+  SPL_TRY(set_children(node, {child}, 0));
+  node.size = original.size;
+  node.lb = original.lb;
+  node.ub = original.ub;
+  node.extent = original.extent;
+  node.true_lb = original.true_lb;
+  node.true_ub = original.true_ub;
+  node.has_markers = original.has_markers;
   return Type(std::make_shared<const TypeNode>(std::move(node)));
 }
 
@@ -297,7 +297,7 @@ Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Ord
   TypeNode node;
   node.combiner = Combiner::subarray;
   node.order = order;
-  SPL_TRY(adopt(node, {child}, 3 * dimensions));
+  SPL_TRY(set_children(node, {child}, 3 * dimensions));
   node.size = child.size();
   Rectangle part;
   for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest

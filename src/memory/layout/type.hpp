@@ -92,9 +92,9 @@ struct TypeNode {
   int64_t size = 0;
   int64_t lb = 0, ub = 0, extent = 0;
   int64_t true_lb = 0, true_ub = 0;
-  bool marked = false;  // the bounds come from markers
+  bool has_markers = false;  // the bounds come from lb and ub markers
   int64_t depth = 0;  // constructors on the longest path, 0 for a primitive
-  int64_t entries = 0;  // list entries in the whole tree
+  int64_t list_entries = 0;  // list entries in the whole tree
 };
 
 // Makes a primitive type. `name` is the name in MPI without its prefix, in lower case: byte, char, int, int64_t, float,
@@ -119,7 +119,7 @@ struct DarrayArguments {
   int64_t rank = 0;
   IndexList sizes;
   std::vector<Distribution> distributions;
-  std::vector<int64_t> arguments;  // block length, or darray_default
+  std::vector<int64_t> distribution_arguments;  // one for each dimension: its block length, or darray_default
   IndexList grid;
   Order order = Order::c;
 };

@@ -23,7 +23,7 @@ class Bounds {
       SPL_ASSIGN(const int64_t last, checked::add(displacement, child.true_ub));
       widen(data_, first, last);
     }
-    if (child.marked) {
+    if (child.has_markers) {
       SPL_ASSIGN(const int64_t first, checked::add(displacement, child.lb));
       SPL_ASSIGN(const int64_t last, checked::add(displacement, child.ub));
       widen(markers_, first, last);
@@ -41,14 +41,14 @@ class Bounds {
   }
 
   Status finish(TypeNode& node) const {
-    if (data_.any) {
+    if (data_.is_set) {
       node.true_lb = data_.first;
       node.true_ub = data_.last;
       SPL_ASSIGN([[maybe_unused]] const int64_t true_extent, checked::sub(data_.last, data_.first));
     }
-    const Span& outer = markers_.any ? markers_ : data_;
-    node.marked = markers_.any;
-    if (outer.any) {
+    const Span& outer = markers_.is_set ? markers_ : data_;
+    node.has_markers = markers_.is_set;
+    if (outer.is_set) {
       node.lb = outer.first;
       node.ub = outer.last;
     }
@@ -62,7 +62,7 @@ class Bounds {
     int64_t span = 0;
     int64_t first = 0;
     int64_t last = 0;
-    if (child.marked || child.size == 0 || child.extent < 0 ||
+    if (child.has_markers || child.size == 0 || child.extent < 0 ||
         __builtin_mul_overflow(length - 1, child.extent, &span) ||
         __builtin_add_overflow(displacement, child.true_lb, &first) ||
         __builtin_add_overflow(displacement, child.true_ub, &last) || __builtin_add_overflow(last, span, &last)) {
@@ -73,15 +73,15 @@ class Bounds {
   }
 
   struct Span {
-    bool any = false;
+    bool is_set = false;
     int64_t first = 0;
     int64_t last = 0;
   };
 
   static void widen(Span& span, int64_t first, int64_t last) {
-    span.first = span.any ? std::min(span.first, first) : first;
-    span.last = span.any ? std::max(span.last, last) : last;
-    span.any = true;
+    span.first = span.is_set ? std::min(span.first, first) : first;
+    span.last = span.is_set ? std::max(span.last, last) : last;
+    span.is_set = true;
   }
 
   Span data_;
@@ -115,7 +115,7 @@ class Rectangle {
     SPL_ASSIGN(node.extent, checked::mul(elements_, child.extent()));
     node.lb = 0;
     node.ub = node.extent;
-    node.marked = true;
+    node.has_markers = true;
     return {};
   }
 
@@ -126,25 +126,25 @@ class Rectangle {
 };
 
 // Gives the node its children. An Error if it is nested too deep, or has too many list entries.
-inline Status adopt(TypeNode& node, std::vector<Type> children, int64_t own_entries) {
-  node.entries = own_entries;
+inline Status set_children(TypeNode& node, std::vector<Type> children, int64_t own_entries) {
+  node.list_entries = own_entries;
   for (const Type& child : children) {
     node.depth = std::max(node.depth, child.node().depth + 1);
-    SPL_ASSIGN(node.entries, checked::add(node.entries, child.node().entries));
+    SPL_ASSIGN(node.list_entries, checked::add(node.list_entries, child.node().list_entries));
   }
   if (node.depth > limits::type_depth_max) {
     return fail(Code::overflow, "a type nested ", node.depth,
                 " deep exceeds type_depth_max = ", limits::type_depth_max);
   }
-  if (node.entries > limits::type_list_max) {
-    return fail(Code::overflow, "a type with ", node.entries,
+  if (node.list_entries > limits::type_list_max) {
+    return fail(Code::overflow, "a type with ", node.list_entries,
                 " list entries exceeds type_list_max = ", limits::type_list_max);
   }
   node.children = std::move(children);
   return {};
 }
 
-inline Result<Type> finished(TypeNode node, const Bounds& bounds) {
+inline Result<Type> make_type(TypeNode node, const Bounds& bounds) {
   SPL_TRY(bounds.finish(node));
   return Type(std::make_shared<const TypeNode>(std::move(node)));
 }

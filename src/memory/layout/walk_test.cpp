@@ -39,7 +39,7 @@ void emit_wide(void* context, int64_t offset, uint64_t packed, uint64_t bytes) {
 }
 
 void walk(const Blob& blob, int64_t first, int64_t bytes, Check& check) {
-  if (blob.narrow()) {
+  if (blob.is_narrow()) {
     spl_walk_narrow(blob.data(), static_cast<uint32_t>(first), static_cast<uint32_t>(bytes), emit_narrow, &check);
   } else {
     spl_walk_wide(blob.data(), static_cast<uint64_t>(first), static_cast<uint64_t>(bytes), emit_wide, &check);
@@ -73,7 +73,7 @@ TEST(Copy, NarrowBlobsReachBeyondTwoGigabytesOfMemory) {
   const Type type = test::must_parse("resized(0B, 1048576B, byte)");
   const auto blob = Blob::build(type);
   ASSERT_TRUE(blob);
-  ASSERT_TRUE(blob->narrow());
+  ASSERT_TRUE(blob->is_narrow());
   ASSERT_FALSE(blob->narrow_reaches(4000));
   auto cursor = Cursor::open(*blob, 4000);
   ASSERT_TRUE(cursor);
@@ -81,7 +81,7 @@ TEST(Copy, NarrowBlobsReachBeyondTwoGigabytesOfMemory) {
   EXPECT_EQ(cursor->next(1).offset, 3999 * int64_t{1048576});
   const auto wide = Blob::build(type, {Width::automatic, 4000});
   ASSERT_TRUE(wide);
-  EXPECT_FALSE(wide->narrow());
+  EXPECT_FALSE(wide->is_narrow());
   EXPECT_FALSE(Blob::build(type, {Width::narrow, 4000}));
 }
 
@@ -91,7 +91,7 @@ TEST(Walk, AbsoluteAddressesStayNarrow) {
       test::must_parse("struct([(140737488359424B, 3, int), (140737488355328B, vector(4, 1, 2, double))])");
   const auto blob = Blob::build(type);
   ASSERT_TRUE(blob);
-  EXPECT_TRUE(blob->narrow());
+  EXPECT_TRUE(blob->is_narrow());
   EXPECT_EQ(blob->true_lb(), 140737488355328);
   const auto map = test::byte_map(type, 1);
   Check check{&map, 0, blob->true_lb()};

@@ -153,11 +153,11 @@ TEST_P(Workload, HasThePublishedShape) {
   EXPECT_EQ(summary.bytes_min, row.block_min);
   EXPECT_EQ(summary.bytes_max, row.block_max);
   expect_regions(type, row.regions_hundredths);
-  const Placed normal = normalise(type);
+  const PlacedNest normal = normalise(type);
   EXPECT_EQ(describe({0, normal.nest}), "0 + " + row.normal);
   const auto blob = Blob::build(type);
   ASSERT_TRUE(blob);
-  EXPECT_TRUE(blob->narrow());
+  EXPECT_TRUE(blob->is_narrow());
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, Workload, ::testing::ValuesIn(rows));
@@ -192,7 +192,7 @@ TEST(Workload, WrfMembersAreOneLevelVectors) {
       EXPECT_EQ(summary.bytes_min, row.block);
       EXPECT_EQ(summary.bytes_max, row.block);
       expect_regions(type, row.regions_hundredths);
-      const Placed normal = normalise(type);
+      const PlacedNest normal = normalise(type);
       ASSERT_EQ(normal.nest->kind, NestKind::members);
       ASSERT_EQ(normal.nest->count, 9);
       for (const NestPtr& member : normal.nest->children) {
@@ -220,7 +220,7 @@ TEST(Workload, LammpsIsAStructOfIndexLists) {
   EXPECT_LE(summary.blocks, 18372);       // pieces before merging
   EXPECT_GT(summary.blocks, 18372 - 60);  // list neighbours are memory neighbours about once a list
   EXPECT_EQ(summary.bytes_min, 8);
-  const Placed normal = normalise(full);
+  const PlacedNest normal = normalise(full);
   ASSERT_EQ(normal.nest->kind, NestKind::members);
   EXPECT_EQ(normal.nest->count, 6);
   for (const NestPtr& member : normal.nest->children) EXPECT_EQ(member->depth, 1);

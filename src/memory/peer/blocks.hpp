@@ -34,7 +34,7 @@ using Blocks = std::span<const Block>;
 
 class BlockCursor {
  public:
-  explicit BlockCursor(Blocks blocks) : at_(blocks.data()), end_(blocks.data() + blocks.size()) { pass_empty(); }
+  explicit BlockCursor(Blocks blocks) : at_(blocks.data()), end_(blocks.data() + blocks.size()) { skip_empty(); }
 
   [[nodiscard]] bool done() const { return at_ == end_; }
   [[nodiscard]] uint64_t address() const { return at_->address + within_; }
@@ -48,12 +48,12 @@ class BlockCursor {
       }
       bytes -= left();
       ++at_;
-      pass_empty();
+      skip_empty();
     }
   }
 
  private:
-  void pass_empty() {
+  void skip_empty() {
     within_ = 0;
     while (at_ != end_ && at_->length == 0) ++at_;
   }

@@ -18,7 +18,7 @@ namespace {
 
 // True if the file is the one that `place` describes, lies in memory (tmpfs) and is sealed against shrinking. Other
 // file systems are refused: one may be full, and reading a hole of its files would then kill the process.
-bool is_sealed_memory(int file, const SharedHeap::Place& place) {
+bool is_sealed_memory(int file, const SharedHeap::Location& place) {
   struct stat status{};
   struct statfs system{};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_ino != place.inode ||
@@ -36,31 +36,31 @@ bool leaves_room(uint64_t bytes) {
   if (getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY) return true;
   uint64_t used_pages = 0;
   std::ifstream("/proc/self/statm") >> used_pages;
-  const uint64_t taken = used_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + bytes;
-  return taken <= addresses.rlim_cur && addresses.rlim_cur - taken >= addresses.rlim_cur / 4;
+  const uint64_t address_bytes = used_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + bytes;
+  return address_bytes <= addresses.rlim_cur && addresses.rlim_cur - address_bytes >= addresses.rlim_cur / 4;
 }
 
 }  // namespace
 
 HeapView::HeapView(HeapView&& other) noexcept
-    : here_(std::exchange(other.here_, nullptr)),
-      theirs_(std::exchange(other.theirs_, 0)),
+    : local_base_(std::exchange(other.local_base_, nullptr)),
+      peer_base_(std::exchange(other.peer_base_, 0)),
       bytes_(std::exchange(other.bytes_, 0)),
       is_own_(other.is_own_) {}
 
 HeapView& HeapView::operator=(HeapView&& other) noexcept {
-  std::swap(here_, other.here_);
-  std::swap(theirs_, other.theirs_);
+  std::swap(local_base_, other.local_base_);
+  std::swap(peer_base_, other.peer_base_);
   std::swap(bytes_, other.bytes_);
   std::swap(is_own_, other.is_own_);
   return *this;
 }
 
 HeapView::~HeapView() {
-  if (here_ != nullptr && !is_own_) munmap(const_cast<uint8_t*>(here_), bytes_);
+  if (local_base_ != nullptr && !is_own_) munmap(const_cast<uint8_t*>(local_base_), bytes_);
 }
 
-Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place, bool writable) {
+Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Location& place, bool writable) {
   const std::string path = text("/proc/", pid, "/fd/", place.file);
   const int file = open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return fail(Code::environment, path, ": ", std::strerror(errno));
@@ -82,11 +82,11 @@ Result<HeapView> HeapView::map(int64_t pid, const SharedHeap::Place& place, bool
   // A forked child does not need the mapping, and a core file would hold every page of it.
   madvise(mapped, place.bytes, MADV_DONTFORK);
   madvise(mapped, place.bytes, MADV_DONTDUMP);
-  HeapView made;
-  made.here_ = static_cast<const uint8_t*>(mapped);
-  made.theirs_ = place.base;
-  made.bytes_ = place.bytes;
-  return made;
+  HeapView view;
+  view.local_base_ = static_cast<const uint8_t*>(mapped);
+  view.peer_base_ = place.base;
+  view.bytes_ = place.bytes;
+  return view;
 }
 
 }  // namespace spinloom::peer

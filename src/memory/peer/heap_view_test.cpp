@@ -35,14 +35,14 @@ struct File {
   }
 
   int number;
-  SharedHeap::Place place;
+  SharedHeap::Location place;
 };
 
 TEST(HeapView, SeesWhatThePeerWritesAndNothingElse) {
   SharedHeap& heap = process_heap();
   auto* const block = static_cast<uint8_t*>(heap.allocate(200'000));
   ASSERT_NE(block, nullptr);
-  const SharedHeap::Place place = heap.place();
+  const SharedHeap::Location place = heap.location();
   auto view = HeapView::map(getpid(), place);
   ASSERT_TRUE(view.ok()) << view.error().message;
   const auto address = reinterpret_cast<uint64_t>(block);
@@ -70,7 +70,7 @@ TEST(HeapView, OfItselfMapsNothingAndUnmapsNothing) {
   ASSERT_NE(block, nullptr);
   const auto address = reinterpret_cast<uint64_t>(block);
   {
-    HeapView view = HeapView::of_itself(heap.place());
+    HeapView view = HeapView::of_this_process(heap.location());
     const HeapView moved = std::move(view);
     EXPECT_EQ(moved.at(address, 200'000), block);
     EXPECT_EQ(moved.at(0, 1), nullptr);
@@ -111,7 +111,7 @@ TEST(HeapView, TheProgramKeepsAddresses) {
 
 TEST(HeapView, AFileThatIsAnotherOneIsRefused) {
   File file(1 << 20, F_SEAL_SHRINK);
-  const SharedHeap::Place good = file.place;
+  const SharedHeap::Location good = file.place;
   for (const uint64_t bytes : {uint64_t{1} << 19, uint64_t{1} << 21, uint64_t{1} << 63, UINT64_MAX}) {
     file.place.bytes = bytes;
     EXPECT_NE(file.refusal(), "") << bytes;
@@ -172,11 +172,11 @@ TEST(HeapView, OutlivesItsPeer) {
   if (child == 0) {
     auto* const block = static_cast<uint8_t*>(process_heap().allocate(100'000));
     std::memset(block, 3, 100'000);
-    const std::pair<SharedHeap::Place, uint8_t*> found{process_heap().place(), block};
+    const std::pair<SharedHeap::Location, uint8_t*> found{process_heap().location(), block};
     if (write(ends[1], &found, sizeof found) != sizeof found) _exit(1);
     pause();
   }
-  std::pair<SharedHeap::Place, uint8_t*> found;
+  std::pair<SharedHeap::Location, uint8_t*> found;
   ASSERT_EQ(read(ends[0], &found, sizeof found), static_cast<ssize_t>(sizeof found));
   const auto view = HeapView::map(child, found.first);
   ASSERT_TRUE(view.ok()) << view.error().message;

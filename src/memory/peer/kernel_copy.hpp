@@ -23,19 +23,19 @@
 namespace spinloom::peer {
 
 // A word in another process's memory that keeps this value as long as the process lives.
-struct Word {
+struct KnownWord {
   uint64_t address = 0;  // 0: no word
   uint64_t value = 0;
 };
 
-struct Copied {
+struct CopyResult {
   uint64_t bytes = 0;
   Status status;
   [[nodiscard]] bool ok() const { return status.ok(); }
 };
 
-[[nodiscard]] Copied kernel_read(const Process& from, BlockCursor& theirs, BlockCursor& ours, uint64_t bytes);
-[[nodiscard]] Copied kernel_write(const Process& to, const Word& known, BlockCursor& theirs, BlockCursor& ours,
-                                  uint64_t bytes);
+[[nodiscard]] CopyResult kernel_read(const Process& from, BlockCursor& theirs, BlockCursor& ours, uint64_t bytes);
+[[nodiscard]] CopyResult kernel_write(const Process& to, const KnownWord& known, BlockCursor& theirs, BlockCursor& ours,
+                                      uint64_t bytes);
 
 }  // namespace spinloom::peer

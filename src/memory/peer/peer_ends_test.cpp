@@ -47,7 +47,7 @@ TEST(PeerEnds, WhatIsInFrontOfAPageThatIsNotThereIsCopied) {
     for (const bool writes : {false, true}) {
       std::memset(here.start, 0, here.bytes);
       for (uint64_t i = 0; writes && i < here.bytes; ++i) here.start[i] = theirs_at(i);
-      const Copied copied = writes ? memory.write(one.theirs, {&ours, 1}) : memory.read(one.theirs, {&ours, 1});
+      const CopyResult copied = writes ? memory.write(one.theirs, {&ours, 1}) : memory.read(one.theirs, {&ours, 1});
       ASSERT_FALSE(copied.ok()) << one.name;
       EXPECT_NE(copied.status.error().message.find("Bad address"), std::string::npos) << copied.status.error().message;
       EXPECT_GE(copied.bytes, one.certain) << one.name;
@@ -122,7 +122,7 @@ TEST(PeerEnds, APeerThatDiesInTheMidstIsAnErrorAndWhatCountsIsRight) {
       kill(child.id(), SIGKILL);
       _exit(0);
     }
-    Copied copied;
+    CopyResult copied;
     do {
       copied = memory.read(theirs, {&ours, 1});
     } while (copied.ok());  // the copy may be faster than the killer
@@ -135,7 +135,7 @@ TEST(PeerEnds, APeerThatDiesInTheMidstIsAnErrorAndWhatCountsIsRight) {
 }
 
 void wait_until_not_fresh() {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(Process::fresh_ns + 1);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(Process::alive_valid_ns + 1);
   while (std::chrono::steady_clock::now() < until) {
   }
 }

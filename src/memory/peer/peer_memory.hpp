@@ -16,7 +16,7 @@
 //   (3) bytes count as read only if they are the peer's: where its process has ended meanwhile, and its number may
 //   belong to another process, reading by the kernel fails. Bytes of a mapped heap can be read after the peer's end;
 //   (4) what is written goes to the peer alone, with one exception. A thread of ours may be held up between
-//   Process::holds() and the call that follows it, while the peer ends and another process of the same user gets its
+//   Process::is_alive() and the call that follows it, while the peer ends and another process of the same user gets its
 //   number. The call then writes to that process, but only if it has writable memory at the address of the peer's
 //   known word. Nothing less than ptrace would close this gap: the system has no call that writes by a process's
 //   descriptor.
@@ -41,15 +41,15 @@ enum class Reach : uint32_t { nothing = 0, heap = 1, memory = 2, both = 3 };
 [[nodiscard]] constexpr Reach operator|(Reach a, Reach b) {
   return static_cast<Reach>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b));
 }
-[[nodiscard]] constexpr bool includes(Reach all, Reach one) {
-  return (static_cast<uint32_t>(all) & static_cast<uint32_t>(one)) == static_cast<uint32_t>(one);
+[[nodiscard]] constexpr bool includes(Reach reach, Reach part) {
+  return (static_cast<uint32_t>(reach) & static_cast<uint32_t>(part)) == static_cast<uint32_t>(part);
 }
 
 class PeerMemory {
  public:
   PeerMemory() = default;
-  // `known` tells the peer from another process that has the same number.
-  PeerMemory(Process process, const Word& known) : process_(std::move(process)), known_(known) {}
+  // `known_word` tells the peer from another process that has the same number.
+  PeerMemory(Process process, const KnownWord& known_word) : process_(std::move(process)), known_word_(known_word) {}
 
   // Returns the memory of a peer that is a thread of this process. `reach` is the part that callers may read, and
   // `why_not` says why no more.
@@ -61,39 +61,39 @@ class PeerMemory {
   // Tries to write through the kernel: writes the value that the known word already has. A peer in this process needs
   // no try: the answer is success.
   [[nodiscard]] Status try_writing() const;
-  [[nodiscard]] Status map_heap(const SharedHeap::Place& place);
+  [[nodiscard]] Status map_heap(const SharedHeap::Location& place);
   // Drops the mapping. reach() and describe() still report it.
   void unmap_heap() { heap_ = {}; }
   // Replaces try_reading(): records why reading through the kernel is not tried.
-  void leave_unread(std::string why) { kernel_ = "two copies: " + std::move(why); }
+  void skip_reading(std::string reason) { kernel_description_ = "two copies: " + std::move(reason); }
 
   [[nodiscard]] const Process& process() const { return process_; }
   [[nodiscard]] Reach reach() const { return reach_; }
-  [[nodiscard]] bool maps(uint64_t address, uint64_t length) const { return heap_.at(address, length) != nullptr; }
+  [[nodiscard]] bool is_mapped(uint64_t address, uint64_t length) const { return heap_.at(address, length) != nullptr; }
   // Says in words how the peer's bytes come here.
-  [[nodiscard]] std::string describe() const { return mapped_ + kernel_; }
+  [[nodiscard]] std::string describe() const { return heap_description_ + kernel_description_; }
 
   [[nodiscard]] Status read(uint64_t address, uint8_t* to, uint64_t length) const;
   [[nodiscard]] Status write(uint64_t address, const uint8_t* from, uint64_t length) const;
-  [[nodiscard]] Copied read(Blocks theirs, Blocks ours) const;
-  [[nodiscard]] Copied write(Blocks theirs, Blocks ours) const;
+  [[nodiscard]] CopyResult read(Blocks theirs, Blocks ours) const;
+  [[nodiscard]] CopyResult write(Blocks theirs, Blocks ours) const;
 
  private:
-  [[nodiscard]] Status find_known() const;
-  [[nodiscard]] Copied read_place(const uint8_t* here, BlockCursor& theirs, BlockCursor& ours) const;
-  [[nodiscard]] uint64_t outside_heap(BlockCursor theirs, uint64_t bytes) const;
+  [[nodiscard]] Status check_known_word() const;
+  [[nodiscard]] CopyResult read_local(const uint8_t* local, BlockCursor& theirs, BlockCursor& ours) const;
+  [[nodiscard]] uint64_t bytes_before_heap(BlockCursor theirs, uint64_t bytes) const;
   // Returns the address of the peer's bytes in this process; null if they do not lie here.
-  [[nodiscard]] const uint8_t* place_of(uint64_t address, uint64_t length) const {
-    return here_ ? reinterpret_cast<const uint8_t*>(address) : heap_.at(address, length);
+  [[nodiscard]] const uint8_t* local_address_of(uint64_t address, uint64_t length) const {
+    return in_this_process_ ? reinterpret_cast<const uint8_t*>(address) : heap_.at(address, length);
   }
 
-  bool here_ = false;  // the peer is in this process, and is read in place
+  bool in_this_process_ = false;  // the peer is in this process, and is read in place
   Process process_;
-  Word known_;
+  KnownWord known_word_;
   HeapView heap_;
   Reach reach_ = Reach::nothing;
-  std::string mapped_;
-  std::string kernel_ = "not tried yet";
+  std::string heap_description_;
+  std::string kernel_description_ = "not tried yet";
 };
 
 }  // namespace spinloom::peer

@@ -66,7 +66,7 @@ TEST(PeerMemory, ListsThatAreCutInAnyWayAreReadAndWritten) {
       uint8_t& one_here = model_here[to[i] - here.address()];
       (writes ? one_there : one_here) = writes ? one_here : one_there;
     }
-    const Copied copied = writes ? memory.write(theirs, ours) : memory.read(theirs, ours);
+    const CopyResult copied = writes ? memory.write(theirs, ours) : memory.read(theirs, ours);
     ASSERT_TRUE(copied.ok()) << copied.status.error().message << "; SPINLOOM_TEST_SEED=" << seed;
     ASSERT_EQ(copied.bytes, bytes);
     ASSERT_EQ(std::memcmp(here.start, model_here.data(), here.bytes), 0)
@@ -87,7 +87,7 @@ TEST(PeerMemory, ManyBlocksAreReadAndWritten) {
   std::vector<Block> theirs(blocks);
   for (uint64_t i = 0; i < blocks; ++i) theirs[i] = {there.address((blocks - 1 - i) * 24), 8};  // backwards
   const Block ours{here.address(), here.bytes};
-  Copied copied = memory.read(theirs, {&ours, 1});
+  CopyResult copied = memory.read(theirs, {&ours, 1});
   ASSERT_TRUE(copied.ok()) << copied.status.error().message;
   EXPECT_EQ(copied.bytes, blocks * 8);
   for (uint64_t i = 0; i < here.bytes; ++i) {
@@ -120,7 +120,7 @@ TEST(PeerMemory, ListsOfDifferentSizesAreRefusedBeforeAnythingIsCopied) {
   uint8_t bytes[8] = {};
   const Block theirs{address_of(&word), 8};
   const Block ours{address_of(bytes), 7};
-  const Copied copied = memory.read({&theirs, 1}, {&ours, 1});
+  const CopyResult copied = memory.read({&theirs, 1}, {&ours, 1});
   ASSERT_FALSE(copied.ok());
   EXPECT_EQ(copied.bytes, 0u);
   EXPECT_EQ(copied.status.error().message, "a list of 8 B of the peer's and one of 7 B here");
@@ -160,12 +160,12 @@ TEST(PeerMemory, BlocksOfAHeapAreCopiedFromItsMapping) {
     ours.push_back({address_of(got.data() + at), std::min<uint64_t>(got.size() - at, 1 + random.below(1500))});
   }
   EXPECT_FALSE(memory.read(theirs, ours).ok()) << "nothing is tried yet";
-  ASSERT_TRUE(memory.map_heap(heap.place()).ok());
+  ASSERT_TRUE(memory.map_heap(heap.location()).ok());
   EXPECT_EQ(memory.reach(), Reach::heap);
   EXPECT_FALSE(memory.read(theirs, ours).ok()) << "some is not the heap's";
   ASSERT_TRUE(memory.try_reading().ok());
   EXPECT_EQ(memory.reach(), Reach::both);
-  const Copied copied = memory.read(theirs, ours);
+  const CopyResult copied = memory.read(theirs, ours);
   ASSERT_TRUE(copied.ok()) << copied.status.error().message;
   EXPECT_EQ(copied.bytes, got.size());
   EXPECT_TRUE(got == expected) << "SPINLOOM_TEST_SEED=" << seed;

@@ -22,12 +22,12 @@ int64_t now_ns() {
 Process::Process(Process&& other) noexcept
     : id_(std::exchange(other.id_, 0)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      seen_ns_(other.seen_ns_.exchange(INT64_MIN / 2)) {}
+      alive_ns_(other.alive_ns_.exchange(INT64_MIN / 2)) {}
 
 Process& Process::operator=(Process&& other) noexcept {
   std::swap(id_, other.id_);
   std::swap(descriptor_, other.descriptor_);
-  seen_ns_ = other.seen_ns_.exchange(seen_ns_);
+  alive_ns_ = other.alive_ns_.exchange(alive_ns_);
   return *this;
 }
 
@@ -44,12 +44,12 @@ int Process::open(int64_t id) {
   return 0;
 }
 
-bool Process::holds() const {
+bool Process::is_alive() const {
   const int64_t now = now_ns();
-  if (now - seen_ns_.load(std::memory_order_relaxed) < fresh_ns) return true;
+  if (now - alive_ns_.load(std::memory_order_relaxed) < alive_valid_ns) return true;
   pollfd end{descriptor_, POLLIN, 0};
   if (descriptor_ < 0 || poll(&end, 1, 0) != 0) return false;
-  seen_ns_.store(now, std::memory_order_relaxed);
+  alive_ns_.store(now, std::memory_order_relaxed);
   return true;
 }
 

@@ -2,11 +2,11 @@
 // may get its number; the descriptor still means the process that ended.
 //
 // Contract: open() takes hold of the process that has this number now. descriptor() becomes readable when that
-//   process ends. holds() says whether the process lived a moment ago, so that its number still means it.
-// Invariants: (1) when holds() returns true, the number has not been given to another process: the system hands out
-//   numbers in a circle, and `fresh_ns` is too short for a whole turn; (2) while the process lives, a thread's calls of
-//   holds() poll the descriptor at most once in `fresh_ns`.
-// Threads: one owner; holds() from any. Time: holds() reads the monotonic clock.
+//   process ends. is_alive() says whether the process lived a moment ago, so that its number still means it.
+// Invariants: (1) when is_alive() returns true, the number has not been given to another process: the system hands out
+//   numbers in a circle, and `alive_valid_ns` is too short for a whole turn; (2) while the process lives, a thread's
+//   calls of is_alive() poll the descriptor at most once in `alive_valid_ns`.
+// Threads: one owner; is_alive() from any. Time: is_alive() reads the monotonic clock.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace spinloom::peer {
 
 class Process {
  public:
-  static constexpr int64_t fresh_ns = 100'000;
+  static constexpr int64_t alive_valid_ns = 100'000;
 
   Process() = default;
   Process(Process&& other) noexcept;
@@ -27,12 +27,12 @@ class Process {
   [[nodiscard]] int open(int64_t id);
   [[nodiscard]] int64_t id() const { return id_; }
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  [[nodiscard]] bool holds() const;
+  [[nodiscard]] bool is_alive() const;
 
  private:
   int64_t id_ = 0;
   int descriptor_ = -1;
-  mutable std::atomic<int64_t> seen_ns_{INT64_MIN / 2};  // when the process was last found alive
+  mutable std::atomic<int64_t> alive_ns_{INT64_MIN / 2};  // when the process was last found alive
 };
 
 }  // namespace spinloom::peer

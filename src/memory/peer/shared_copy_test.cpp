@@ -39,18 +39,18 @@ TEST(SharedCopy, EveryPartIsTakenOnceByOneOfBoth) {
   EXPECT_EQ(third->length, 2u) << "the last one ends where the copy does";
   EXPECT_FALSE(ends.receiver.take());
   EXPECT_FALSE(ends.helper.take());
-  EXPECT_FALSE(ends.receiver.done());
-  ends.helper.tell(true);
-  EXPECT_FALSE(ends.receiver.done());
-  ends.helper.tell(false);
-  EXPECT_TRUE(ends.receiver.done());
-  EXPECT_TRUE(ends.receiver.failed());
+  EXPECT_FALSE(ends.receiver.is_helper_done());
+  ends.helper.report(true);
+  EXPECT_FALSE(ends.receiver.is_helper_done());
+  ends.helper.report(false);
+  EXPECT_TRUE(ends.receiver.is_helper_done());
+  EXPECT_TRUE(ends.receiver.has_failed());
   ends.receiver.end();
   ends.receiver.begin({1000, 5000, 10}, 10);
-  EXPECT_FALSE(ends.receiver.failed()) << "a new copy";
-  ends.receiver.stop();
+  EXPECT_FALSE(ends.receiver.has_failed()) << "a new copy";
+  ends.receiver.take_remaining();
   EXPECT_FALSE(ends.helper.take());
-  EXPECT_TRUE(ends.receiver.done());
+  EXPECT_TRUE(ends.receiver.is_helper_done());
 }
 
 TEST(SharedCopy, TwoThreadsCopyEveryByteOfEveryCopy) {
@@ -61,7 +61,7 @@ TEST(SharedCopy, TwoThreadsCopyEveryByteOfEveryCopy) {
     while (!over) {
       if (const auto part = ends.helper.take()) {
         copy(*part);
-        ends.helper.tell(true);
+        ends.helper.report(true);
         ++helped;
       }
     }
@@ -73,7 +73,7 @@ TEST(SharedCopy, TwoThreadsCopyEveryByteOfEveryCopy) {
     for (uint8_t& byte : from) byte = static_cast<uint8_t>(random.next() | 1);
     ends.receiver.begin({address(from), address(to), length}, 1 + random.below(100));
     while (const auto part = ends.receiver.take()) copy(*part);
-    while (!ends.receiver.done()) std::this_thread::yield();
+    while (!ends.receiver.is_helper_done()) std::this_thread::yield();
     ends.receiver.end();
     ASSERT_EQ(to, from) << "round " << round;
   }
@@ -90,12 +90,12 @@ TEST(SharedCopy, TheReceiversLoopsEndWhateverThePeerWrites) {
     ends.memory->next = uint64_t{1} << 32;  // the first part, again and again
     ASSERT_LE(++taken, 10);
   }
-  EXPECT_TRUE(ends.receiver.done());
+  EXPECT_TRUE(ends.receiver.is_helper_done());
   ends.receiver.end();
   ends.receiver.begin({1000, 5000, 100}, 10);
   ends.memory->next = 0;  // a copy that never began
   EXPECT_FALSE(ends.receiver.take());
-  EXPECT_FALSE(ends.receiver.done()) << "what a peer says it has taken, it must end";
+  EXPECT_FALSE(ends.receiver.is_helper_done()) << "what a peer says it has taken, it must end";
 }
 
 TEST(SharedCopy, AHelperTakesNothingFromNonsense) {

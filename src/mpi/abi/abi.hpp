@@ -285,7 +285,7 @@ extern Real real;
 
 // Gives the program a message's status, unless it wants none. MPI_ERROR keeps its value, because only calls that
 // complete several requests set it (MPI 4.1, 3.2.5).
-inline void tell_of(const Status& message, Status* status) {
+inline void give_status(const Status& message, Status* status) {
   if (status == status_ignore) return;
   const int error = status->error;
   *status = message;

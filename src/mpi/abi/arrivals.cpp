@@ -62,7 +62,7 @@ bool Layer::copy(const Place& place, std::vector<uint8_t>& bytes) {
   const int64_t length = place.capacity();
   bytes.resize(static_cast<size_t>(length));
   if (length == 0) return true;
-  if (!place.form->known) return mpi_moves(place, place.count, bytes.data(), length, true) == success;
+  if (!place.form->is_known) return mpi_moves(place, place.count, bytes.data(), length, true) == success;
   Message(*place.form, place.count, place.buffer).pack({0, length}, bytes.data());
   return true;
 }
@@ -73,7 +73,7 @@ bool Layer::peek(const Place& place, int64_t length, uint8_t* to) {
   if (const auto device = device_of(place)) {
     return DeviceMoves::of_process().read(device->ordinal, device->first, to, length).ok();
   }
-  if (form.known) {
+  if (form.is_known) {
     Message(form, place.count, place.buffer).pack({0, length}, to);
     return true;
   }
@@ -93,7 +93,7 @@ int Layer::put_bytes(const uint8_t* bytes, int64_t length, const Place& place) {
     const spinloom::Status put = DeviceMoves::of_process().write(device->ordinal, bytes, device->first, length);
     return put.ok() ? success : raise(place.comm, code_of(put.error()));
   }
-  if (form.known) {
+  if (form.is_known) {
     Message(form, place.count, place.buffer).unpack({0, length}, bytes);
     return success;
   }
@@ -134,17 +134,18 @@ int land_on_device(const DevicePlace& device, const Record& record, Comm comm, v
 // repeat.
 int land_too_long(const Record& record, const Place& place, Status* status, void (*idle)()) {
   const auto bytes = static_cast<int64_t>(record.bytes);
-  std::unique_ptr<uint8_t[]> whole;
+  std::unique_ptr<uint8_t[]> bytes_of_message;
   if (place.call[0] == 0 && bytes <= too_long_most && !device_of(place)) {
-    whole.reset(new (std::nothrow) uint8_t[record.bytes]);
+    bytes_of_message.reset(new (std::nothrow) uint8_t[record.bytes]);
   }
-  if (whole == nullptr) {
+  if (bytes_of_message == nullptr) {
     layer.pipeline.drop(record);
     return too_long(nullptr, bytes, place, status);
   }
   const FormPointer bytes_form = basic_form(1, 1);
-  const spinloom::Status landed = layer.pipeline.land(record, {*bytes_form, bytes, whole.get()}, idle);
-  return landed.ok() ? too_long(whole.get(), bytes, place, status) : raise(place.comm, code_of(landed.error()));
+  const spinloom::Status landed = layer.pipeline.land(record, {*bytes_form, bytes, bytes_of_message.get()}, idle);
+  return landed.ok() ? too_long(bytes_of_message.get(), bytes, place, status)
+                     : raise(place.comm, code_of(landed.error()));
 }
 
 }  // namespace
@@ -156,7 +157,7 @@ int Layer::land(const Record& record, const Place& place, Status* status) {
   const std::shared_ptr<DeviceEnd> end = DeviceEnds::of_process().find(place.buffer);
   if (const auto device = device_of(place)) {
     if (const int code = land_on_device(*device, record, place.comm, idle, end.get()); code != success) return code;
-  } else if (place.form->known) {
+  } else if (place.form->is_known) {
     const Message into(*place.form, place.count, place.buffer);
     const spinloom::Status landed = pipeline.land(record, into, idle, end.get());
     if (!landed.ok()) return raise(place.comm, code_of(landed.error()));
@@ -184,51 +185,51 @@ int Layer::deliver_short(const Place& place, Status* status) {
   return record ? land(*record, place, status) : success;
 }
 
-bool Layer::fits(const Open& known, const Status& status) {
-  const int64_t room = known.place.capacity();
-  if (known.claim) return bytes_of(known.claim->status, real) <= room;
-  const auto record = record_in(known.place, status);
+bool Layer::fits(const TrackedRequest& tracked, const Status& status) {
+  const int64_t room = tracked.place.capacity();
+  if (tracked.claim) return bytes_of(tracked.claim->status, real) <= room;
+  const auto record = record_in(tracked.place, status);
   return !record || static_cast<int64_t>(record->bytes) <= room;
 }
 
 int Layer::deliver_claim(const Claim& claim, const Place& place, Status* status) {
-  tell_of(claim.status, status);
+  give_status(claim.status, status);
   if (claim.record) return land(*claim.record, place, status);
   if (claim.length > place.capacity()) return too_long(claim.bytes, claim.length, place, status);
   return put_bytes(claim.bytes, claim.length, place);
 }
 
-void Layer::keep_type(Open& known) const {
-  known.kept.is_held = real.Type_dup(known.place.type, &known.kept.type) == success;
-  if (known.kept.is_held) known.place.type = known.kept.type;
+void Layer::keep_type(TrackedRequest& tracked) const {
+  tracked.kept_type.is_held = real.Type_dup(tracked.place.type, &tracked.kept_type.type) == success;
+  if (tracked.kept_type.is_held) tracked.place.type = tracked.kept_type.type;
 }
 
-int Layer::finish(Request handle, Open* known, Status* status, int code) {
+int Layer::finish(Request handle, TrackedRequest* tracked, Status* status, int code) {
   int result = code;
-  if (code == success && known->receives && known->place.form) {
+  if (code == success && tracked->is_receive && tracked->place.form) {
     int cancelled = 0;
-    if (known->cancelled) real.Test_cancelled(status, &cancelled);
-    if (known->landed >= 0) {
-      if (known->claim) tell_of(known->claim->status, status);
-      real.Status_set_elements_x(status, handles().byte, known->landed);
-    } else if (known->claim) {
-      result = deliver_claim(*known->claim, known->place, status);
+    if (tracked->is_cancelling) real.Test_cancelled(status, &cancelled);
+    if (tracked->landed_bytes >= 0) {
+      if (tracked->claim) give_status(tracked->claim->status, status);
+      real.Status_set_elements_x(status, handles().byte, tracked->landed_bytes);
+    } else if (tracked->claim) {
+      result = deliver_claim(*tracked->claim, tracked->place, status);
     } else if (cancelled == 0) {
-      result = deliver(known->place, status);
+      result = deliver(tracked->place, status);
     }
   }
   const Lock lock;
-  if (!known->persistent) {
-    release(handle, known);
+  if (!tracked->is_persistent) {
+    release(handle, tracked);
     return result;
   }
-  known->active = false;
-  known->cancelled = false;
-  known->landed = -1;
-  known->looked = false;
-  known->substituted = false;
-  known->claim.reset();
-  put_back(handle, known);
+  tracked->is_active = false;
+  tracked->is_cancelling = false;
+  tracked->landed_bytes = -1;
+  tracked->was_looked_at = false;
+  tracked->is_substituted = false;
+  tracked->claim.reset();
+  put_back(handle, tracked);
   return result;
 }
 
@@ -241,7 +242,7 @@ bool matches(const Claim& claim, int source, int tag, Comm comm) {
 
 }  // namespace
 
-Claim* Layer::see_claim(int source, int tag, Comm comm) {
+Claim* Layer::find_claim(int source, int tag, Comm comm) {
   for (const ClaimPointer& claim : claims) {
     if (matches(*claim, source, tag, comm)) return claim.get();
   }
@@ -302,7 +303,7 @@ int Layer::hand_out(ClaimPointer claim, MessageHandle* handle) {
   return code;
 }
 
-int Layer::completed_request(Request* request) {
+int Layer::make_completed_request(Request* request) {
   const int code = real.Grequest_start(&query_nothing, &free_nothing, &cancel_nothing, nullptr, request);
   return code == success ? real.Grequest_complete(*request) : code;
 }

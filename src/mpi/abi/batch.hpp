@@ -16,93 +16,96 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// Room for an array of things: without an allocation for up to `few` of them. fill() makes `count` copies of a value
-// there and returns the first.
-template <class Thing>
-class Few {
+// Room for an array of values: without an allocation for up to `inline_most` of them. fill() makes `count` copies of a
+// value there and returns the first.
+template <class Value>
+class SmallArray {
  public:
-  static constexpr size_t few = 16;
+  static constexpr size_t inline_most = 16;
 
-  Thing* fill(size_t count, const Thing& value) {
-    if (count > few) {
-      many_.assign(count, value);
-      return many_.data();
+  Value* fill(size_t count, const Value& value) {
+    if (count > inline_most) {
+      allocated_.assign(count, value);
+      return allocated_.data();
     }
-    std::fill_n(few_.begin(), count, value);
-    return few_.data();
+    std::fill_n(inline_.begin(), count, value);
+    return inline_.data();
   }
 
  private:
-  std::array<Thing, few> few_;
-  std::vector<Thing> many_;
+  std::array<Value, inline_most> inline_;
+  std::vector<Value> allocated_;
 };
 
 class Batch {
  public:
-  Batch(int count, Request* requests) : count_(count < 0 ? 0 : static_cast<size_t>(count)), program_(requests) {
+  Batch(int count, Request* requests)
+      : count_(count < 0 ? 0 : static_cast<size_t>(count)), program_requests_(requests) {
     const Lock lock;
     layer.attend();
-    if (layer.open.empty()) return;
+    if (layer.tracked_requests.empty()) return;
     for (size_t i = 0; i < count_; ++i) {
-      Open* const known = layer.take(requests[i]);
-      if (known == nullptr) continue;
-      if (!any()) entries_ = room_.fill(count_, {nullptr, false, false});
-      entries_[i] = {known, known->substituted, false};
-      substitutes_ = substitutes_ || known->substituted;
+      TrackedRequest* const tracked = layer.take(requests[i]);
+      if (tracked == nullptr) continue;
+      if (!has_tracked()) entries_ = room_.fill(count_, {nullptr, false, false});
+      entries_[i] = {tracked, tracked->is_substituted, false};
+      has_substitutes_ = has_substitutes_ || tracked->is_substituted;
     }
-    if (!substitutes_) return;
-    work_.assign(requests, requests + count_);
+    if (!has_substitutes_) return;
+    substituted_.assign(requests, requests + count_);
     for (size_t i = 0; i < count_; ++i) {
-      if (entries_[i].is_substitute) work_[i] = entries_[i].known->inner;
+      if (entries_[i].is_substitute) substituted_[i] = entries_[i].tracked->substitute;
     }
   }
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
   ~Batch() {
-    if (!any() || !(substitutes_ || layer.threaded)) return;
+    if (!has_tracked() || !(has_substitutes_ || layer.is_threaded)) return;
     const Lock lock;
     for (size_t i = 0; i < count_; ++i) {
       const Entry& entry = entries_[i];
-      if (substitutes_ && !entry.is_substitute) program_[i] = work_[i];
-      if (entry.known == nullptr || entry.is_done) continue;
-      if (entry.is_substitute) entry.known->inner = work_[i];
-      layer.put_back(entry.known->handle, entry.known);
+      if (has_substitutes_ && !entry.is_substitute) program_requests_[i] = substituted_[i];
+      if (entry.tracked == nullptr || entry.is_done) continue;
+      if (entry.is_substitute) entry.tracked->substitute = substituted_[i];
+      layer.put_back(entry.tracked->handle, entry.tracked);
     }
   }
 
   // Looks at what has arrived for these requests, among threads. Without threads, progress() finds them by itself.
-  void look() {
-    if (!any() || !layer.threaded) return;
+  void look_for_arrivals() {
+    if (!has_tracked() || !layer.is_threaded) return;
     const Lock lock;
     for (size_t i = 0; i < count_; ++i) {
-      if (entries_[i].known != nullptr && !entries_[i].is_done) layer.look_at(*entries_[i].known);
+      if (entries_[i].tracked != nullptr && !entries_[i].is_done) layer.look_at(*entries_[i].tracked);
     }
   }
 
-  [[nodiscard]] bool any() const { return entries_ != nullptr; }
-  [[nodiscard]] Request* requests() { return substitutes_ ? work_.data() : program_; }
-  [[nodiscard]] bool knows(int i) const { return any() && entries_[i].known != nullptr && !entries_[i].is_done; }
+  [[nodiscard]] bool has_tracked() const { return entries_ != nullptr; }
+  [[nodiscard]] Request* requests() { return has_substitutes_ ? substituted_.data() : program_requests_; }
+  [[nodiscard]] bool tracks(int i) const {
+    return has_tracked() && entries_[i].tracked != nullptr && !entries_[i].is_done;
+  }
   // Ends request `i`, which the MPI has completed with `code`. Returns the code that the program gets for it.
   [[nodiscard]] int finish(int i, Status* status, int code) {
-    if (!knows(i) || entries_[i].is_done) return code;
+    if (!tracks(i) || entries_[i].is_done) return code;
     entries_[i].is_done = true;
-    Open* const known = entries_[i].known;
-    return layer.finish(known->handle, known, status, code);
+    TrackedRequest* const tracked = entries_[i].tracked;
+    return layer.finish(tracked->handle, tracked, status, code);
   }
 
  private:
   struct Entry {
-    Open* known;
+    TrackedRequest* tracked;
     bool is_substitute;
     bool is_done;
   };
 
   size_t count_;
-  Request* program_;
-  bool substitutes_ = false;
-  Few<Entry> room_;
+  Request* program_requests_;
+  bool has_substitutes_ = false;
+  SmallArray<Entry> room_;
   Entry* entries_ = nullptr;  // null if the layer knows none of the requests
-  std::vector<Request> work_;
+  std::vector<Request> substituted_;
 };
 
 // Ends the requests of a call that has completed all of them, but for those that the MPI calls pending. Returns the

@@ -8,12 +8,12 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 template <class Value>
-Value need(Result<Value> made) {
-  if (!made) throw Refused{made.error()};
-  return std::move(*made);
+Value unwrap(Result<Value> result) {
+  if (!result) throw Refused{result.error()};
+  return std::move(*result);
 }
-void need(const spinloom::Status& done) {
-  if (!done.ok()) throw Refused{done.error()};
+void unwrap(const spinloom::Status& status) {
+  if (!status.ok()) throw Refused{status.error()};
 }
 
 FormPointer bounced_form(Datatype type) {
@@ -24,21 +24,22 @@ FormPointer bounced_form(Datatype type) {
 DeviceWatch::Owner owner_at(const void* buffer, int64_t place) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
   const auto* const address = reinterpret_cast<const void*>(reinterpret_cast<intptr_t>(buffer) + place);
-  return need(DeviceWatch::of_process().owner(address));
+  return unwrap(DeviceWatch::of_process().owner(address));
 }
 // Returns the device that owns a byte; below zero: it is memory of the host.
 int device_at(const void* buffer, int64_t place) { return owner_at(buffer, place).ordinal; }
 
 // Throws unless both ends of the range that is touched belong to the device that owns a byte between them.
-void need_whole(const DeviceWatch::Owner& owner, const void* buffer, Range touched) {
+void require_one_owner(const DeviceWatch::Owner& owner, const void* buffer, Range touched) {
   const int64_t base = reinterpret_cast<intptr_t>(buffer);
   const int64_t start = reinterpret_cast<intptr_t>(owner.start);
   if (base + touched.first >= start && base + touched.last <= start + static_cast<int64_t>(owner.bytes)) return;
   for (const int64_t place : {touched.first, touched.last - 1}) {
-    const int there = device_at(buffer, place);
-    if (there == owner.ordinal) continue;
+    const int other_ordinal = device_at(buffer, place);
+    if (other_ordinal == owner.ordinal) continue;
     throw Refused{fail(Code::invalid, "a buffer lies partly in memory of a device and partly in memory of ",
-                       there < 0 ? "the host" : "another device", ": one call can have one of them as a buffer")};
+                       other_ordinal < 0 ? "the host" : "another device",
+                       ": one call can have one of them as a buffer")};
   }
 }
 
@@ -46,7 +47,7 @@ void need_whole(const DeviceWatch::Owner& owner, const void* buffer, Range touch
 int64_t extent_of(Datatype type, const Form& form) {
   Count lb = 0;
   Count extent = form.extent;
-  if (!form.known && real.Type_get_extent_x(type, &lb, &extent) != success) extent = 0;
+  if (!form.is_known && real.Type_get_extent_x(type, &lb, &extent) != success) extent = 0;
   return extent;
 }
 
@@ -65,7 +66,7 @@ Range span_of(Datatype type, int64_t count) {
 }
 
 // Returns the offset of the first byte of the first element.
-int64_t first_of(Datatype type, const Form& form) { return form.known ? form.true_lb : span_of(type, 1).first; }
+int64_t first_of(Datatype type, const Form& form) { return form.is_known ? form.true_lb : span_of(type, 1).first; }
 
 // A receive may get fewer bytes than it has room for, and an image is put in place as a whole.
 Use use_of_image(Use use) { return use == Use::writes ? Use::both : use; }
@@ -76,9 +77,9 @@ const FormPointer& bytes_form() {
 }
 
 // Returns the form of the bytes that belong to a type, also where the layer leaves the type to the MPI, as it does with
-// pairs. It is not `known` if they cannot be found out.
+// pairs. `is_known` is false if they cannot be found out.
 FormPointer exact_form(Datatype type, const FormPointer& form) {
-  if (form->known) return form;
+  if (form->is_known) return form;
   struct Exact {
     FormPointer form;  // another datatype under the same handle has another form
     FormPointer exact;
@@ -89,8 +90,8 @@ FormPointer exact_form(Datatype type, const FormPointer& form) {
   const std::lock_guard lock(mutex);
   const auto found = std::ranges::find(kept, form, &Exact::form);
   if (found != kept.end()) return found->exact;
-  const auto whole = decode_whole_type(type);
-  kept.push_front({form, whole ? make_form(*whole) : form});
+  const auto type_of_all_bytes = decode_whole_type(type);
+  kept.push_front({form, type_of_all_bytes ? make_form(*type_of_all_bytes) : form});
   if (kept.size() > kept_max) kept.pop_back();
   return kept.front().exact;
 }
@@ -99,7 +100,7 @@ bool holds(const DeviceWatch::Owner& owner, const void* address) {
   return reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(owner.start) < owner.bytes;
 }
 
-bool is_run(const Form& form, int64_t count) { return form.known && form.contiguous(count); }
+bool is_contiguous(const Form& form, int64_t count) { return form.is_known && form.is_contiguous(count); }
 
 }  // namespace
 
@@ -117,21 +118,21 @@ std::optional<BounceBuffers::OnDevice> BounceBuffers::on_device(const void* buff
   const DeviceWatch::Owner owner = owner_at(buffer, first_of(type, *form));
   if (owner.ordinal < 0) return std::nullopt;
   const Range span = span_of(type, count);
-  need_whole(owner, buffer, span);
+  require_one_owner(owner, buffer, span);
   return OnDevice{std::move(form), owner.ordinal, span, holds(owner, buffer)};
 }
 
 std::optional<Datatype> BounceBuffers::without_gaps(Datatype type, const FormPointer& form, Use use) {
-  if (!form->known) return std::nullopt;
-  auto gapless = need(GaplessType::of(type, form));
+  if (!form->is_known) return std::nullopt;
+  auto gapless = unwrap(GaplessType::of(type, form));
   if (use != Use::writes && gapless->is_cut_anywhere()) return std::nullopt;
-  kept_.push_back(gapless);
+  kept_alive_.push_back(gapless);
   return gapless->type();
 }
 
-bool BounceBuffers::stays() {
-  if (!stays_) stays_ = stays_on_device(call, comm);
-  return *stays_;
+bool BounceBuffers::takes_device_memory() {
+  if (!takes_device_memory_) takes_device_memory_ = stays_on_device(call, comm);
+  return *takes_device_memory_;
 }
 
 void BounceBuffers::add_as_it_is(int ordinal, void* buffer, Use use) {
@@ -140,55 +141,56 @@ void BounceBuffers::add_as_it_is(int ordinal, void* buffer, Use use) {
 
 std::byte* BounceBuffers::add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use,
                               Where where) {
-  ends_.push_back(need(DeviceEnd::make(ordinal, buffer, std::move(blocks), room_bytes, use, where)));
+  ends_.push_back(unwrap(DeviceEnd::make(ordinal, buffer, std::move(blocks), room_bytes, use, where)));
   return ends_.back()->room();
 }
 
 bool BounceBuffers::replace_block(void*& buffer, int64_t count, Datatype& type, Use use) {
-  const std::optional<OnDevice> found = on_device(buffer, count, type);
-  if (!found) return false;
-  const std::optional<Datatype> twin = without_gaps(type, found->form, use);
-  if (!twin) return replace_as_it_lies(*found, buffer, count, type, use_of_image(use));
+  const std::optional<OnDevice> device_buffer = on_device(buffer, count, type);
+  if (!device_buffer) return false;
+  const std::optional<Datatype> gapless_type = without_gaps(type, device_buffer->form, use);
+  if (!gapless_type) return replace_as_it_lies(*device_buffer, buffer, count, type, use_of_image(use));
   // Memory of a device must be a run for the layer, so that it leaves the message to the MPI.
-  const bool stays_there = stays() && is_run(*bounced_form(*twin), count);
-  if (stays_there && is_run(*found->form, count)) {
+  const bool stays_on_device_here = takes_device_memory() && is_contiguous(*bounced_form(*gapless_type), count);
+  if (stays_on_device_here && is_contiguous(*device_buffer->form, count)) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
-    buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(buffer) + found->form->true_lb);
-    add_as_it_is(found->ordinal, buffer, use);
+    buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(buffer) + device_buffer->form->true_lb);
+    add_as_it_is(device_buffer->ordinal, buffer, use);
   } else {
-    const int64_t capacity = Place::capacity_of(*found->form, count);
+    const int64_t capacity = Place::capacity_of(*device_buffer->form, count);
     // A message that is offered to a peer is packed into memory of the host if the peer does not come for it.
     const bool is_offered =
-        stays_there && use == Use::reads && sending && may_offer(*sending, capacity, found->ordinal);
-    buffer = add(found->ordinal, buffer, {{found->form, count, 0, 0}}, capacity, use,
-                 stays_there && !is_offered ? Where::device : Where::host);
+        stays_on_device_here && use == Use::reads && sending && may_offer(*sending, capacity, device_buffer->ordinal);
+    buffer = add(device_buffer->ordinal, buffer, {{device_buffer->form, count, 0, 0}}, capacity, use,
+                 stays_on_device_here && !is_offered ? Where::device : Where::host);
   }
-  type = *twin;
+  type = *gapless_type;
   return true;
 }
 
 // Gives the MPI the bytes as they lie, with the same datatype. Where there are gaps they go to memory of the host,
 // because an MPI that knows of GPUs may copy each block by itself.
-bool BounceBuffers::replace_as_it_lies(const OnDevice& found, void*& buffer, int64_t count, Datatype type, Use use) {
-  const FormPointer form = exact_form(type, found.form);
-  const bool is_left_alone = found.form->known || call.takes == Takes::reduction;  // by the layer
-  if (is_run(*form, count) && is_left_alone && found.has_base && stays())
-    add_as_it_is(found.ordinal, buffer, use);
+bool BounceBuffers::replace_as_it_lies(const OnDevice& device_buffer, void*& buffer, int64_t count, Datatype type,
+                                       Use use) {
+  const FormPointer form = exact_form(type, device_buffer.form);
+  const bool is_left_alone = device_buffer.form->is_known || call.kind == CallKind::reduction;  // by the layer
+  if (is_contiguous(*form, count) && is_left_alone && device_buffer.has_base && takes_device_memory())
+    add_as_it_is(device_buffer.ordinal, buffer, use);
   else
-    replace_image(found.ordinal, buffer, {{form, count}}, found.span, use);
+    replace_image(device_buffer.ordinal, buffer, {{form, count}}, device_buffer.span, use);
   return true;
 }
 
 bool BounceBuffers::replace_as_it_is(void*& buffer, int64_t count, Datatype type, Use use) {
-  const std::optional<OnDevice> found = on_device(buffer, count, type);
-  return found && replace_as_it_lies(*found, buffer, count, type, use);
+  const std::optional<OnDevice> device_buffer = on_device(buffer, count, type);
+  return device_buffer && replace_as_it_lies(*device_buffer, buffer, count, type, use);
 }
 
 bool BounceBuffers::replace_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use) {
   if (bytes <= 0 || offset < 0) return false;
   const DeviceWatch::Owner owner = owner_at(buffer, offset);
   if (owner.ordinal < 0) return false;
-  need_whole(owner, buffer, {offset, offset + bytes});
+  require_one_owner(owner, buffer, {offset, offset + bytes});
   replace_image(owner.ordinal, buffer, {{bytes_form(), bytes, offset}}, {offset, offset + bytes}, use);
   return true;
 }
@@ -196,7 +198,7 @@ bool BounceBuffers::replace_bytes_at(void*& buffer, int64_t offset, int64_t byte
 // Makes a bounce buffer that has the same bytes at the same offsets.
 void BounceBuffers::replace_image(int ordinal, void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use) {
   for (const DeviceBlock& block : blocks) {
-    if (block.form->known) continue;
+    if (block.form->is_known) continue;
     blocks = {{bytes_form(), range.last - range.first, range.first}};  // all that lies there
     if (use == Use::writes) use = Use::both;
     break;
@@ -209,15 +211,15 @@ void BounceBuffers::replace_image(int ordinal, void*& buffer, std::vector<Device
   buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(data) - range.first);  // NOLINT: may lie outside
 }
 
-template <class N, class Place>
-bool BounceBuffers::replace_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
-                                   bool in_bytes, std::vector<Datatype>& twins, Use use) {
-  if (n <= 0 || buffer == in_place || counts == nullptr || places == nullptr) return false;
+template <class N, class Disp>
+bool BounceBuffers::replace_blocks(void*& buffer, int n, const N* counts, const Disp*& displs, const Datatype* types,
+                                   bool in_bytes, std::vector<Datatype>& gapless_types, Use use) {
+  if (n <= 0 || buffer == in_place || counts == nullptr || displs == nullptr) return false;
   std::vector<FormPointer> forms(static_cast<size_t>(n));
   const auto offset_of = [&](size_t i) {
-    return static_cast<int64_t>(places[i]) * (in_bytes ? 1 : extent_of(types[i], *forms[i]));
+    return static_cast<int64_t>(displs[i]) * (in_bytes ? 1 : extent_of(types[i], *forms[i]));
   };
-  twins.assign(types, types + n);
+  gapless_types.assign(types, types + n);
   DeviceWatch::Owner owner;
   bool is_image = false;
   bool has_gaps = false;
@@ -229,19 +231,19 @@ bool BounceBuffers::replace_blocks(void*& buffer, int n, const N* counts, const 
     forms[i] = std::move(form);
     if (owner.ordinal < 0) owner = owner_at(buffer, offset_of(i) + first_of(types[i], *forms[i]));
     if (owner.ordinal < 0) return false;
-    const Range here = span_of(types[i], static_cast<int64_t>(counts[i]));
-    image.first = std::min(image.first, offset_of(i) + here.first);
-    image.last = std::max(image.last, offset_of(i) + here.last);
-    const std::optional<Datatype> twin = without_gaps(types[i], forms[i], use);
-    is_image = is_image || !twin;
-    has_gaps = has_gaps || !is_run(*forms[i], static_cast<int64_t>(counts[i]));
-    if (twin) twins[in_bytes ? i : 0] = *twin;
+    const Range block_span = span_of(types[i], static_cast<int64_t>(counts[i]));
+    image.first = std::min(image.first, offset_of(i) + block_span.first);
+    image.last = std::max(image.last, offset_of(i) + block_span.last);
+    const std::optional<Datatype> gapless_type = without_gaps(types[i], forms[i], use);
+    is_image = is_image || !gapless_type;
+    has_gaps = has_gaps || !is_contiguous(*forms[i], static_cast<int64_t>(counts[i]));
+    if (gapless_type) gapless_types[in_bytes ? i : 0] = *gapless_type;
   }
   if (owner.ordinal < 0) return false;
-  need_whole(owner, buffer, image);
-  if (!has_gaps && holds(owner, buffer) && stays()) {
+  require_one_owner(owner, buffer, image);
+  if (!has_gaps && holds(owner, buffer) && takes_device_memory()) {
     add_as_it_is(owner.ordinal, buffer, use);
-    twins.assign(types, types + n);
+    gapless_types.assign(types, types + n);
     return true;
   }
   if (is_image) {
@@ -251,29 +253,30 @@ bool BounceBuffers::replace_blocks(void*& buffer, int n, const N* counts, const 
       blocks.push_back({exact_form(types[i], forms[i]), static_cast<int64_t>(counts[i]), offset_of(i)});
     }
     replace_image(owner.ordinal, buffer, std::move(blocks), image, use_of_image(use));
-    twins.assign(types, types + n);
+    gapless_types.assign(types, types + n);
     return true;
   }
   std::vector<DeviceBlock> blocks;
-  auto packed_places = std::make_shared<std::vector<Place>>(forms.size());
+  auto packed_displs = std::make_shared<std::vector<Disp>>(forms.size());
   int64_t packed = 0;
   int64_t elements = 0;
   for (size_t i = 0; i < forms.size(); ++i) {
-    const int64_t place = in_bytes ? packed : elements;
-    if (place > std::numeric_limits<Place>::max()) {
+    const int64_t displ = in_bytes ? packed : elements;
+    if (displ > std::numeric_limits<Disp>::max()) {
       throw Refused{fail(Code::unsupported, "a call with ", packed,
                          " bytes in a GPU's memory: take the form of the call with large counts")};
     }
-    (*packed_places)[i] = static_cast<Place>(place);
+    (*packed_displs)[i] = static_cast<Disp>(displ);
     if (forms[i] == nullptr) continue;
     const auto count = static_cast<int64_t>(counts[i]);
     blocks.push_back({forms[i], count, offset_of(i), packed});
     packed += forms[i]->size * count;
     elements += count;
   }
-  buffer = add(owner.ordinal, buffer, std::move(blocks), packed, use, stays() ? Where::device : Where::host);
-  places = packed_places->data();
-  kept_.push_back(std::move(packed_places));
+  buffer =
+      add(owner.ordinal, buffer, std::move(blocks), packed, use, takes_device_memory() ? Where::device : Where::host);
+  displs = packed_displs->data();
+  kept_alive_.push_back(std::move(packed_displs));
   return true;
 }
 template bool BounceBuffers::replace_blocks(void*&, int, const int*, const int*&, const Datatype*, bool,
@@ -291,27 +294,27 @@ int BounceBuffers::raise(int code) const {
   return file ? raise_on_file(*file, code) : SPINLOOM_ABI::raise(comm, code);
 }
 
-void BounceBuffers::fill(const DeviceEnd* but) {
+void BounceBuffers::fill(const DeviceEnd* except) {
   for (const auto& end : ends_) {
-    if (end.get() != but) need(end->fill());
+    if (end.get() != except) unwrap(end->fill());
   }
 }
 
 void BounceBuffers::land(int64_t bytes) {
-  for (const auto& end : ends_) need(end->land(bytes));
+  for (const auto& end : ends_) unwrap(end->land(bytes));
 }
 
-void BounceBuffers::fill_part(size_t i) const { need(ends_.front()->fill_part(i)); }
-void BounceBuffers::land_part(size_t i) const { need(ends_.front()->land_part(i)); }
+void BounceBuffers::fill_part(size_t i) const { unwrap(ends_.front()->fill_part(i)); }
+void BounceBuffers::land_part(size_t i) const { unwrap(ends_.front()->land_part(i)); }
 
-DeviceEnd* BounceBuffers::sent() const {
-  DeviceEnd* found = nullptr;
+DeviceEnd* BounceBuffers::sent_buffer() const {
+  DeviceEnd* sent = nullptr;
   for (const auto& end : ends_) {
     if (!end->is_read()) continue;
-    if (found != nullptr || !end->is_packed() || end->is_on_device()) return nullptr;
-    found = end.get();
+    if (sent != nullptr || !end->is_packed() || end->is_on_device()) return nullptr;
+    sent = end.get();
   }
-  return found;
+  return sent;
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -57,47 +57,47 @@ class BounceBuffers {
   // Replaces the buffer of `count` elements, and its datatype, if it lies in a device's memory.
   template <class Pointer, class N>  // void* or const void*
   void replace(Pointer& buffer, N count, Datatype& type, Use use) {
-    void* found = const_cast<void*>(static_cast<const void*>(buffer));
-    if (!replace_block(found, static_cast<int64_t>(count), type, use)) return;
-    buffer = found;
+    void* address = const_cast<void*>(static_cast<const void*>(buffer));
+    if (!replace_block(address, static_cast<int64_t>(count), type, use)) return;
+    buffer = address;
   }
   // replace() for a buffer that has a block of `count` elements for each of `n` peers.
   template <class Pointer, class N>
   void replace_each(Pointer& buffer, int n, N count, Datatype& type, Use use) {
     replace(buffer, static_cast<int64_t>(n) * static_cast<int64_t>(count), type, use);
   }
-  // replace() for a buffer with a list of blocks. They have one type, and places in elements; or each has a type of its
-  // own, and a place in bytes.
-  template <class Pointer, class N, class Place>
-  void replace_list(Pointer& buffer, int n, const N* counts, const Place*& places, Datatype& type, Use use) {
+  // replace() for a buffer with a list of blocks. They have one type, and displacements in elements; or each has a type
+  // of its own, and a displacement in bytes.
+  template <class Pointer, class N, class Disp>
+  void replace_list(Pointer& buffer, int n, const N* counts, const Disp*& displs, Datatype& type, Use use) {
     const std::vector<Datatype> types(static_cast<size_t>(n < 0 ? 0 : n), type);
-    std::vector<Datatype> twins;
-    void* found = const_cast<void*>(static_cast<const void*>(buffer));
-    if (!replace_blocks(found, n, counts, places, types.data(), false, twins, use)) return;
-    buffer = found;
-    if (!twins.empty()) type = twins.front();
+    std::vector<Datatype> gapless_types;
+    void* address = const_cast<void*>(static_cast<const void*>(buffer));
+    if (!replace_blocks(address, n, counts, displs, types.data(), false, gapless_types, use)) return;
+    buffer = address;
+    if (!gapless_types.empty()) type = gapless_types.front();
   }
-  template <class Pointer, class N, class Place>
-  void replace_list(Pointer& buffer, int n, const N* counts, const Place*& places, const Datatype*& types, Use use) {
-    auto twins = std::make_shared<std::vector<Datatype>>();
-    void* found = const_cast<void*>(static_cast<const void*>(buffer));
-    if (!replace_blocks(found, n, counts, places, types, true, *twins, use)) return;
-    buffer = found;
-    types = twins->data();
-    kept_.push_back(std::move(twins));
+  template <class Pointer, class N, class Disp>
+  void replace_list(Pointer& buffer, int n, const N* counts, const Disp*& displs, const Datatype*& types, Use use) {
+    auto gapless_types = std::make_shared<std::vector<Datatype>>();
+    void* address = const_cast<void*>(static_cast<const void*>(buffer));
+    if (!replace_blocks(address, n, counts, displs, types, true, *gapless_types, use)) return;
+    buffer = address;
+    types = gapless_types->data();
+    kept_alive_.push_back(std::move(gapless_types));
   }
   // replace() for the operands of a reduction: the MPI must know what they are, so their datatype stays, and so do
   // gaps.
   template <class Pointer>
   void replace_operand(Pointer& buffer, int64_t count, Datatype type, Use use) {
-    void* found = const_cast<void*>(static_cast<const void*>(buffer));
-    if (replace_as_it_is(found, count, type, use)) buffer = found;
+    void* address = const_cast<void*>(static_cast<const void*>(buffer));
+    if (replace_as_it_is(address, count, type, use)) buffer = address;
   }
   // Replaces `bytes` bytes at `offset`; the bounce buffer has them at the same offset.
   template <class Pointer>
   void replace_bytes(Pointer& buffer, int64_t offset, int64_t bytes, Use use) {
-    void* found = const_cast<void*>(static_cast<const void*>(buffer));
-    if (replace_bytes_at(found, offset, bytes, use)) buffer = found;
+    void* address = const_cast<void*>(static_cast<const void*>(buffer));
+    if (replace_bytes_at(address, offset, bytes, use)) buffer = address;
   }
 
   [[nodiscard]] bool empty() const { return ends_.empty(); }
@@ -108,8 +108,8 @@ class BounceBuffers {
   }
   // Calls the error handler. Returns the code that the program's call returns.
   [[nodiscard]] int raise(int code) const;
-  // Fills all bounce buffers except that of `but`, whose bytes a peer takes.
-  void fill(const DeviceEnd* but = nullptr);
+  // Fills all bounce buffers except that of `except`, whose bytes a peer takes.
+  void fill(const DeviceEnd* except = nullptr);
   // Puts in place what the call has written: `bytes` bytes, as many as a receive has got; below zero: all.
   void land(int64_t bytes);
   // fill() and land() for one block of a buffer that was bounced as a list; any thread may call them.
@@ -117,7 +117,7 @@ class BounceBuffers {
   void land_part(size_t i) const;
   // Returns the one bounced buffer that the call reads, if its packed bytes in memory of the host stand for it; null if
   // there are several, or none, or if the bytes are on the device or as they lie.
-  [[nodiscard]] DeviceEnd* sent() const;
+  [[nodiscard]] DeviceEnd* sent_buffer() const;
 
  private:
   struct OnDevice;
@@ -125,26 +125,26 @@ class BounceBuffers {
   [[nodiscard]] static std::optional<OnDevice> on_device(const void* buffer, int64_t count, Datatype type);
   [[nodiscard]] bool replace_block(void*& buffer, int64_t count, Datatype& type, Use use);
   [[nodiscard]] bool replace_as_it_is(void*& buffer, int64_t count, Datatype type, Use use);
-  bool replace_as_it_lies(const OnDevice& found, void*& buffer, int64_t count, Datatype type, Use use);
+  bool replace_as_it_lies(const OnDevice& device_buffer, void*& buffer, int64_t count, Datatype type, Use use);
   [[nodiscard]] bool replace_bytes_at(void*& buffer, int64_t offset, int64_t bytes, Use use);
   void replace_image(int ordinal, void*& buffer, std::vector<DeviceBlock> blocks, Range range, Use use);
-  template <class N, class Place>
-  [[nodiscard]] bool replace_blocks(void*& buffer, int n, const N* counts, const Place*& places, const Datatype* types,
-                                    bool in_bytes, std::vector<Datatype>& twins, Use use);
+  template <class N, class Disp>
+  [[nodiscard]] bool replace_blocks(void*& buffer, int n, const N* counts, const Disp*& displs, const Datatype* types,
+                                    bool in_bytes, std::vector<Datatype>& gapless_types, Use use);
   using Where = DeviceMoves::Where;
   // Makes the bounce buffer of `buffer` and returns its address.
   [[nodiscard]] std::byte* add(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, int64_t room_bytes, Use use,
                                Where where = Where::host);
   void add_as_it_is(int ordinal, void* buffer, Use use);
   // True if the MPI takes memory of a device in this call. This is found out once, when a buffer lies in such memory.
-  [[nodiscard]] bool stays();
+  [[nodiscard]] bool takes_device_memory();
 
   // Returns the datatype without gaps that the MPI gets instead; nothing if it must get the bytes as they lie.
   [[nodiscard]] std::optional<Datatype> without_gaps(Datatype type, const FormPointer& form, Use use);
 
   std::vector<std::shared_ptr<DeviceEnd>> ends_;
-  std::optional<bool> stays_;
-  std::vector<std::shared_ptr<const void>> kept_;  // what the MPI reads until the call has ended
+  std::optional<bool> takes_device_memory_;
+  std::vector<std::shared_ptr<const void>> kept_alive_;  // what the MPI reads until the call has ended
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,9 +1,9 @@
 // Rules of bounce buffers: which buffers each call reads and writes, by its arguments (bounce_buffers.hpp).
 //
-// Contract: a rule's operator() replaces the call's buffers. `by_status` is true if the call receives, and the status
-//   says how many bytes have arrived; else all bytes that there is room for land. `is_collective` is true for
-//   collective calls. `sends_too` is true for calls that send and receive: the status of their request is not always
-//   that of the receive. `takes` is the kind of the call, for an MPI that knows of GPUs (gpu_aware.hpp).
+// Contract: a rule's operator() replaces the call's buffers. `has_bytes_in_status` is true if the call receives, and
+//   the status says how many bytes have arrived; else all bytes that there is room for land. `is_collective` is true
+//   for collective calls. `sends_too` is true for calls that send and receive: the status of their request is not
+//   always that of the receive. `kind` is the kind of the call, for an MPI that knows of GPUs (gpu_aware.hpp).
 #pragma once
 
 #include "mpi/abi/bounce_buffers.hpp"
@@ -13,10 +13,10 @@ namespace spinloom::mpi::SPINLOOM_ABI::bounce_rules {
 
 // Arguments that are not significant may hold anything, so the rules look at roots and peers first.
 struct Send {
-  static constexpr bool by_status = false;
+  static constexpr bool has_bytes_in_status = false;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::message;
+  static constexpr CallKind kind = CallKind::message;
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, const void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm,
                   More&...) {
@@ -29,7 +29,7 @@ struct Send {
 };
 // Buffered sends: the MPI copies the message into its buffer, in memory of the host.
 struct BufferedSend : Send {
-  static constexpr Takes takes = Takes::host;
+  static constexpr CallKind kind = CallKind::host;
   template <class... Arguments>
   void operator()(BounceBuffers& bounce, Arguments&&... arguments) {
     Send::operator()(bounce, arguments...);
@@ -37,10 +37,10 @@ struct BufferedSend : Send {
   }
 };
 struct Receive {
-  static constexpr bool by_status = true;
+  static constexpr bool has_bytes_in_status = true;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::message;
+  static constexpr CallKind kind = CallKind::message;
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, void*& buffer, N& count, Datatype& type, int& peer, int&, Comm& comm,
                   More&...) {
@@ -49,20 +49,20 @@ struct Receive {
   }
 };
 struct ReceiveMatched {
-  static constexpr bool by_status = true;
+  static constexpr bool has_bytes_in_status = true;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::message;
+  static constexpr CallKind kind = CallKind::message;
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, void*& buffer, N& count, Datatype& type, MessageHandle*& message, More&...) {
     if (*message != handles().message_no_proc) bounce.replace(buffer, count, type, Use::writes);
   }
 };
 struct SendReceive {
-  static constexpr bool by_status = true;
+  static constexpr bool has_bytes_in_status = true;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = true;
-  static constexpr Takes takes = Takes::message;
+  static constexpr CallKind kind = CallKind::message;
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, const void*& out, N& out_count, Datatype& out_type, int& peer, int&, void*& in,
                   N& in_count, Datatype& in_type, int& source, int&, Comm& comm, More&...) {
@@ -79,13 +79,13 @@ struct SendReceive {
 };
 // MPI_Isendrecv sends and receives with one request. The layer may take it apart, so the MPI gets memory of the host.
 struct BeginSendReceive : SendReceive {
-  static constexpr Takes takes = Takes::host;
+  static constexpr CallKind kind = CallKind::host;
 };
 struct Replace {
-  static constexpr bool by_status = true;
+  static constexpr bool has_bytes_in_status = true;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = true;
-  static constexpr Takes takes = Takes::host;
+  static constexpr CallKind kind = CallKind::host;
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, void*& buffer, N& count, Datatype& type, int&, int&, int& source, int&,
                   Comm& comm, More&...) {
@@ -96,10 +96,10 @@ struct Replace {
 
 // The MPI gets memory of the host, and no status says how many bytes have arrived.
 struct ByTheHost {
-  static constexpr bool by_status = false;
+  static constexpr bool has_bytes_in_status = false;
   static constexpr bool is_collective = false;
   static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::host;
+  static constexpr CallKind kind = CallKind::host;
 };
 
 // Returns the number of packed bytes of `count` elements; 0 if the MPI does not say their size.
@@ -128,17 +128,17 @@ struct Unpack : ByTheHost {
 
 // The portable form has lengths of its own, so all that is left of the packed buffer is bounced.
 struct PackExternal : ByTheHost {
-  template <class N, class Place>
+  template <class N, class Disp>
   void operator()(BounceBuffers& bounce, const char*&, const void*& buffer, N& count, Datatype& type, void*& packed,
-                  Place& bytes, Place*& position) {
+                  Disp& bytes, Disp*& position) {
     bounce.replace_bytes(packed, *position, bytes - *position, Use::both);
     bounce.replace(buffer, count, type, Use::reads);
   }
 };
 struct UnpackExternal : ByTheHost {
-  template <class N, class Place>
-  void operator()(BounceBuffers& bounce, const char*&, const void*& packed, Place& bytes, Place*& position,
-                  void*& buffer, N& count, Datatype& type) {
+  template <class N, class Disp>
+  void operator()(BounceBuffers& bounce, const char*&, const void*& packed, Disp& bytes, Disp*& position, void*& buffer,
+                  N& count, Datatype& type) {
     bounce.replace_bytes(packed, *position, bytes - *position, Use::reads);
     bounce.replace(buffer, count, type, Use::writes);
   }
@@ -161,10 +161,10 @@ struct Partitioned : ByTheHost {
     bounce.comm = comm;
     if (peer == proc_null || parts <= 0) return;
     const std::vector<Count> counts(static_cast<size_t>(parts), count);
-    std::vector<Aint> places(counts.size());
-    for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<Aint>(i) * static_cast<Aint>(count);
-    const Aint* all = places.data();
-    bounce.replace_list(buffer, parts, counts.data(), all, type, use);
+    std::vector<Aint> displs(counts.size());
+    for (size_t i = 0; i < displs.size(); ++i) displs[i] = static_cast<Aint>(i) * static_cast<Aint>(count);
+    const Aint* list = displs.data();
+    bounce.replace_list(buffer, parts, counts.data(), list, type, use);
   }
 };
 struct PartitionedSend : Partitioned {
@@ -281,10 +281,10 @@ struct Compare_and_swap : Access {
 // ---- collective calls ----
 
 struct Collective {
-  static constexpr bool by_status = false;
+  static constexpr bool has_bytes_in_status = false;
   static constexpr bool is_collective = true;
   static constexpr bool sends_too = false;
-  static constexpr Takes takes = Takes::collective;
+  static constexpr CallKind kind = CallKind::collective;
 
  protected:
   // Finds the number of peers: of the ranks on the other side of an intercommunicator, else of all ranks.
@@ -302,7 +302,7 @@ struct Collective {
     takes_part_ = root != proc_null;
   }
   // True if this rank has a block of its own: every rank has, but for those on the root's side of an intercommunicator.
-  [[nodiscard]] bool has_part() const { return takes_part_ && !(is_root_ && is_inter_ != 0); }
+  [[nodiscard]] bool has_own_block() const { return takes_part_ && !(is_root_ && is_inter_ != 0); }
 
   int peers_ = 0;
   int is_inter_ = 0;
@@ -326,19 +326,19 @@ struct Gather : Collective {
                   Datatype& in_type, int& root, Comm& comm, More&...) {
     begin_rooted(bounce, root, comm);
     const Use use = use_of_result(out);
-    if (has_part()) bounce.replace(out, out_count, out_type, Use::reads);
+    if (has_own_block()) bounce.replace(out, out_count, out_type, Use::reads);
     if (is_root_) bounce.replace_each(in, peers_, in_count, in_type, use);
   }
 };
 struct Gatherv : Collective {
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, const void*& out, N& out_count, Datatype& out_type, void*& in,
-                  const N*& counts, const Displacement<N>*& places, Datatype& in_type, int& root, Comm& comm,
+                  const N*& counts, const Displacement<N>*& displs, Datatype& in_type, int& root, Comm& comm,
                   More&...) {
     begin_rooted(bounce, root, comm);
     const Use use = use_of_result(out);
-    if (has_part()) bounce.replace(out, out_count, out_type, Use::reads);
-    if (is_root_) bounce.replace_list(in, peers_, counts, places, in_type, use);
+    if (has_own_block()) bounce.replace(out, out_count, out_type, Use::reads);
+    if (is_root_) bounce.replace_list(in, peers_, counts, displs, in_type, use);
   }
 };
 struct Scatter : Collective {
@@ -347,16 +347,16 @@ struct Scatter : Collective {
                   Datatype& in_type, int& root, Comm& comm, More&...) {
     begin_rooted(bounce, root, comm);
     if (is_root_) bounce.replace_each(out, peers_, out_count, out_type, Use::reads);
-    if (has_part()) bounce.replace(in, in_count, in_type, Use::writes);
+    if (has_own_block()) bounce.replace(in, in_count, in_type, Use::writes);
   }
 };
 struct Scatterv : Collective {
   template <class N, class... More>
-  void operator()(BounceBuffers& bounce, const void*& out, const N*& counts, const Displacement<N>*& places,
+  void operator()(BounceBuffers& bounce, const void*& out, const N*& counts, const Displacement<N>*& displs,
                   Datatype& out_type, void*& in, N& in_count, Datatype& in_type, int& root, Comm& comm, More&...) {
     begin_rooted(bounce, root, comm);
-    if (is_root_) bounce.replace_list(out, peers_, counts, places, out_type, Use::reads);
-    if (has_part()) bounce.replace(in, in_count, in_type, Use::writes);
+    if (is_root_) bounce.replace_list(out, peers_, counts, displs, out_type, Use::reads);
+    if (has_own_block()) bounce.replace(in, in_count, in_type, Use::writes);
   }
 };
 struct Allgather : Collective {
@@ -372,11 +372,11 @@ struct Allgather : Collective {
 struct Allgatherv : Collective {
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, const void*& out, N& out_count, Datatype& out_type, void*& in,
-                  const N*& counts, const Displacement<N>*& places, Datatype& in_type, Comm& comm, More&...) {
+                  const N*& counts, const Displacement<N>*& displs, Datatype& in_type, Comm& comm, More&...) {
     begin(bounce, comm);
     const Use use = use_of_result(out);
     bounce.replace(out, out_count, out_type, Use::reads);
-    bounce.replace_list(in, peers_, counts, places, in_type, use);
+    bounce.replace_list(in, peers_, counts, displs, in_type, use);
   }
 };
 struct Alltoall : Collective {
@@ -391,31 +391,31 @@ struct Alltoall : Collective {
 };
 // Alltoallv has one type for all peers, Alltoallw a list of types.
 struct Alltoallv : Collective {
-  template <class N, class Place, class Types, class... More>
-  void operator()(BounceBuffers& bounce, const void*& out, const N*& out_counts, const Place*& out_places,
-                  Types& out_types, void*& in, const N*& in_counts, const Place*& in_places, Types& in_types,
-                  Comm& comm, More&...) {
+  template <class N, class Disp, class Types, class... More>
+  void operator()(BounceBuffers& bounce, const void*& out, const N*& out_counts, const Disp*& out_displs,
+                  Types& out_types, void*& in, const N*& in_counts, const Disp*& in_displs, Types& in_types, Comm& comm,
+                  More&...) {
     begin(bounce, comm);
     const Use use = use_of_result(out);
-    if (out != in_place) bounce.replace_list(out, peers_, out_counts, out_places, out_types, Use::reads);
-    bounce.replace_list(in, peers_, in_counts, in_places, in_types, use);
+    if (out != in_place) bounce.replace_list(out, peers_, out_counts, out_displs, out_types, Use::reads);
+    bounce.replace_list(in, peers_, in_counts, in_displs, in_types, use);
   }
 };
 using Alltoallw = Alltoallv;
 
 // Calls with neighbours: no MPI says that it takes memory of a device in them.
 struct Neighbourhood : Collective {
-  static constexpr Takes takes = Takes::host;
+  static constexpr CallKind kind = CallKind::host;
 
  protected:
   void begin(BounceBuffers& bounce, Comm comm) {
     bounce.comm = comm;
-    const Neighbours found = neighbours_of(comm);
-    to_ = static_cast<int>(found.to.size());
-    from_ = static_cast<int>(found.from.size());
+    const Neighbours neighbours = neighbours_of(comm);
+    destinations_ = static_cast<int>(neighbours.to.size());
+    sources_ = static_cast<int>(neighbours.from.size());
   }
-  int to_ = 0;
-  int from_ = 0;
+  int destinations_ = 0;
+  int sources_ = 0;
 };
 struct Neighbor_allgather : Neighbourhood {
   template <class N, class... More>
@@ -423,23 +423,23 @@ struct Neighbor_allgather : Neighbourhood {
                   Datatype& in_type, Comm& comm, More&...) {
     begin(bounce, comm);
     bounce.replace(out, out_count, out_type, Use::reads);
-    bounce.replace_each(in, from_, in_count, in_type, has_nobody(comm) ? Use::both : Use::writes);
+    bounce.replace_each(in, sources_, in_count, in_type, has_null_source(comm) ? Use::both : Use::writes);
   }
 
  protected:
   // True if a source is MPI_PROC_NULL: then the block of that source must keep its bytes.
-  static bool has_nobody(Comm comm) {
-    const Neighbours found = neighbours_of(comm);
-    return std::ranges::find(found.from, proc_null) != found.from.end();
+  static bool has_null_source(Comm comm) {
+    const Neighbours neighbours = neighbours_of(comm);
+    return std::ranges::find(neighbours.from, proc_null) != neighbours.from.end();
   }
 };
 struct Neighbor_allgatherv : Neighbor_allgather {
   template <class N, class... More>
   void operator()(BounceBuffers& bounce, const void*& out, N& out_count, Datatype& out_type, void*& in,
-                  const N*& counts, const Displacement<N>*& places, Datatype& in_type, Comm& comm, More&...) {
+                  const N*& counts, const Displacement<N>*& displs, Datatype& in_type, Comm& comm, More&...) {
     begin(bounce, comm);
     bounce.replace(out, out_count, out_type, Use::reads);
-    bounce.replace_list(in, from_, counts, places, in_type, has_nobody(comm) ? Use::both : Use::writes);
+    bounce.replace_list(in, sources_, counts, displs, in_type, has_null_source(comm) ? Use::both : Use::writes);
   }
 };
 struct Neighbor_alltoall : Neighbor_allgather {
@@ -447,24 +447,24 @@ struct Neighbor_alltoall : Neighbor_allgather {
   void operator()(BounceBuffers& bounce, const void*& out, N& out_count, Datatype& out_type, void*& in, N& in_count,
                   Datatype& in_type, Comm& comm, More&...) {
     begin(bounce, comm);
-    bounce.replace_each(out, to_, out_count, out_type, Use::reads);
-    bounce.replace_each(in, from_, in_count, in_type, has_nobody(comm) ? Use::both : Use::writes);
+    bounce.replace_each(out, destinations_, out_count, out_type, Use::reads);
+    bounce.replace_each(in, sources_, in_count, in_type, has_null_source(comm) ? Use::both : Use::writes);
   }
 };
 struct Neighbor_alltoallv : Neighbor_allgather {
-  template <class N, class Place, class Types, class... More>
-  void operator()(BounceBuffers& bounce, const void*& out, const N*& out_counts, const Place*& out_places,
-                  Types& out_types, void*& in, const N*& in_counts, const Place*& in_places, Types& in_types,
-                  Comm& comm, More&...) {
+  template <class N, class Disp, class Types, class... More>
+  void operator()(BounceBuffers& bounce, const void*& out, const N*& out_counts, const Disp*& out_displs,
+                  Types& out_types, void*& in, const N*& in_counts, const Disp*& in_displs, Types& in_types, Comm& comm,
+                  More&...) {
     begin(bounce, comm);
-    bounce.replace_list(out, to_, out_counts, out_places, out_types, Use::reads);
-    bounce.replace_list(in, from_, in_counts, in_places, in_types, has_nobody(comm) ? Use::both : Use::writes);
+    bounce.replace_list(out, destinations_, out_counts, out_displs, out_types, Use::reads);
+    bounce.replace_list(in, sources_, in_counts, in_displs, in_types, has_null_source(comm) ? Use::both : Use::writes);
   }
 };
 using Neighbor_alltoallw = Neighbor_alltoallv;
 
 struct Reduction : Collective {
-  static constexpr Takes takes = Takes::reduction;
+  static constexpr CallKind kind = CallKind::reduction;
 };
 struct Reduce : Reduction {
   template <class N, class... More>
@@ -472,7 +472,7 @@ struct Reduce : Reduction {
                   Comm& comm, More&...) {
     begin_rooted(bounce, root, comm);
     const Use use = use_of_result(out);
-    if (has_part()) bounce.replace_operand(out, count, type, Use::reads);
+    if (has_own_block()) bounce.replace_operand(out, count, type, Use::reads);
     if (is_root_) bounce.replace_operand(in, count, type, use);
   }
 };
@@ -504,9 +504,9 @@ struct Reduce_scatter_block : Reduction {
     begin(bounce, comm);
     int size = 0;
     if (real.Comm_size(comm, &size) != success) return;
-    const int64_t all = static_cast<int64_t>(count) * size;
-    if (out == in_place) return bounce.replace_operand(in, all, type, Use::both);
-    bounce.replace_operand(out, all, type, Use::reads);
+    const int64_t total = static_cast<int64_t>(count) * size;
+    if (out == in_place) return bounce.replace_operand(in, total, type, Use::both);
+    bounce.replace_operand(out, total, type, Use::reads);
     bounce.replace_operand(in, static_cast<int64_t>(count), type, Use::writes);
   }
 };
@@ -518,10 +518,10 @@ struct Reduce_scatter : Reduction {
     int size = 0;
     int rank = 0;
     if (real.Comm_size(comm, &size) != success || real.Comm_rank(comm, &rank) != success) return;
-    int64_t all = 0;
-    for (int i = 0; i < size; ++i) all += static_cast<int64_t>(counts[i]);
-    if (out == in_place) return bounce.replace_operand(in, all, type, Use::both);
-    bounce.replace_operand(out, all, type, Use::reads);
+    int64_t total = 0;
+    for (int i = 0; i < size; ++i) total += static_cast<int64_t>(counts[i]);
+    if (out == in_place) return bounce.replace_operand(in, total, type, Use::both);
+    bounce.replace_operand(out, total, type, Use::reads);
     bounce.replace_operand(in, static_cast<int64_t>(counts[rank]), type, Use::writes);
   }
 };

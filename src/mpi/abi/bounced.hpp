@@ -20,17 +20,17 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 
 // Forgets, at the end of a call, what foresee_layers_way() has noted in it.
-struct Foreseen {
-  Foreseen() = default;
-  Foreseen(const Foreseen&) = delete;
-  Foreseen& operator=(const Foreseen&) = delete;
-  ~Foreseen() { forget_foreseen(); }
+struct ForeseenScope {
+  ForeseenScope() = default;
+  ForeseenScope(const ForeseenScope&) = delete;
+  ForeseenScope& operator=(const ForeseenScope&) = delete;
+  ~ForeseenScope() { forget_foreseen(); }
 };
 
 enum class Ending : uint8_t { blocking, non_blocking, persistent, partitioned, split, epoch };
 
 // True if a buffer may lie in a GPU's memory, and the layer may replace it.
-[[nodiscard]] inline bool may_replace() { return !DeviceWatch::of_process().none() && layer.pack_on; }
+[[nodiscard]] inline bool may_replace() { return !DeviceWatch::of_process().has_no_driver() && layer.is_pack_on; }
 
 // True under MPICH's interface: MPICH 4.0 copies what a rank sends to itself in a persistent collective call when the
 // call is made, so the bounce buffer must be filled by then.
@@ -53,14 +53,14 @@ void forget_parts(Request request);
 // Keeps the buffers of an access to a window until its epoch, or a flush, has ended (calls_bounced_windows.cpp).
 void keep_access(BounceBuffers&& bounce);
 
-// A call with a function in front of it: that function calls `next`, or `the_mpis` for a call of the MPI itself.
+// A call with a function in front of it: that function calls `next`, or `mpi_function` for a call of the MPI itself.
 template <Name name, class... Arguments>
-struct Next {
+struct HookedCall {
   static inline int (*next)(Arguments...) = nullptr;
-  static inline int (*the_mpis)(Arguments...) = nullptr;
-  static OffloadHook hook(int (*function)(Arguments...)) {
+  static inline int (*mpi_function)(Arguments...) = nullptr;
+  static ForwardingHook hook(int (*function)(Arguments...)) {
     return {name.letters, reinterpret_cast<void*>(function), reinterpret_cast<void**>(&next),
-            reinterpret_cast<void**>(&the_mpis)};
+            reinterpret_cast<void**>(&mpi_function)};
   }
 };
 
@@ -69,28 +69,28 @@ struct Bounced;
 template <Name name, class... Arguments>
 struct Bounced<name, int(Arguments...)> {
   static inline int (*next)(Arguments...) = nullptr;
-  static inline int (*the_mpis)(Arguments...) = nullptr;
+  static inline int (*mpi_function)(Arguments...) = nullptr;
 
   template <class Rule, Ending ending>
   static int call(Arguments... arguments) {
     if (!may_replace()) return next(arguments...);
-    if (layer.library->inside(__builtin_return_address(0))) return the_mpis(arguments...);
+    if (layer.library->contains(__builtin_return_address(0))) return mpi_function(arguments...);
     const int code = bounced<Rule, ending>(arguments...);
     if (bounced_requests.has_orphans()) bounced_requests.look_at_orphans(false);
     return code;
   }
   template <class Rule, Ending ending>
-  static OffloadHook hook() {
+  static ForwardingHook hook() {
     return {name.letters, reinterpret_cast<void*>(&call<Rule, ending>), reinterpret_cast<void**>(&next),
-            reinterpret_cast<void**>(&the_mpis)};
+            reinterpret_cast<void**>(&mpi_function)};
   }
 
  private:
   template <class Rule, Ending ending>
   [[gnu::noinline]] static int bounced(Arguments... arguments) {
-    const Foreseen foreseen;
+    const ForeseenScope foreseen;
     BounceBuffers bounce;
-    bounce.call = {Rule::takes, ending == Ending::blocking, name.letters};
+    bounce.call = {Rule::kind, ending == Ending::blocking, name.letters};
     try {
       Rule{}(bounce, arguments...);
       if (bounce.empty()) return next(arguments...);
@@ -98,8 +98,8 @@ struct Bounced<name, int(Arguments...)> {
       constexpr bool starts_later = ending == Ending::persistent || ending == Ending::partitioned;
       const bool reads_now = !starts_later || (Rule::is_collective && reads_at_init());
       if (reads_now) {
-        const bool waits = ending == Ending::blocking && !Rule::by_status;
-        bounce.fill(offer_bounced(bounce, waits) ? bounce.sent() : nullptr);
+        const bool waits = ending == Ending::blocking && !Rule::has_bytes_in_status;
+        bounce.fill(offer_bounced(bounce, waits) ? bounce.sent_buffer() : nullptr);
       }
       if constexpr (ending == Ending::blocking)
         return finish<Rule>(bounce, arguments...);
@@ -119,17 +119,17 @@ struct Bounced<name, int(Arguments...)> {
   }
   template <class Rule>
   static int finish(BounceBuffers& bounce, Arguments... arguments) {
-    Status own{};
-    Status* status = &own;
-    if constexpr (Rule::by_status) {
-      auto all = std::tie(arguments...);
-      Status*& theirs = std::get<sizeof...(Arguments) - 1>(all);
-      if (theirs == status_ignore) theirs = &own;
-      status = theirs;
+    Status own_status{};
+    Status* status = &own_status;
+    if constexpr (Rule::has_bytes_in_status) {
+      auto all_arguments = std::tie(arguments...);
+      Status*& program_status = std::get<sizeof...(Arguments) - 1>(all_arguments);
+      if (program_status == status_ignore) program_status = &own_status;
+      status = program_status;
     }
     const int code = next(arguments...);
     if (code != success) drop_offer(bounce);
-    if (code == success) bounce.land(Rule::by_status ? bytes_of(*status, real) : -1);
+    if (code == success) bounce.land(Rule::has_bytes_in_status ? bytes_of(*status, real) : -1);
     return code;
   }
   static int split(BounceBuffers& bounce, Arguments... arguments) {
@@ -140,9 +140,10 @@ struct Bounced<name, int(Arguments...)> {
   template <class Rule>
   static int partition(BounceBuffers& bounce, Arguments... arguments) {
     const int code = next(arguments...);
-    const auto all = std::tie(arguments...);
+    const auto all_arguments = std::tie(arguments...);
     if (code == success)
-      keep_parts(*std::get<sizeof...(Arguments) - 1>(all), std::move(bounce), std::get<1>(all), Rule::is_sent);
+      keep_parts(*std::get<sizeof...(Arguments) - 1>(all_arguments), std::move(bounce), std::get<1>(all_arguments),
+                 Rule::is_sent);
     return code;
   }
   static int access(BounceBuffers& bounce, Arguments... arguments) {
@@ -154,7 +155,8 @@ struct Bounced<name, int(Arguments...)> {
   static int follow(BounceBuffers& bounce, Arguments... arguments) {
     auto request = std::make_shared<BouncedRequest>();
     request->bounce = std::move(bounce);
-    request->by_status = Rule::by_status && !Rule::sends_too;  // statuses of MPI_Isendrecv are not always the receive's
+    request->has_bytes_in_status =
+        Rule::has_bytes_in_status && !Rule::sends_too;  // statuses of MPI_Isendrecv are not always the receive's
     request->is_persistent = ending == Ending::persistent;
     request->is_active = !request->is_persistent;
     const int code = next(arguments...);
@@ -163,26 +165,26 @@ struct Bounced<name, int(Arguments...)> {
       return code;
     }
     if (!request->is_persistent && request->bounce.is_untouched()) return code;
-    auto all = std::tie(arguments...);
-    const Request made = *std::get<sizeof...(Arguments) - 1>(all);
+    auto all_arguments = std::tie(arguments...);
+    const Request handle = *std::get<sizeof...(Arguments) - 1>(all_arguments);
     // A request that has ended already lands now, because MPIs give several such requests the same handle. Requests are
     // not tested if the number of bytes comes from the status, nor those of files: after that MPI_Test fails in MPICH
     // 5, and Open MPI 4.1 says yes before the bytes are there.
-    if (request->is_active && !request->by_status && !request->bounce.file && has_ended(made)) {
+    if (request->is_active && !request->has_bytes_in_status && !request->bounce.file && has_ended(handle)) {
       request->bounce.land(-1);
       return success;
     }
-    bounced_requests.keep(made, std::move(request));
+    bounced_requests.keep(handle, std::move(request));
     return code;
   }
 };
 
-[[nodiscard]] std::span<const OffloadHook> bounced_messages();
-[[nodiscard]] std::span<const OffloadHook> bounced_collectives();
-[[nodiscard]] std::span<const OffloadHook> bounced_reductions();
-[[nodiscard]] std::span<const OffloadHook> bounced_local();
-[[nodiscard]] std::span<const OffloadHook> bounced_files();
-[[nodiscard]] std::span<const OffloadHook> bounced_accesses();
-[[nodiscard]] std::span<const OffloadHook> bounced_parts();
+[[nodiscard]] std::span<const ForwardingHook> bounced_messages();
+[[nodiscard]] std::span<const ForwardingHook> bounced_collectives();
+[[nodiscard]] std::span<const ForwardingHook> bounced_reductions();
+[[nodiscard]] std::span<const ForwardingHook> bounced_local();
+[[nodiscard]] std::span<const ForwardingHook> bounced_files();
+[[nodiscard]] std::span<const ForwardingHook> bounced_accesses();
+[[nodiscard]] std::span<const ForwardingHook> bounced_parts();
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -10,7 +10,7 @@ namespace {
 // Returns the receiver's rank in MPI_COMM_WORLD; below zero if the message cannot be offered to it.
 int receiver_of(const Sending& sending, int64_t bytes, int ordinal) {
   const Settings& settings = layer.settings;
-  if (!layer.on || settings.gpu_by_host || settings.path == Path::pass) return -1;
+  if (!layer.is_on || settings.gpu_by_host || settings.path == Path::pass) return -1;
   if (bytes < std::max(settings.min_bytes, Record::most + 1) || bytes == INT64_MAX) return -1;
   if (ordinal != layer.pipeline.devices().ordinal()) return -1;
   const int to = layer.world_rank(sending.comm, sending.peer);
@@ -22,9 +22,9 @@ int receiver_of(const Sending& sending, int64_t bytes, int ordinal) {
 }  // namespace
 
 void meet_devices(const BounceBuffers& bounce) {
-  if (!layer.on || layer.settings.gpu_by_host) return;
+  if (!layer.is_on || layer.settings.gpu_by_host) return;
   const Lock lock;
-  layer.types.stay();
+  layer.types.disable_bypass();
   layer.pipeline.devices().open(bounce.ordinal());
   layer.pipeline.devices().notice();
 }
@@ -35,7 +35,7 @@ bool may_offer(const Sending& sending, int64_t bytes, int ordinal) {
 }
 
 bool offer_bounced(const BounceBuffers& bounce, bool waits) {
-  DeviceEnd* const end = bounce.sending ? bounce.sent() : nullptr;
+  DeviceEnd* const end = bounce.sending ? bounce.sent_buffer() : nullptr;
   if (end == nullptr) return false;
   const Sending& sending = *bounce.sending;
   int to = -1;
@@ -61,33 +61,33 @@ bool offer_bounced(const BounceBuffers& bounce, bool waits) {
 }
 
 void drop_offer(const BounceBuffers& bounce) {
-  const DeviceEnd* const end = bounce.sending ? bounce.sent() : nullptr;
+  const DeviceEnd* const end = bounce.sending ? bounce.sent_buffer() : nullptr;
   if (end == nullptr) return;
   const Lock lock;
-  if (const auto left = layer.take_bounced(end->room(), bounce.sending->count, bounce.sending->type))
-    layer.pipeline.abandon(*left);
+  if (const auto pending = layer.take_bounced(end->room(), bounce.sending->count, bounce.sending->type))
+    layer.pipeline.abandon(*pending);
 }
 
 bool Layer::has_bounced(const void* room) const {
-  return std::ranges::any_of(bounced_sends, [room](const BouncedSend& each) { return each.room == room; });
+  return std::ranges::any_of(bounced_sends, [room](const BouncedSend& send) { return send.room == room; });
 }
 
 // The type is compared, too: the address that stands for an image may happen to be that of another message's room.
 std::optional<PendingSend> Layer::take_bounced(const void* room, int64_t count, Datatype type) {
-  const auto found = std::ranges::find_if(bounced_sends, [&](const BouncedSend& each) {
-    return each.room == room && each.count == count && each.type == type;
+  const auto found = std::ranges::find_if(bounced_sends, [&](const BouncedSend& send) {
+    return send.room == room && send.count == count && send.type == type;
   });
   if (found == bounced_sends.end()) return std::nullopt;
-  const PendingSend taken = found->pending;
+  const PendingSend pending = found->pending;
   bounced_sends.erase(found);
-  return taken;
+  return pending;
 }
 
 // Fills the bounce buffer of an offered message after all, because the receiver has not come or could not read it.
 // False: the bytes cannot be had. True for messages in memory of the host.
-bool Layer::fill_bounced(const Offered& one) {
-  if (!one.pending.slot->offer.on_device) return true;
-  const std::shared_ptr<DeviceEnd> end = DeviceEnds::of_process().find(one.place.buffer);
+bool Layer::fill_bounced(const OfferedSend& send) {
+  if (!send.pending.slot->offer.is_on_device) return true;
+  const std::shared_ptr<DeviceEnd> end = DeviceEnds::of_process().find(send.place.buffer);
   return end != nullptr && end->fill().ok();
 }
 

@@ -56,11 +56,11 @@ void BouncedRequests::look_at_orphans(bool all) {
       int flag = 0;
       Status status{};
       const int code =
-          layer.on ? SPINLOOM_ABI::Test(&orphan.handle, &flag, &status) : real.Test(&orphan.handle, &flag, &status);
+          layer.is_on ? SPINLOOM_ABI::Test(&orphan.handle, &flag, &status) : real.Test(&orphan.handle, &flag, &status);
       if (code == success && flag == 0) return false;
       if (code == success) (void)land(*orphan.request, status);
       if (orphan.request->is_persistent) {
-        (void)(layer.on ? SPINLOOM_ABI::Request_free(&orphan.handle) : real.Request_free(&orphan.handle));
+        (void)(layer.is_on ? SPINLOOM_ABI::Request_free(&orphan.handle) : real.Request_free(&orphan.handle));
       }
       return true;
     });
@@ -72,8 +72,8 @@ void BouncedRequests::look_at_orphans(bool all) {
 
 bool has_ended(Request request) {
   int flag = 0;
-  const int code = layer.on ? SPINLOOM_ABI::Request_get_status(request, &flag, status_ignore)
-                            : real.Request_get_status(request, &flag, status_ignore);
+  const int code = layer.is_on ? SPINLOOM_ABI::Request_get_status(request, &flag, status_ignore)
+                               : real.Request_get_status(request, &flag, status_ignore);
   return code == success && flag != 0;
 }
 
@@ -103,13 +103,13 @@ void start_parts(BouncedRequest& bounced) {
 // For a receive that was cancelled, nothing is put in place.
 int land_once(BouncedRequest& bounced, const Status& status) {
   int is_cancelled = 0;
-  if (bounced.by_status && real.Test_cancelled(&status, &is_cancelled) != success) is_cancelled = 0;
+  if (bounced.has_bytes_in_status && real.Test_cancelled(&status, &is_cancelled) != success) is_cancelled = 0;
   if (bounced.has_landed || is_cancelled != 0) return success;
   try {
     if (bounced.parts != nullptr)
       land_parts(bounced);
     else
-      bounced.bounce.land(bounced.by_status ? bytes_of(status, real) : -1);
+      bounced.bounce.land(bounced.has_bytes_in_status ? bytes_of(status, real) : -1);
     return success;
   } catch (const Refused& refused) {
     return bounced.bounce.raise(code_of(refused.error));
@@ -131,7 +131,7 @@ int fill(BouncedRequest& bounced, Request handle) {
       start_parts(bounced);
     } else {
       const bool is_offered = layer.knows(handle) && offer_bounced(bounced.bounce, false);
-      bounced.bounce.fill(is_offered ? bounced.bounce.sent() : nullptr);
+      bounced.bounce.fill(is_offered ? bounced.bounce.sent_buffer() : nullptr);
     }
     bounced.is_active = true;
     bounced.has_landed = false;

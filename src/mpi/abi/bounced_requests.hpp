@@ -28,7 +28,7 @@ struct Parts {
 // A request whose call's buffers are bounced.
 struct BouncedRequest {
   BounceBuffers bounce;
-  bool by_status = false;  // the status says how many bytes have arrived
+  bool has_bytes_in_status = false;  // the status says how many bytes have arrived
   bool is_persistent = false;
   bool is_active = true;
   bool has_landed = false;  // MPI_Request_get_status has put the bytes in place already

@@ -42,8 +42,8 @@ inline constexpr auto pack = [](const void*, auto count, Datatype type, const au
 inline constexpr auto unpack = [](const void*, auto, auto*, void*, auto count, Datatype type, Comm) {
   return layer.types.bypasses_pack(type, count);
 };
-inline constexpr auto request = [](Request* one, const auto&...) { return layer.rests(one); };
-inline constexpr auto requests = [](const auto&...) { return layer.rests(); };
+inline constexpr auto request = [](Request* handle, const auto&...) { return layer.bypasses_requests(handle); };
+inline constexpr auto requests = [](const auto&...) { return layer.bypasses_requests(); };
 
 inline constexpr auto window = [](const auto&...) { return layer.bypasses_windows(); };
 

@@ -49,7 +49,7 @@ Place incoming(const void* buffer, N count, Datatype type, Comm comm) {
 // True if a message that such a receive would get has been claimed (layer.hpp).
 inline bool has_claim(int source, int tag, Comm comm) {
   const Lock lock;
-  return !layer.claims.empty() && layer.see_claim(source, tag, comm) != nullptr;
+  return !layer.claims.empty() && layer.find_claim(source, tag, comm) != nullptr;
 }
 // Receives a message into `place`, from a claim if there is one, and waits for it.
 template <class N>

@@ -8,7 +8,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 // Makes memory like that at `place`, with the same bytes. False: the MPI has refused, or there are too many gaps.
-bool clone(const Place& place, std::vector<uint8_t>& bytes, Place& made) {
+bool clone_buffer(const Place& place, std::vector<uint8_t>& bytes, Place& clone) {
   Count lb = 0;
   Count extent = 0;
   Count length = 0;
@@ -24,19 +24,19 @@ bool clone(const Place& place, std::vector<uint8_t>& bytes, Place& made) {
   std::vector<uint8_t> packed;
   if (!layer.copy(place, packed)) return false;
   bytes.resize(static_cast<size_t>(span));
-  made = place;
-  made.buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(bytes.data()) - low);
-  return layer.put_bytes(packed.data(), static_cast<int64_t>(packed.size()), made) == success;
+  clone = place;
+  clone.buffer = reinterpret_cast<void*>(reinterpret_cast<intptr_t>(bytes.data()) - low);
+  return layer.put_bytes(packed.data(), static_cast<int64_t>(packed.size()), clone) == success;
 }
 
 // Sends the bytes of `place` as they are now: with their own datatype, because MPICH refuses long packed messages where
-// a struct is received; as MPI_PACKED only where clone() cannot make memory for that.
+// a struct is received; as MPI_PACKED only where clone_buffer() cannot make memory for that.
 template <class N>
 int send_copy(const Place& place, int to, int tag, Request* request, std::vector<uint8_t>& bytes) {
   if (to == proc_null) return real.Isend(nullptr, 0, handles().byte, to, tag, place.comm, request);
-  Place made;
-  if (place.capacity() > 0 && clone(place, bytes, made)) {
-    return real.counted<N>().Isend(made.buffer, static_cast<N>(made.count), made.type, to, tag, made.comm, request);
+  Place clone;
+  if (place.capacity() > 0 && clone_buffer(place, bytes, clone)) {
+    return real.counted<N>().Isend(clone.buffer, static_cast<N>(clone.count), clone.type, to, tag, clone.comm, request);
   }
   if (!layer.copy(place, bytes)) return raise(place.comm, error_other);
   const auto length = static_cast<Count>(bytes.size());
@@ -49,11 +49,11 @@ int send_copy(const Place& place, int to, int tag, Request* request, std::vector
 
 // True if a call must be taken apart into a send and a receive: the message that it would receive has been claimed by a
 // probe, so the MPI does not have it any more. Among threads all are, because a claim may be made at any time.
-bool must_part(int from, int tag, Comm comm) { return layer.threaded || has_claim(from, tag, comm); }
+bool must_split(int from, int tag, Comm comm) { return layer.is_threaded || has_claim(from, tag, comm); }
 
 // Counts, for the report, the send of MPI_Isendrecv, which is left to the MPI.
 template <class N>
-void count_left(N count, Datatype type, int to, Comm comm) {
+void count_send(N count, Datatype type, int to, Comm comm) {
   if (!layer.tally || to == proc_null) return;
   const Lock lock;
   const Place place = layer.place_of(nullptr, count, type, comm);
@@ -62,8 +62,8 @@ void count_left(N count, Datatype type, int to, Comm comm) {
 
 // Sends a copy, which is kept until the MPI has sent it, and begins a receive, whose request stands for both.
 template <class N>
-int part(const Place& source, int to, int out_tag, const Place& target, int from, int in_tag, Request* request) {
-  Layer::Copy sent{{}, std::make_unique<std::vector<uint8_t>>()};
+int split_call(const Place& source, int to, int out_tag, const Place& target, int from, int in_tag, Request* request) {
+  Layer::SentCopy sent{{}, std::make_unique<std::vector<uint8_t>>()};
   const int code = send_copy<N>(source, to, out_tag, &sent.request, *sent.bytes);
   if (code != success) return code;
   {
@@ -80,14 +80,14 @@ int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_ta
              Datatype in_type, int from, int in_tag, Comm comm, Status* status) {
   if (layer.types.bypasses_send(out_type, out_count) && layer.claims.empty()) {
     layer.attend();
-    StatusOf seen(status);
+    CallStatus seen(status);
     const int code = real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
                                                 in_tag, comm, seen.get());
     if (code != success || !Record::may_be(bytes_of(*seen.get(), real))) return code;
-    const ReceivedBy by(by_sendrecv<N>);
+    const ReceivingCallBy receiving(by_sendrecv<N>);
     return layer.deliver(layer.place_of(in, in_count, in_type, comm), seen.get());
   }
-  const ReceivedBy by(by_sendrecv<N>);
+  const ReceivingCallBy receiving(by_sendrecv<N>);
   const Place source = incoming(out, out_count, out_type, comm);
   const Place target = incoming(in, in_count, in_type, comm);
   std::optional<PendingSend> pending;
@@ -95,8 +95,8 @@ int Sendrecv(const void* out, N out_count, Datatype out_type, int to, int out_ta
     const Lock lock;
     pending = layer.pending_send_for(source, to);
   }
-  if (!pending && !must_part(from, in_tag, comm)) {
-    StatusOf seen(status);
+  if (!pending && !must_split(from, in_tag, comm)) {
+    CallStatus seen(status);
     const int code = real.counted<N>().Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
                                                 in_tag, comm, seen.get());
     return code == success ? layer.deliver(target, seen.get()) : code;
@@ -115,22 +115,22 @@ int Sendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, 
                      Status* status) {
   if (layer.types.bypasses_send(type, count) && layer.claims.empty()) {
     layer.attend();
-    StatusOf seen(status);
+    CallStatus seen(status);
     const int code =
         real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, seen.get());
     if (code != success || !Record::may_be(bytes_of(*seen.get(), real))) return code;
-    const ReceivedBy by(by_sendrecv_replace<N>);
+    const ReceivingCallBy receiving(by_sendrecv_replace<N>);
     return layer.deliver(layer.place_of(buffer, count, type, comm), seen.get());
   }
-  const ReceivedBy by(by_sendrecv_replace<N>);
+  const ReceivingCallBy receiving(by_sendrecv_replace<N>);
   const Place place = incoming(buffer, count, type, comm);
   std::optional<PendingSend> pending;
   {
     const Lock lock;
-    pending = layer.pending_send_for(place, to, Layer::Offers::none);
+    pending = layer.pending_send_for(place, to, Layer::AllowedOffers::none);
   }
-  if (!pending && !must_part(from, in_tag, comm)) {
-    StatusOf seen(status);
+  if (!pending && !must_split(from, in_tag, comm)) {
+    CallStatus seen(status);
     const int code =
         real.counted<N>().Sendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, seen.get());
     return code == success ? layer.deliver(place, seen.get()) : code;
@@ -149,9 +149,9 @@ template <class N>
 int Isendrecv(const void* out, N out_count, Datatype out_type, int to, int out_tag, void* in, N in_count,
               Datatype in_type, int from, int in_tag, Comm comm, Request* request) {
   const Place place = incoming(in, in_count, in_type, comm);
-  count_left(out_count, out_type, to, comm);
-  if (must_part(from, in_tag, comm)) {
-    return part<N>(incoming(out, out_count, out_type, comm), to, out_tag, place, from, in_tag, request);
+  count_send(out_count, out_type, to, comm);
+  if (must_split(from, in_tag, comm)) {
+    return split_call<N>(incoming(out, out_count, out_type, comm), to, out_tag, place, from, in_tag, request);
   }
   const int code = real.counted<N>().Isendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from,
                                                in_tag, comm, request);
@@ -165,8 +165,8 @@ template <class N>
 int Isendrecv_replace(void* buffer, N count, Datatype type, int to, int out_tag, int from, int in_tag, Comm comm,
                       Request* request) {
   const Place place = incoming(buffer, count, type, comm);
-  count_left(count, type, to, comm);
-  if (must_part(from, in_tag, comm)) return part<N>(place, to, out_tag, place, from, in_tag, request);
+  count_send(count, type, to, comm);
+  if (must_split(from, in_tag, comm)) return split_call<N>(place, to, out_tag, place, from, in_tag, request);
   const int code = real.counted<N>().Isendrecv_replace(buffer, count, type, to, out_tag, from, in_tag, comm, request);
   if (code == success && from != proc_null) {
     layer.remember_receive(buffer, count, type, comm, *request);

@@ -39,9 +39,9 @@ namespace {
 
 }  // namespace
 
-std::span<const OffloadHook> bounced_messages() {
-  static const OffloadHook table[] = {SPINLOOM_SENDS("", int) SPINLOOM_SENDS("_c", Count) SPINLOOM_RECEIVES("", int)
-                                          SPINLOOM_RECEIVES("_c", Count)};
+std::span<const ForwardingHook> bounced_messages() {
+  static const ForwardingHook table[] = {SPINLOOM_SENDS("", int) SPINLOOM_SENDS("_c", Count) SPINLOOM_RECEIVES("", int)
+                                             SPINLOOM_RECEIVES("_c", Count)};
   return table;
 }
 

@@ -14,14 +14,14 @@ namespace {
 
 }  // namespace
 
-std::span<const OffloadHook> bounced_collectives() {
-  static const OffloadHook table[] = {SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_BOUNCED_INT, int)
-                                          SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_BOUNCED_LARGE, Count)};
+std::span<const ForwardingHook> bounced_collectives() {
+  static const ForwardingHook table[] = {SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_BOUNCED_INT, int)
+                                             SPINLOOM_COLLECTIVE_CALLS(SPINLOOM_BOUNCED_LARGE, Count)};
   return table;
 }
-std::span<const OffloadHook> bounced_reductions() {
-  static const OffloadHook table[] = {SPINLOOM_REDUCTION_CALLS(SPINLOOM_BOUNCED_INT, int)
-                                          SPINLOOM_REDUCTION_CALLS(SPINLOOM_BOUNCED_LARGE, Count)};
+std::span<const ForwardingHook> bounced_reductions() {
+  static const ForwardingHook table[] = {SPINLOOM_REDUCTION_CALLS(SPINLOOM_BOUNCED_INT, int)
+                                             SPINLOOM_REDUCTION_CALLS(SPINLOOM_BOUNCED_LARGE, Count)};
   return table;
 }
 

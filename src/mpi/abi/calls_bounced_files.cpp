@@ -10,48 +10,48 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 // Split collective calls between their halves: a file has one at a time.
-class Splits {
+class SplitCalls {
  public:
-  static Splits& of_process() {
-    static auto* const splits = new Splits;
+  static SplitCalls& of_process() {
+    static auto* const splits = new SplitCalls;
     return *splits;
   }
   [[nodiscard]] bool none() const { return count_.load(std::memory_order_relaxed) == 0; }
   void keep(std::shared_ptr<BouncedRequest> begun) {
     const std::lock_guard lock(mutex_);
     const File file = *begun->bounce.file;
-    begun_[file] = std::move(begun);
-    count_ = begun_.size();
+    begun_calls_[file] = std::move(begun);
+    count_ = begun_calls_.size();
   }
   [[nodiscard]] std::shared_ptr<BouncedRequest> take(File file) {
     const std::lock_guard lock(mutex_);
-    const auto found = begun_.find(file);
-    if (found == begun_.end()) return nullptr;
+    const auto found = begun_calls_.find(file);
+    if (found == begun_calls_.end()) return nullptr;
     std::shared_ptr<BouncedRequest> begun = std::move(found->second);
-    begun_.erase(found);
-    count_ = begun_.size();
+    begun_calls_.erase(found);
+    count_ = begun_calls_.size();
     return begun;
   }
 
  private:
   std::mutex mutex_;
-  std::map<File, std::shared_ptr<BouncedRequest>> begun_;
+  std::map<File, std::shared_ptr<BouncedRequest>> begun_calls_;
   std::atomic<size_t> count_{0};
 };
 
 // The second half of a split collective call. Buffer is void* or const void*.
 template <Name name, class Buffer>
-struct End {
-  using To = Next<name, File, Buffer, Status*>;
+struct SplitEnd {
+  using Hooked = HookedCall<name, File, Buffer, Status*>;
   static int call(File file, Buffer buffer, Status* status) {
-    if (Splits::of_process().none()) return To::next(file, buffer, status);
-    if (layer.library->inside(__builtin_return_address(0))) return To::the_mpis(file, buffer, status);
-    const std::shared_ptr<BouncedRequest> begun = Splits::of_process().take(file);
-    if (begun == nullptr) return To::next(file, buffer, status);
-    const int code = To::next(file, begun->bounce.stand_in, status);
+    if (SplitCalls::of_process().none()) return Hooked::next(file, buffer, status);
+    if (layer.library->contains(__builtin_return_address(0))) return Hooked::mpi_function(file, buffer, status);
+    const std::shared_ptr<BouncedRequest> begun = SplitCalls::of_process().take(file);
+    if (begun == nullptr) return Hooked::next(file, buffer, status);
+    const int code = Hooked::next(file, begun->bounce.stand_in, status);
     return code == success ? land(*begun, Status{}) : code;
   }
-  static OffloadHook hook() { return To::hook(&call); }
+  static ForwardingHook hook() { return Hooked::hook(&call); }
 };
 
 #define SPINLOOM_BOUNCED(ending, name, Rule, form, ...) \
@@ -83,18 +83,18 @@ struct End {
 void keep_split(BounceBuffers&& bounce) {
   auto begun = std::make_shared<BouncedRequest>();
   begun->bounce = std::move(bounce);
-  Splits::of_process().keep(std::move(begun));
+  SplitCalls::of_process().keep(std::move(begun));
 }
 
-std::span<const OffloadHook> bounced_files() {
-  static const OffloadHook table[] = {SPINLOOM_ALL_FILE_CALLS("", int),
-                                      SPINLOOM_ALL_FILE_CALLS("_c", Count),
-                                      End<"File_read_all_end", void*>::hook(),
-                                      End<"File_read_at_all_end", void*>::hook(),
-                                      End<"File_read_ordered_end", void*>::hook(),
-                                      End<"File_write_all_end", const void*>::hook(),
-                                      End<"File_write_at_all_end", const void*>::hook(),
-                                      End<"File_write_ordered_end", const void*>::hook()};
+std::span<const ForwardingHook> bounced_files() {
+  static const ForwardingHook table[] = {SPINLOOM_ALL_FILE_CALLS("", int),
+                                         SPINLOOM_ALL_FILE_CALLS("_c", Count),
+                                         SplitEnd<"File_read_all_end", void*>::hook(),
+                                         SplitEnd<"File_read_at_all_end", void*>::hook(),
+                                         SplitEnd<"File_read_ordered_end", void*>::hook(),
+                                         SplitEnd<"File_write_all_end", const void*>::hook(),
+                                         SplitEnd<"File_write_at_all_end", const void*>::hook(),
+                                         SplitEnd<"File_write_ordered_end", const void*>::hook()};
   return table;
 }
 

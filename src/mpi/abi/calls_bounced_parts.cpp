@@ -54,36 +54,36 @@ int with_parts(Request request, Move move) {
   }
 }
 
-using ToReady = Next<"Pready", int, Request>;
-using ToReadyRange = Next<"Pready_range", int, int, Request>;
-using ToReadyList = Next<"Pready_list", int, const int*, Request>;
-using ToArrived = Next<"Parrived", Request, int, int*>;
+using HookedReady = HookedCall<"Pready", int, Request>;
+using HookedReadyRange = HookedCall<"Pready_range", int, int, Request>;
+using HookedReadyList = HookedCall<"Pready_list", int, const int*, Request>;
+using HookedArrived = HookedCall<"Parrived", Request, int, int*>;
 
 int ready(int part, Request request) {
   const int code =
       with_parts(request, [&](BouncedRequest& bounced) { bounced.bounce.fill_part(static_cast<size_t>(part)); });
-  return code == success ? ToReady::next(part, request) : code;
+  return code == success ? HookedReady::next(part, request) : code;
 }
 int ready_range(int first, int last, Request request) {
   const int code = with_parts(request, [&](BouncedRequest& bounced) {
     for (int part = first; part <= last; ++part) bounced.bounce.fill_part(static_cast<size_t>(part));
   });
-  return code == success ? ToReadyRange::next(first, last, request) : code;
+  return code == success ? HookedReadyRange::next(first, last, request) : code;
 }
 int ready_list(int count, const int* parts, Request request) {
   const int code = with_parts(request, [&](BouncedRequest& bounced) {
     for (int i = 0; i < count; ++i) bounced.bounce.fill_part(static_cast<size_t>(parts[i]));
   });
-  return code == success ? ToReadyList::next(count, parts, request) : code;
+  return code == success ? HookedReadyList::next(count, parts, request) : code;
 }
 int arrived(Request request, int part, int* flag) {
-  const int code = ToArrived::next(request, part, flag);
+  const int code = HookedArrived::next(request, part, flag);
   if (code != success || *flag == 0) return code;
   return with_parts(request, [&](BouncedRequest& bounced) { land_part(bounced, static_cast<size_t>(part)); });
 }
 
 template <Name name, class Pointer>
-using ToInit = Bounced<name, int(Pointer, int, Count, Datatype, int, int, Comm, Info, Request*)>;
+using HookedInit = Bounced<name, int(Pointer, int, Count, Datatype, int, int, Comm, Info, Request*)>;
 
 }  // namespace
 
@@ -98,14 +98,14 @@ void keep_parts(Request request, BounceBuffers&& bounce, int count, bool is_sent
 }
 void forget_parts(Request request) { PartRequests::of_process().forget(request); }
 
-std::span<const OffloadHook> bounced_parts() {
-  static const OffloadHook table[] = {
-      ToInit<"Psend_init", const void*>::hook<bounce_rules::PartitionedSend, Ending::partitioned>(),
-      ToInit<"Precv_init", void*>::hook<bounce_rules::PartitionedReceive, Ending::partitioned>(),
-      ToReady::hook(&ready),
-      ToReadyRange::hook(&ready_range),
-      ToReadyList::hook(&ready_list),
-      ToArrived::hook(&arrived)};
+std::span<const ForwardingHook> bounced_parts() {
+  static const ForwardingHook table[] = {
+      HookedInit<"Psend_init", const void*>::hook<bounce_rules::PartitionedSend, Ending::partitioned>(),
+      HookedInit<"Precv_init", void*>::hook<bounce_rules::PartitionedReceive, Ending::partitioned>(),
+      HookedReady::hook(&ready),
+      HookedReadyRange::hook(&ready_range),
+      HookedReadyList::hook(&ready_list),
+      HookedArrived::hook(&arrived)};
   return table;
 }
 

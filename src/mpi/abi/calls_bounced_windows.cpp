@@ -25,22 +25,23 @@ class Accesses {
     BouncedRequest access;
     access.bounce = std::move(bounce);
     const std::lock_guard lock(mutex_);
-    open_.push_back({made_++, std::move(access)});
+    open_.push_back({next_serial_++, std::move(access)});
     count_ = open_.size();
   }
   // Returns the number of accesses that have been made so far.
-  [[nodiscard]] uint64_t made() {
+  [[nodiscard]] uint64_t accesses_so_far() {
     const std::lock_guard lock(mutex_);
-    return made_;
+    return next_serial_;
   }
-  // Puts in place those of the first `made` accesses that went to `target`, in the order in which they were made. All
-  // of them have ended.
-  [[nodiscard]] int land_all(Win window, int target, uint64_t made) {
+  // Puts in place those of the first `accesses` accesses that went to `target`, in the order in which they were made.
+  // All of them have ended.
+  [[nodiscard]] int land_all(Win window, int target, uint64_t accesses) {
     const std::lock_guard lock(mutex_);
     std::list<Access> ended;
     for (auto access = open_.begin(); access != open_.end();) {
       const auto next = std::next(access);
-      const bool is_to = access->serial < made && (target == all_targets || access->bounced.bounce.target == target);
+      const bool is_to =
+          access->serial < accesses && (target == all_targets || access->bounced.bounce.target == target);
       if (is_to && *access->bounced.bounce.window == window) ended.splice(ended.end(), open_, access);
       access = next;
     }
@@ -58,37 +59,38 @@ class Accesses {
     BouncedRequest bounced;
   };
   std::recursive_mutex mutex_;  // an error handler may make calls
-  uint64_t made_ = 0;
+  uint64_t next_serial_ = 0;
   std::list<Access> open_;
   std::atomic<size_t> count_{0};
 };
 
 // A call after which accesses of a window have ended: those to one target, or all.
 template <Name name, class... Arguments>
-struct Closing {
-  using To = Next<name, Arguments...>;
+struct EpochEnd {
+  using Hooked = HookedCall<name, Arguments...>;
   template <int (*target_of)(Arguments...)>
   static int call(Arguments... arguments) {
-    if (Accesses::of_process().none()) return To::next(arguments...);
-    if (layer.library->inside(__builtin_return_address(0))) return To::the_mpis(arguments...);
-    const uint64_t made = Accesses::of_process().made();
-    const int code = To::next(arguments...);
+    if (Accesses::of_process().none()) return Hooked::next(arguments...);
+    if (layer.library->contains(__builtin_return_address(0))) return Hooked::mpi_function(arguments...);
+    const uint64_t accesses = Accesses::of_process().accesses_so_far();
+    const int code = Hooked::next(arguments...);
     if (code != success) return code;
-    const auto all = std::tie(arguments...);
-    return Accesses::of_process().land_all(std::get<sizeof...(Arguments) - 1>(all), target_of(arguments...), made);
+    const auto all_arguments = std::tie(arguments...);
+    return Accesses::of_process().land_all(std::get<sizeof...(Arguments) - 1>(all_arguments), target_of(arguments...),
+                                           accesses);
   }
   template <int (*target_of)(Arguments...)>
-  static OffloadHook hook() {
-    return To::hook(&call<target_of>);
+  static ForwardingHook hook() {
+    return Hooked::hook(&call<target_of>);
   }
 };
-int whole(Win) { return all_targets; }
-int fenced(int, Win) { return all_targets; }
-int one(int target, Win) { return target; }
+int every_target(Win) { return all_targets; }
+int every_target_of_fence(int, Win) { return all_targets; }
+int named_target(int target, Win) { return target; }
 
 // True if `buffer` lies in memory of a device that a window cannot have: the MPI knows nothing of GPUs, or windows are
 // on the NIC.
-bool is_beyond(const void* buffer) {
+bool is_unusable(const void* buffer) {
   if (!may_replace() || (mpi_knows_gpus() && !layer.settings.rma)) return false;
   const auto owner = DeviceWatch::of_process().owner(buffer);
   return owner && owner->ordinal >= 0;
@@ -101,25 +103,25 @@ int code_of_refusal(const char* name) {
   return code_of({Code::unsupported, text("MPI_", name, " got memory of a GPU, ", why)});
 }
 // The kind of object whose error handler is called.
-enum class Told : uint8_t { comm, window };
-// A call that is refused if argument `buffer_at` is beyond. `at`: the position of the object's handle.
+enum class HandlerOwner : uint8_t { comm, window };
+// A call that is refused if is_unusable() is true for argument `buffer_at`. `at`: the position of the object's handle.
 template <Name name, class... Arguments>
-struct Refusing {
-  using To = Next<name, Arguments...>;
-  template <size_t buffer_at, Told told, size_t at>
+struct RefusingCall {
+  using Hooked = HookedCall<name, Arguments...>;
+  template <size_t buffer_at, HandlerOwner owner_kind, size_t at>
   static int call(Arguments... arguments) {
-    const auto all = std::tie(arguments...);
-    if (!is_beyond(std::get<buffer_at>(all))) return To::next(arguments...);
+    const auto all_arguments = std::tie(arguments...);
+    if (!is_unusable(std::get<buffer_at>(all_arguments))) return Hooked::next(arguments...);
     BounceBuffers bounce;
-    if constexpr (told == Told::comm)
-      bounce.comm = std::get<at>(all);
+    if constexpr (owner_kind == HandlerOwner::comm)
+      bounce.comm = std::get<at>(all_arguments);
     else
-      bounce.window = std::get<at>(all);
+      bounce.window = std::get<at>(all_arguments);
     return bounce.raise(code_of_refusal(name.letters));
   }
-  template <size_t buffer_at, Told told, size_t at>
-  static OffloadHook hook() {
-    return To::hook(&call<buffer_at, told, at>);
+  template <size_t buffer_at, HandlerOwner owner_kind, size_t at>
+  static ForwardingHook hook() {
+    return Hooked::hook(&call<buffer_at, owner_kind, at>);
   }
 };
 // An access without a request ends with its epoch.
@@ -132,28 +134,29 @@ struct Refusing {
       SPINLOOM_BOUNCED(ending, Accumulate, Raccumulate, const void*, N, Datatype, int, Aint, N, Datatype, Op),     \
       SPINLOOM_BOUNCED(ending, Get_accumulate, Rget_accumulate, const void*, N, Datatype, void*, N, Datatype, int, \
                        Aint, N, Datatype, Op),                                                                     \
-      Refusing<"Win_create" ending, void*, Aint, N, Info, Comm, Win*>::hook<0, Told::comm, 4>()
+      RefusingCall<"Win_create" ending, void*, Aint, N, Info, Comm, Win*>::hook<0, HandlerOwner::comm, 4>()
 
 }  // namespace
 
 void keep_access(BounceBuffers&& bounce) { Accesses::of_process().keep(std::move(bounce)); }
 
-std::span<const OffloadHook> bounced_accesses() {
+std::span<const ForwardingHook> bounced_accesses() {
   using Fetch = Bounced<"Fetch_and_op", int(const void*, void*, Datatype, int, Aint, Op, Win)>;
   using Swap = Bounced<"Compare_and_swap", int(const void*, const void*, void*, Datatype, int, Aint, Win)>;
-  static const OffloadHook table[] = {SPINLOOM_BOUNCED_ACCESSES("", int),
-                                      SPINLOOM_BOUNCED_ACCESSES("_c", Count),
-                                      Fetch::hook<bounce_rules::Fetch_and_op, Ending::epoch>(),
-                                      Swap::hook<bounce_rules::Compare_and_swap, Ending::epoch>(),
-                                      Closing<"Win_fence", int, Win>::hook<&fenced>(),
-                                      Closing<"Win_complete", Win>::hook<&whole>(),
-                                      Closing<"Win_unlock", int, Win>::hook<&one>(),
-                                      Closing<"Win_unlock_all", Win>::hook<&whole>(),
-                                      Closing<"Win_flush", int, Win>::hook<&one>(),
-                                      Closing<"Win_flush_all", Win>::hook<&whole>(),
-                                      Closing<"Win_flush_local", int, Win>::hook<&one>(),
-                                      Closing<"Win_flush_local_all", Win>::hook<&whole>(),
-                                      Refusing<"Win_attach", Win, void*, Aint>::hook<1, Told::window, 0>()};
+  static const ForwardingHook table[] = {
+      SPINLOOM_BOUNCED_ACCESSES("", int),
+      SPINLOOM_BOUNCED_ACCESSES("_c", Count),
+      Fetch::hook<bounce_rules::Fetch_and_op, Ending::epoch>(),
+      Swap::hook<bounce_rules::Compare_and_swap, Ending::epoch>(),
+      EpochEnd<"Win_fence", int, Win>::hook<&every_target_of_fence>(),
+      EpochEnd<"Win_complete", Win>::hook<&every_target>(),
+      EpochEnd<"Win_unlock", int, Win>::hook<&named_target>(),
+      EpochEnd<"Win_unlock_all", Win>::hook<&every_target>(),
+      EpochEnd<"Win_flush", int, Win>::hook<&named_target>(),
+      EpochEnd<"Win_flush_all", Win>::hook<&every_target>(),
+      EpochEnd<"Win_flush_local", int, Win>::hook<&named_target>(),
+      EpochEnd<"Win_flush_local_all", Win>::hook<&every_target>(),
+      RefusingCall<"Win_attach", Win, void*, Aint>::hook<1, HandlerOwner::window, 0>()};
   return table;
 }
 

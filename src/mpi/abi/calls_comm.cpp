@@ -17,9 +17,9 @@ int make(Comm parent, Comm* made, const Call& call) {
   if (code != success || key.is_none()) return code;
   {
     const Lock lock;
-    layer.teams.born(*made, key);
+    layer.teams.give_lineage(*made, key);
   }
-  layer.offload.born(*made, key);
+  layer.offload.add_comm(*made, key);
   return code;
 }
 
@@ -58,9 +58,9 @@ int Comm_create_group(Comm comm, Group group, int tag, Comm* made) {
   Key key;
   {
     const Lock lock;
-    key = layer.teams.born_of_group(comm, tag, *made);
+    key = layer.teams.give_lineage_of_group(comm, tag, *made);
   }
-  layer.offload.born(*made, key);
+  layer.offload.add_comm(*made, key);
   return code;
 }
 

@@ -7,10 +7,11 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-// The place where a rank's layout can be read. If `form` is 0, the rank has none to give, or does not have the layer.
+// The place where a rank's layout can be read. If `layout_number` is 0, the rank has none to give, or does not have the
+// layer.
 struct Introduction {
   uint64_t sender = 0;
-  uint64_t form = 0;
+  uint64_t layout_number = 0;
   uint64_t blob = 0;
   uint64_t bytes = 0;
 };
@@ -18,13 +19,13 @@ struct Introduction {
 Introduction introduce(Datatype type) {
   const Lock lock;
   const Form& form = *layer.types.form(type);
-  if (!form.known || form.contiguous(2) || !CopyPipeline::publish(form)) return {};
+  if (!form.is_known || form.is_contiguous(2) || !CopyPipeline::publish(form)) return {};
   return {static_cast<uint64_t>(layer.rank), form.number, form.published.address(), form.published.bytes()};
 }
 
 // Lets the ranks read each other's layouts of the type. Every rank takes the same steps, whether it has the layer or
 // not. On an intercommunicator nothing is done.
-int exchange(Datatype type, Comm comm) {
+int exchange_layouts(Datatype type, Comm comm) {
   int is_inter = 0;
   int size = 0;
   int code = real.Comm_test_inter(comm, &is_inter);
@@ -33,19 +34,19 @@ int exchange(Datatype type, Comm comm) {
   if (code != success) return code;
   Introduction own;
   try {
-    if (layer.on) own = introduce(type);
+    if (layer.is_on) own = introduce(type);
   } catch (const std::exception&) {  // no memory: peers ask when they need it
   }
   std::vector<Introduction> all(static_cast<size_t>(size));
   constexpr int bytes = sizeof(Introduction);
   code = real.Allgather(&own, bytes, handles().byte, all.data(), bytes, handles().byte, comm);
   if (code != success) return code;
-  if (layer.on) {
+  if (layer.is_on) {
     const Lock lock;
     layer.attend();
     for (const Introduction& peer : all) {
-      if (peer.form == 0 || peer.sender == static_cast<uint64_t>(layer.rank)) continue;
-      layer.pipeline.learn(static_cast<uint32_t>(peer.sender), {0, 0, peer.form, peer.blob, peer.bytes});
+      if (peer.layout_number == 0 || peer.sender == static_cast<uint64_t>(layer.rank)) continue;
+      layer.pipeline.learn(static_cast<uint32_t>(peer.sender), {0, 0, peer.layout_number, peer.blob, peer.bytes});
     }
   }
   return real.Barrier(comm);  // a rank may free its type now
@@ -53,7 +54,7 @@ int exchange(Datatype type, Comm comm) {
 
 // Converts a handle between C and Fortran by the MPI's own function `name`; if that is missing, by the one of MPI 5.
 template <class To, class From>
-To converted(From handle, const char* name, const char* name_in_mpi_5) {
+To convert_handle(From handle, const char* name, const char* name_in_mpi_5) {
   if constexpr (std::is_same_v<To, From>) {
     return handle;  // integers in C, too
   } else {
@@ -64,10 +65,10 @@ To converted(From handle, const char* name, const char* name_in_mpi_5) {
   }
 }
 
-void in_fortran(int (*call)(Datatype*, Comm), int* type, int comm, int* code) {
-  auto handle = converted<Datatype>(*type, "PMPI_Type_f2c", "PMPI_Type_fromint");
-  *code = call(&handle, converted<Comm>(comm, "PMPI_Comm_f2c", "PMPI_Comm_fromint"));
-  *type = converted<int>(handle, "PMPI_Type_c2f", "PMPI_Type_toint");
+void call_from_fortran(int (*call)(Datatype*, Comm), int* type, int comm, int* code) {
+  auto handle = convert_handle<Datatype>(*type, "PMPI_Type_f2c", "PMPI_Type_fromint");
+  *code = call(&handle, convert_handle<Comm>(comm, "PMPI_Comm_f2c", "PMPI_Comm_fromint"));
+  *type = convert_handle<int>(handle, "PMPI_Type_c2f", "PMPI_Type_toint");
 }
 
 }  // namespace
@@ -76,21 +77,23 @@ int Type_commit_comm(Datatype* type, Comm comm) {
   const int code = real.Type_commit(type);
   if (code != success) return code;
   try {
-    return exchange(*type, comm);
+    return exchange_layouts(*type, comm);
   } catch (const std::exception&) {
     return raise(comm, error_other);
   }
 }
 
 int Type_free_comm(Datatype* type, Comm) {
-  recorder.let_go_type(*type);
+  recorder.drop_type_attribute(*type);
   return Type_free(type);
 }
 
 void Type_commit_comm_fortran(int* type, const int* comm, int* code) {
-  in_fortran(&Type_commit_comm, type, *comm, code);
+  call_from_fortran(&Type_commit_comm, type, *comm, code);
 }
 
-void Type_free_comm_fortran(int* type, const int* comm, int* code) { in_fortran(&Type_free_comm, type, *comm, code); }
+void Type_free_comm_fortran(int* type, const int* comm, int* code) {
+  call_from_fortran(&Type_free_comm, type, *comm, code);
+}
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

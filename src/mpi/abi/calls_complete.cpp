@@ -9,15 +9,15 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 // The program's statuses, or statuses of our own where it wants none.
-class StatusesOf {
+class CallStatuses {
  public:
-  StatusesOf(int count, Status* theirs) : statuses_(theirs) {
+  CallStatuses(int count, Status* theirs) : statuses_(theirs) {
     if (theirs == status_ignore) statuses_ = own_.fill(static_cast<size_t>(count < 0 ? 0 : count), {});
   }
   [[nodiscard]] Status* get() { return statuses_; }
 
  private:
-  Few<Status> own_;
+  SmallArray<Status> own_;
   Status* statuses_;
 };
 
@@ -34,7 +34,7 @@ class Codes {
     }
     statuses_[i].error = code;
   }
-  [[nodiscard]] int answer() const { return code_; }
+  [[nodiscard]] int result() const { return code_; }
 
  private:
   Status* statuses_;
@@ -47,19 +47,19 @@ int finish_some(Batch& batch, int done, const int* indices, Status* statuses, in
   if (done == undefined || (code != success && code != error_in_status)) return code;
   Codes codes(statuses, done, code);
   for (int k = 0; k < done; ++k) {
-    if (!batch.knows(indices[k])) continue;
+    if (!batch.tracks(indices[k])) continue;
     codes.set(k, batch.finish(indices[k], &statuses[k], codes.of(k)));
   }
-  return codes.answer();
+  return codes.result();
 }
 
 // Waits until test(&flag) sets the flag or fails. While messages are offered, calls that would wait in the MPI do this
 // instead, and look after those messages meanwhile.
 template <class Test>
 int until(Batch& batch, Test test) {
-  const int tries_before_yield = layer.threaded ? 1 : 200;  // another thread may want the lock
+  const int tries_before_yield = layer.is_threaded ? 1 : 200;  // another thread may want the lock
   for (int tries = 1;; ++tries) {
-    batch.look();
+    batch.look_for_arrivals();
     layer.progress(Layer::Waiting::blocked);
     int flag = 0;
     const int code = test(&flag);
@@ -70,9 +70,9 @@ int until(Batch& batch, Test test) {
 
 // Tests whether all requests have ended, each by a call of its own, because MPICH's MPI_Testall gives an error for a
 // persistent collective call that has not ended.
-class Apart {
+class SeparateTests {
  public:
-  explicit Apart(int count) : is_over_(count < 0 ? 0 : static_cast<size_t>(count)) {}
+  explicit SeparateTests(int count) : is_over_(count < 0 ? 0 : static_cast<size_t>(count)) {}
   int test(Batch& batch, int* flag, Status* statuses) {
     *flag = 1;
     Request* const requests = batch.requests();
@@ -103,31 +103,31 @@ int finish_all(Batch& batch, int count, Status* statuses, int code) {
   if (code != success && code != error_in_status) return code;
   Codes codes(statuses, count, code);
   for (int i = 0; i < count; ++i) {
-    if (!batch.knows(i)) continue;
-    const int own = codes.of(i);
-    if (own == error_pending) continue;
-    codes.set(i, batch.finish(i, &statuses[i], own));
+    if (!batch.tracks(i)) continue;
+    const int own_code = codes.of(i);
+    if (own_code == error_pending) continue;
+    codes.set(i, batch.finish(i, &statuses[i], own_code));
   }
-  return codes.answer();
+  return codes.result();
 }
 
 int Wait(Request* request, Status* status) {
   Batch batch(1, request);
-  const bool polls = layer.offers();
-  if (!batch.any() && !polls) return real.Wait(request, status);
-  const ReceivedBy by(by_end<EndCall::wait>);
-  StatusOf seen(status);
+  const bool polls = layer.has_work();
+  if (!batch.has_tracked() && !polls) return real.Wait(request, status);
+  const ReceivingCallBy receiving(by_end<EndCall::wait>);
+  CallStatus seen(status);
   const int code = polls ? until(batch, [&](int* flag) { return real.Test(batch.requests(), flag, seen.get()); })
                          : real.Wait(batch.requests(), seen.get());
   return batch.finish(0, seen.get(), code);
 }
 
 int Test(Request* request, int* flag, Status* status) {
-  if (layer.offers()) layer.progress(Layer::Waiting::asks);
+  if (layer.has_work()) layer.progress(Layer::Waiting::asks);
   Batch batch(1, request);
-  if (!batch.any()) return real.Test(request, flag, status);
-  const ReceivedBy by(by_end<EndCall::test>);
-  StatusOf seen(status);
+  if (!batch.has_tracked()) return real.Test(request, flag, status);
+  const ReceivingCallBy receiving(by_end<EndCall::test>);
+  CallStatus seen(status);
   const int code = real.Test(batch.requests(), flag, seen.get());
   if (code == success && *flag == 0) return code;
   return batch.finish(0, seen.get(), code);
@@ -135,22 +135,22 @@ int Test(Request* request, int* flag, Status* status) {
 
 int Waitall(int count, Request* requests, Status* statuses) {
   Batch batch(count, requests);
-  const bool polls = layer.offers();
-  if (!batch.any() && !polls) return real.Waitall(count, requests, statuses);
-  const ReceivedBy by(by_end<EndCall::waitall>);
-  StatusesOf seen(count, statuses);
-  Apart apart(polls ? count : 0);
-  const int code = polls ? until(batch, [&](int* flag) { return apart.test(batch, flag, seen.get()); })
+  const bool polls = layer.has_work();
+  if (!batch.has_tracked() && !polls) return real.Waitall(count, requests, statuses);
+  const ReceivingCallBy receiving(by_end<EndCall::waitall>);
+  CallStatuses seen(count, statuses);
+  SeparateTests tests(polls ? count : 0);
+  const int code = polls ? until(batch, [&](int* flag) { return tests.test(batch, flag, seen.get()); })
                          : real.Waitall(count, batch.requests(), seen.get());
   return finish_all(batch, count, seen.get(), code);
 }
 
 int Testall(int count, Request* requests, int* flag, Status* statuses) {
-  if (layer.offers()) layer.progress(Layer::Waiting::asks);
+  if (layer.has_work()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
-  if (!batch.any()) return real.Testall(count, requests, flag, statuses);
-  const ReceivedBy by(by_end<EndCall::testall>);
-  StatusesOf seen(count, statuses);
+  if (!batch.has_tracked()) return real.Testall(count, requests, flag, statuses);
+  const ReceivingCallBy receiving(by_end<EndCall::testall>);
+  CallStatuses seen(count, statuses);
   const int code = real.Testall(count, batch.requests(), flag, seen.get());
   if (code == success && *flag == 0) return code;
   return finish_all(batch, count, seen.get(), code);
@@ -158,10 +158,10 @@ int Testall(int count, Request* requests, int* flag, Status* statuses) {
 
 int Waitany(int count, Request* requests, int* index, Status* status) {
   Batch batch(count, requests);
-  const bool polls = layer.offers();
-  if (!batch.any() && !polls) return real.Waitany(count, requests, index, status);
-  const ReceivedBy by(by_end<EndCall::waitany>);
-  StatusOf seen(status);
+  const bool polls = layer.has_work();
+  if (!batch.has_tracked() && !polls) return real.Waitany(count, requests, index, status);
+  const ReceivingCallBy receiving(by_end<EndCall::waitany>);
+  CallStatus seen(status);
   const int code =
       polls ? until(batch, [&](int* flag) { return real.Testany(count, batch.requests(), index, flag, seen.get()); })
             : real.Waitany(count, batch.requests(), index, seen.get());
@@ -169,21 +169,21 @@ int Waitany(int count, Request* requests, int* index, Status* status) {
 }
 
 int Testany(int count, Request* requests, int* index, int* flag, Status* status) {
-  if (layer.offers()) layer.progress(Layer::Waiting::asks);
+  if (layer.has_work()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
-  if (!batch.any()) return real.Testany(count, requests, index, flag, status);
-  const ReceivedBy by(by_end<EndCall::testany>);
-  StatusOf seen(status);
+  if (!batch.has_tracked()) return real.Testany(count, requests, index, flag, status);
+  const ReceivingCallBy receiving(by_end<EndCall::testany>);
+  CallStatus seen(status);
   const int code = real.Testany(count, batch.requests(), index, flag, seen.get());
   return *flag != 0 && is_index(*index, count) ? batch.finish(*index, seen.get(), code) : code;
 }
 
 int Waitsome(int count, Request* requests, int* done, int* indices, Status* statuses) {
   Batch batch(count, requests);
-  const bool polls = layer.offers();
-  if (!batch.any() && !polls) return real.Waitsome(count, requests, done, indices, statuses);
-  const ReceivedBy by(by_end<EndCall::waitsome>);
-  StatusesOf seen(count, statuses);
+  const bool polls = layer.has_work();
+  if (!batch.has_tracked() && !polls) return real.Waitsome(count, requests, done, indices, statuses);
+  const ReceivingCallBy receiving(by_end<EndCall::waitsome>);
+  CallStatuses seen(count, statuses);
   const int code = polls ? until(batch,
                                  [&](int* flag) {
                                    const int tested = real.Testsome(count, batch.requests(), done, indices, seen.get());
@@ -195,11 +195,11 @@ int Waitsome(int count, Request* requests, int* done, int* indices, Status* stat
 }
 
 int Testsome(int count, Request* requests, int* done, int* indices, Status* statuses) {
-  if (layer.offers()) layer.progress(Layer::Waiting::asks);
+  if (layer.has_work()) layer.progress(Layer::Waiting::asks);
   Batch batch(count, requests);
-  if (!batch.any()) return real.Testsome(count, requests, done, indices, statuses);
-  const ReceivedBy by(by_end<EndCall::testsome>);
-  StatusesOf seen(count, statuses);
+  if (!batch.has_tracked()) return real.Testsome(count, requests, done, indices, statuses);
+  const ReceivingCallBy receiving(by_end<EndCall::testsome>);
+  CallStatuses seen(count, statuses);
   const int code = real.Testsome(count, batch.requests(), done, indices, seen.get());
   return finish_some(batch, *done, indices, seen.get(), code);
 }
@@ -211,23 +211,24 @@ namespace {
 int look(Request request, int* flag, Status* status) {
   const Lock lock;  // another thread may put what has come in place
   layer.attend();
-  if (layer.offers()) layer.progress(Layer::Waiting::asks);
-  Open* const known = layer.take(request);
-  if (known != nullptr) layer.put_back(request, known);
-  if (known == nullptr) return real.Request_get_status(request, flag, status);
-  StatusOf seen(status);
-  const int code = real.Request_get_status(known->substituted ? known->inner : request, flag, seen.get());
-  if (code != success || *flag == 0 || !known->receives || (known->persistent && !known->active)) return code;
-  if (known->claim) tell_of(known->claim->status, seen.get());
-  if (known->landed < 0) {
+  if (layer.has_work()) layer.progress(Layer::Waiting::asks);
+  TrackedRequest* const tracked = layer.take(request);
+  if (tracked != nullptr) layer.put_back(request, tracked);
+  if (tracked == nullptr) return real.Request_get_status(request, flag, status);
+  CallStatus seen(status);
+  const int code = real.Request_get_status(tracked->is_substituted ? tracked->substitute : request, flag, seen.get());
+  if (code != success || *flag == 0 || !tracked->is_receive || (tracked->is_persistent && !tracked->is_active))
+    return code;
+  if (tracked->claim) give_status(tracked->claim->status, seen.get());
+  if (tracked->landed_bytes < 0) {
     // A message that is too long is left to the completion, which raises the error.
-    if (!layer.fits(*known, *seen.get())) return success;
-    const int landed = known->claim ? layer.deliver_claim(*known->claim, known->place, seen.get())
-                                    : layer.deliver(known->place, seen.get());
+    if (!layer.fits(*tracked, *seen.get())) return success;
+    const int landed = tracked->claim ? layer.deliver_claim(*tracked->claim, tracked->place, seen.get())
+                                      : layer.deliver(tracked->place, seen.get());
     if (landed != success) return landed;
-    known->landed = bytes_of(*seen.get(), real);
+    tracked->landed_bytes = bytes_of(*seen.get(), real);
   }
-  real.Status_set_elements_x(seen.get(), handles().byte, known->landed);
+  real.Status_set_elements_x(seen.get(), handles().byte, tracked->landed_bytes);
   return success;
 }
 
@@ -278,48 +279,48 @@ int Request_get_status_some(int count, const Request* requests, int* done, int* 
 }
 
 int Cancel(Request* request) {
-  Open* known = nullptr;
+  TrackedRequest* tracked = nullptr;
   {
     const Lock lock;
-    known = layer.take(*request);
-    if (known != nullptr) layer.put_back(*request, known);
+    tracked = layer.take(*request);
+    if (tracked != nullptr) layer.put_back(*request, tracked);
   }
-  if (known == nullptr) return layer.cancel_offer(*request) ? success : real.Cancel(request);
-  if (!known->receives && !may_cancel_sends) return success;
-  if (known->substituted && !known->receives) {
-    return layer.cancel_offer(known->inner) ? success : real.Cancel(&known->inner);
+  if (tracked == nullptr) return layer.cancel_offer(*request) ? success : real.Cancel(request);
+  if (!tracked->is_receive && !may_cancel_sends) return success;
+  if (tracked->is_substituted && !tracked->is_receive) {
+    return layer.cancel_offer(tracked->substitute) ? success : real.Cancel(&tracked->substitute);
   }
-  if (known->substituted || known->claim) return success;  // it has met its message; MPI lets such a cancel fail
-  known->cancelled = true;
+  if (tracked->is_substituted || tracked->claim) return success;  // it has met its message; MPI lets such a cancel fail
+  tracked->is_cancelling = true;
   return real.Cancel(request);
 }
 
 int Request_free(Request* request) {
   const Lock lock;
-  Open* const known = layer.take(*request);
-  if (known == nullptr) return real.Request_free(request);
+  TrackedRequest* const tracked = layer.take(*request);
+  if (tracked == nullptr) return real.Request_free(request);
   const Request handle = *request;
   int code = success;
-  if (known->receives && known->active && !known->claim) {
+  if (tracked->is_receive && tracked->is_active && !tracked->claim) {
     // The bytes of the receive must still be put in place when they arrive.
-    if (known->substituted) {
-      if (known->persistent) code = real.Request_free(request);
-      layer.orphans.push_back({known->inner, known});
-      known->persistent = false;
+    if (tracked->is_substituted) {
+      if (tracked->is_persistent) code = real.Request_free(request);
+      layer.orphans.push_back({tracked->substitute, tracked});
+      tracked->is_persistent = false;
     } else {
-      layer.orphans.push_back({handle, known});
+      layer.orphans.push_back({handle, tracked});
       *request = handles().request_null;
     }
-    if (!layer.threaded) layer.open.erase(key_of(handle));
+    if (!layer.is_threaded) layer.tracked_requests.erase(key_of(handle));
     return code;
   }
-  if (known->receives && known->active) {
+  if (tracked->is_receive && tracked->is_active) {
     Status status{};
-    code = layer.deliver_claim(*known->claim, known->place, &status);
+    code = layer.deliver_claim(*tracked->claim, tracked->place, &status);
   }
-  if (known->substituted) real.Request_free(&known->inner);
+  if (tracked->is_substituted) real.Request_free(&tracked->substitute);
   const int freed = real.Request_free(request);
-  layer.release(handle, known);
+  layer.release(handle, tracked);
   return code == success ? freed : code;
 }
 

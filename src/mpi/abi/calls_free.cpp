@@ -7,7 +7,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 int Type_free(Datatype* type) {
   if (type != nullptr) {
     const Lock lock;
-    layer.types.let_go(*type);
+    layer.types.drop_attribute(*type);
   }
   return real.Type_free(type);
 }
@@ -15,7 +15,7 @@ int Type_free(Datatype* type) {
 int Comm_free(Comm* comm) {
   if (comm != nullptr) {
     const Lock lock;
-    layer.let_go_comm(*comm);
+    layer.drop_comm_attributes(*comm);
   }
   return real.Comm_free(comm);
 }
@@ -23,7 +23,7 @@ int Comm_free(Comm* comm) {
 int Comm_disconnect(Comm* comm) {
   if (comm != nullptr) {
     const Lock lock;
-    layer.let_go_comm(*comm);
+    layer.drop_comm_attributes(*comm);
   }
   return real.Comm_disconnect(comm);
 }

@@ -5,13 +5,13 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 int Init(int* argument_count, char*** arguments) {
   const int code = real.Init(argument_count, arguments);
-  if (code == success && !layer.on) layer.start();
+  if (code == success && !layer.is_on) layer.start();
   return code;
 }
 
 int Init_thread(int* argument_count, char*** arguments, int required, int* provided) {
   const int code = real.Init_thread(argument_count, arguments, required, provided);
-  if (code == success && !layer.on) layer.start();
+  if (code == success && !layer.is_on) layer.start();
   return code;
 }
 
@@ -19,7 +19,7 @@ int Finalize() {
   try {
     layer.stop();
   } catch (...) {  // what the layer keeps goes with the process
-    layer.on = false;
+    layer.is_on = false;
   }
   return real.Finalize();
 }

@@ -10,17 +10,19 @@ namespace {
 // Returns the form of `count` elements, if our kernels are to move them between `buffer` and `room` packed bytes; null
 // if the call is the MPI's. `try_none` makes the MPI's call with no elements, once for each type; `code` is its error.
 template <class TryNone>
-FormPointer to_move(const void* buffer, int64_t count, Datatype type, const void* packed, int64_t room, Comm comm,
-                    TryNone&& try_none, int& code) {
+FormPointer form_if_ours(const void* buffer, int64_t count, Datatype type, const void* packed, int64_t room, Comm comm,
+                         TryNone&& try_none, int& code) {
   if (count <= 0 || packed == nullptr || comm == handles().comm_null || layer.settings.path == Path::pass) return {};
   bool is_tried = false;
   FormPointer form;
   {
     const Lock lock;
-    const FormPointer& found = layer.types.form(type);
-    if (!found->known || found->size <= 0 || found->contiguous(count) || count > room / found->size) return {};
-    if (reinterpret_cast<int64_t>(buffer) + found->true_lb < Place::least_address) return {};
-    form = found;
+    const FormPointer& known_form = layer.types.form(type);
+    if (!known_form->is_known || known_form->size <= 0 || known_form->is_contiguous(count) ||
+        count > room / known_form->size)
+      return {};
+    if (reinterpret_cast<int64_t>(buffer) + known_form->true_lb < Place::least_address) return {};
+    form = known_form;
     is_tried = layer.types.is_tried(type);
     ++layer.pack_calls;
   }
@@ -47,7 +49,8 @@ template <class N>
 int Pack(const void* buffer, N count, Datatype type, void* packed, N bytes, N* position, Comm comm) {
   int code = success;
   const auto try_none = [&] { return real.counted<N>().Pack(buffer, 0, type, packed, bytes, position, comm); };
-  const FormPointer form = to_move(buffer, count, type, packed, room_behind(bytes, position), comm, try_none, code);
+  const FormPointer form =
+      form_if_ours(buffer, count, type, packed, room_behind(bytes, position), comm, try_none, code);
   if (code != success) return code;
   if (!form) return real.counted<N>().Pack(buffer, count, type, packed, bytes, position, comm);
   const Message message(*form, count, buffer);
@@ -60,7 +63,8 @@ template <class N>
 int Unpack(const void* packed, N bytes, N* position, void* buffer, N count, Datatype type, Comm comm) {
   int code = success;
   const auto try_none = [&] { return real.counted<N>().Unpack(packed, bytes, position, buffer, 0, type, comm); };
-  const FormPointer form = to_move(buffer, count, type, packed, room_behind(bytes, position), comm, try_none, code);
+  const FormPointer form =
+      form_if_ours(buffer, count, type, packed, room_behind(bytes, position), comm, try_none, code);
   if (code != success) return code;
   if (!form) return real.counted<N>().Unpack(packed, bytes, position, buffer, count, type, comm);
   const Message message(*form, count, buffer);

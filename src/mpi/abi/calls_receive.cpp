@@ -8,11 +8,12 @@ namespace {
 // True for receives that no record fits into, while there is no claim: they are the MPI's alone. Among threads a claim
 // may be made at any time: there a receive looks for one and is given to the MPI under one lock.
 template <class N>
-bool passes_in(N count, Datatype type) {
-  return !layer.threaded && layer.claims.empty() && Place::capacity_of(*layer.types.form(type), count) < Record::least;
+bool fits_no_record(N count, Datatype type) {
+  return !layer.is_threaded && layer.claims.empty() &&
+         Place::capacity_of(*layer.types.form(type), count) < Record::least;
 }
 
-ClaimPointer claim_for(int source, int tag, Comm comm) {
+ClaimPointer take_claim_for(int source, int tag, Comm comm) {
   const Lock lock;
   return layer.claims.empty() ? nullptr : layer.take_claim(source, tag, comm);
 }
@@ -22,13 +23,13 @@ ClaimPointer claim_for(int source, int tag, Comm comm) {
 template <class N>
 int receive(const Place& place, int source, int tag, Status* status) {
   const auto count = static_cast<N>(place.count);
-  if (layer.threaded && source != proc_null) {
-    Request own{};
-    const int code = Irecv<N>(place.buffer, count, place.type, source, tag, place.comm, &own);
-    return code == success ? Wait(&own, status) : code;
+  if (layer.is_threaded && source != proc_null) {
+    Request request{};
+    const int code = Irecv<N>(place.buffer, count, place.type, source, tag, place.comm, &request);
+    return code == success ? Wait(&request, status) : code;
   }
-  StatusOf seen(status);
-  if (const ClaimPointer claim = claim_for(source, tag, place.comm)) {
+  CallStatus seen(status);
+  if (const ClaimPointer claim = take_claim_for(source, tag, place.comm)) {
     if (claim->received) return layer.deliver_claim(*claim, place, seen.get());
     return real.counted<N>().Mrecv(place.buffer, count, place.type, &claim->handle, seen.get());
   }
@@ -38,27 +39,27 @@ int receive(const Place& place, int source, int tag, Status* status) {
 
 template <class N>
 int Recv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Status* status) {
-  if (passes_in(count, type)) return real.counted<N>().Recv(buffer, count, type, source, tag, comm, status);
-  if (!layer.threaded && layer.claims.empty()) {
+  if (fits_no_record(count, type)) return real.counted<N>().Recv(buffer, count, type, source, tag, comm, status);
+  if (!layer.is_threaded && layer.claims.empty()) {
     layer.attend();
-    StatusOf seen(status);
+    CallStatus seen(status);
     const int code = real.counted<N>().Recv(buffer, count, type, source, tag, comm, seen.get());
     if (code != success || !Record::may_be(bytes_of(*seen.get(), real))) return code;
-    const ReceivedBy by(by_recv<N>);
+    const ReceivingCallBy receiving(by_recv<N>);
     return layer.deliver(layer.place_of(buffer, count, type, comm), seen.get());
   }
-  const ReceivedBy by(by_recv<N>);
+  const ReceivingCallBy receiving(by_recv<N>);
   return receive<N>(incoming(buffer, count, type, comm), source, tag, status);
 }
 
 template <class N>
 int Irecv(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Request* request) {
-  if (passes_in(count, type)) return real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request);
+  if (fits_no_record(count, type)) return real.counted<N>().Irecv(buffer, count, type, source, tag, comm, request);
   const Lock lock;
   layer.attend();
   if (ClaimPointer claim = layer.claims.empty() ? nullptr : layer.take_claim(source, tag, comm)) {
     if (!claim->received) return real.counted<N>().Imrecv(buffer, count, type, &claim->handle, request);
-    const int code = layer.completed_request(request);
+    const int code = layer.make_completed_request(request);
     if (code == success) layer.remember_receive(buffer, count, type, comm, *request, std::move(claim));
     return code;
   }
@@ -71,17 +72,17 @@ template <class N>
 int Recv_init(void* buffer, N count, Datatype type, int source, int tag, Comm comm, Request* request) {
   const int code = real.counted<N>().Recv_init(buffer, count, type, source, tag, comm, request);
   if (code != success || source == proc_null) return code;
-  auto* const known = new Open{.place = incoming(buffer, count, type, comm), .persistent = true};
-  known->peer = source;
-  known->tag = tag;
+  auto* const tracked = new TrackedRequest{.place = incoming(buffer, count, type, comm), .is_persistent = true};
+  tracked->peer = source;
+  tracked->tag = tag;
   const Lock lock;
-  layer.remember(*request, known);
+  layer.remember(*request, tracked);
   return code;
 }
 
 namespace {
 
-ClaimPointer claim_of(MessageHandle handle) {
+ClaimPointer take_claim_of(MessageHandle handle) {
   const Lock lock;
   Claim** const found = layer.messages.find(key_of(handle));
   if (found == nullptr) return nullptr;
@@ -91,7 +92,7 @@ ClaimPointer claim_of(MessageHandle handle) {
 }
 
 // Receives the message that stands for a claim.
-int retire(Claim& claim, MessageHandle* message) {
+int receive_stand_in(Claim& claim, MessageHandle* message) {
   const int code = real.Mrecv(nullptr, 0, handles().byte, message, status_ignore);
   return code == success ? real.Wait(&claim.stand_in, status_ignore) : code;
 }
@@ -101,21 +102,21 @@ int retire(Claim& claim, MessageHandle* message) {
 // Messages that may be records were taken out of the MPI by the probe that found them; others are the MPI's.
 template <class N>
 int Mrecv(void* buffer, N count, Datatype type, MessageHandle* message, Status* status) {
-  const ClaimPointer claim = claim_of(*message);
+  const ClaimPointer claim = take_claim_of(*message);
   if (!claim) return real.counted<N>().Mrecv(buffer, count, type, message, status);
-  const int code = retire(*claim, message);
+  const int code = receive_stand_in(*claim, message);
   if (code != success) return code;
-  StatusOf seen(status);
-  const ReceivedBy by(by_mrecv<N>);
+  CallStatus seen(status);
+  const ReceivingCallBy receiving(by_mrecv<N>);
   return layer.deliver_claim(*claim, incoming(buffer, count, type, claim->comm), seen.get());
 }
 
 template <class N>
 int Imrecv(void* buffer, N count, Datatype type, MessageHandle* message, Request* request) {
-  ClaimPointer claim = claim_of(*message);
+  ClaimPointer claim = take_claim_of(*message);
   if (!claim) return real.counted<N>().Imrecv(buffer, count, type, message, request);
-  int code = retire(*claim, message);
-  if (code == success) code = layer.completed_request(request);
+  int code = receive_stand_in(*claim, message);
+  if (code == success) code = layer.make_completed_request(request);
   if (code != success) return code;
   const Comm comm = claim->comm;
   layer.remember_receive(buffer, count, type, comm, *request, std::move(claim));

@@ -12,36 +12,38 @@ struct Outgoing {
 
 template <class N>
 Outgoing outgoing(const void* buffer, N count, Datatype type, int peer, Comm comm,
-                  Layer::Offers may = Layer::Offers::mapped) {
+                  Layer::AllowedOffers allowed = Layer::AllowedOffers::mapped) {
   const Lock lock;
   layer.attend();
-  Outgoing made{layer.place_of(buffer, count, type, comm), std::nullopt};
-  made.pending = layer.pending_send_for(made.place, peer, may);
-  return made;
+  Outgoing outgoing_send{layer.place_of(buffer, count, type, comm), std::nullopt};
+  outgoing_send.pending = layer.pending_send_for(outgoing_send.place, peer, allowed);
+  return outgoing_send;
 }
 
-// True for messages that the layer does nothing about, which leave at once: they are short, or contiguous. Counts them.
+// True for messages that are short or contiguous, so that they go straight to the MPI; those are counted for the
+// report.
 template <class N>
-bool passes(const void* buffer, N count, Datatype type, int peer, Comm comm) {
+bool count_if_passing(const void* buffer, N count, Datatype type, int peer, Comm comm) {
   const Lock lock;
   if (!layer.bounced_sends.empty() && layer.has_bounced(buffer)) return false;
   const Form& form = *layer.types.form(type);
-  const bool passing = form.size * static_cast<int64_t>(count) < layer.settings.min_bytes ||
-                       (form.contiguous(count) && !layer.settings.offers_runs());
-  if (passing && form.tally != nullptr) [[unlikely]]
+  const bool is_passing = form.size * static_cast<int64_t>(count) < layer.settings.min_bytes ||
+                          (form.is_contiguous(count) && !layer.settings.offers_contiguous());
+  if (is_passing && form.tally != nullptr) [[unlikely]]
     layer.count_pass(form, count, peer, comm);
-  return passing;
+  return is_passing;
 }
 
 }  // namespace
 
-#define SPINLOOM_SEND(name, mode)                                                                                     \
-  template <class N>                                                                                                  \
-  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {                                \
-    if (passes(buffer, count, type, peer, comm)) return real.counted<N>().name(buffer, count, type, peer, tag, comm); \
-    const Outgoing out = outgoing(buffer, count, type, peer, comm, Layer::Offers::any);                               \
-    if (!out.pending) return real.counted<N>().name(buffer, count, type, peer, tag, comm);                            \
-    return layer.announce(*out.pending, out.place, Mode::mode, peer, tag, nullptr);                                   \
+#define SPINLOOM_SEND(name, mode)                                                              \
+  template <class N>                                                                           \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm) {         \
+    if (count_if_passing(buffer, count, type, peer, comm))                                     \
+      return real.counted<N>().name(buffer, count, type, peer, tag, comm);                     \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm, Layer::AllowedOffers::any); \
+    if (!out.pending) return real.counted<N>().name(buffer, count, type, peer, tag, comm);     \
+    return layer.announce(*out.pending, out.place, Mode::mode, peer, tag, nullptr);            \
   }
 SPINLOOM_SEND(Send, standard)
 SPINLOOM_SEND(Ssend, synchronous)
@@ -56,26 +58,28 @@ int remember_synchronous(int code, Request* request) {
   int flag = 0;
   if (real.Request_get_status(*request, &flag, status_ignore) != success || flag != 0) return code;
   const Lock lock;
-  auto* const known = new Open{.place = {}, .receives = false, .active = true};
-  layer.remember(*request, known);
+  auto* const tracked = new TrackedRequest{.place = {}, .is_receive = false, .is_active = true};
+  layer.remember(*request, tracked);
   return code;
 }
-int noted(Mode mode, int code, Request* request) {
+int remember_if_synchronous(Mode mode, int code, Request* request) {
   return mode == Mode::synchronous ? remember_synchronous(code, request) : code;
 }
 
 }  // namespace
 
-#define SPINLOOM_ISEND(name, mode)                                                                              \
-  template <class N>                                                                                            \
-  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm, Request* request) {        \
-    const auto pass = [&] {                                                                                     \
-      return noted(Mode::mode, real.counted<N>().name(buffer, count, type, peer, tag, comm, request), request); \
-    };                                                                                                          \
-    if (passes(buffer, count, type, peer, comm)) return pass();                                                 \
-    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                             \
-    if (!out.pending) return pass();                                                                            \
-    return noted(Mode::mode, layer.announce(*out.pending, out.place, Mode::mode, peer, tag, request), request); \
+#define SPINLOOM_ISEND(name, mode)                                                                                    \
+  template <class N>                                                                                                  \
+  int name(const void* buffer, N count, Datatype type, int peer, int tag, Comm comm, Request* request) {              \
+    const auto pass = [&] {                                                                                           \
+      return remember_if_synchronous(Mode::mode,                                                                      \
+                                     real.counted<N>().name(buffer, count, type, peer, tag, comm, request), request); \
+    };                                                                                                                \
+    if (count_if_passing(buffer, count, type, peer, comm)) return pass();                                             \
+    const Outgoing out = outgoing(buffer, count, type, peer, comm);                                                   \
+    if (!out.pending) return pass();                                                                                  \
+    return remember_if_synchronous(Mode::mode,                                                                        \
+                                   layer.announce(*out.pending, out.place, Mode::mode, peer, tag, request), request); \
   }
 SPINLOOM_ISEND(Isend, standard)
 SPINLOOM_ISEND(Issend, synchronous)
@@ -91,69 +95,69 @@ void remember_send(const void* buffer, int64_t count, Datatype type, int peer, i
   Place place = layer.place_of(buffer, count, type, comm);
   const Form& form = *place.form;
   if (form.tally == nullptr) {
-    const bool is_plain_run = form.contiguous(count) && DeviceEnds::of_process().find(buffer) == nullptr;
-    if (!form.known || is_plain_run || place.capacity() < layer.settings.min_bytes) return;
+    const bool is_plain_contiguous = form.is_contiguous(count) && DeviceEnds::of_process().find(buffer) == nullptr;
+    if (!form.is_known || is_plain_contiguous || place.capacity() < layer.settings.min_bytes) return;
     const int to = layer.world_rank(comm, peer);
     if (to < 0) return;
   }  // for the report the starts of all are counted
-  auto* const known = new Open{.place = std::move(place), .receives = false, .persistent = true};
-  known->mode = mode;
-  known->peer = peer;
-  known->tag = tag;
-  layer.remember(*request, known);
+  auto* const tracked = new TrackedRequest{.place = std::move(place), .is_receive = false, .is_persistent = true};
+  tracked->mode = mode;
+  tracked->peer = peer;
+  tracked->tag = tag;
+  layer.remember(*request, tracked);
 }
 
-int start(Request* request, Open* known) {
-  if (known->carried) {
-    known->substituted = true;
-    known->active = true;
-    return start(known->carried, &known->inner);
+int start(Request* request, TrackedRequest* tracked) {
+  if (tracked->carried) {
+    tracked->is_substituted = true;
+    tracked->is_active = true;
+    return start(tracked->carried, &tracked->substitute);
   }
-  if (known->receives) {
+  if (tracked->is_receive) {
     const Lock lock;
-    known->claim = layer.take_claim(known->peer, known->tag, known->place.comm);
-    if (known->claim && !known->claim->received) {
+    tracked->claim = layer.take_claim(tracked->peer, tracked->tag, tracked->place.comm);
+    if (tracked->claim && !tracked->claim->received) {
       // The message waits in the MPI: it is received by its handle.
-      known->substituted = true;
-      const Place& place = known->place;
-      MessageHandle handle = known->claim->handle;
-      known->claim.reset();
-      known->active = true;
+      tracked->is_substituted = true;
+      const Place& place = tracked->place;
+      MessageHandle handle = tracked->claim->handle;
+      tracked->claim.reset();
+      tracked->is_active = true;
       if (place.count > INT32_MAX) {
-        return real.large.Imrecv(place.buffer, place.count, place.type, &handle, &known->inner);
+        return real.large.Imrecv(place.buffer, place.count, place.type, &handle, &tracked->substitute);
       }
-      return real.Imrecv(place.buffer, static_cast<int>(place.count), place.type, &handle, &known->inner);
+      return real.Imrecv(place.buffer, static_cast<int>(place.count), place.type, &handle, &tracked->substitute);
     }
-    if (known->claim) {
-      known->substituted = true;
-      known->active = true;
-      return layer.completed_request(&known->inner);
+    if (tracked->claim) {
+      tracked->is_substituted = true;
+      tracked->is_active = true;
+      return layer.make_completed_request(&tracked->substitute);
     }
     const int code = real.Start(request);
-    known->active = code == success;
+    tracked->is_active = code == success;
     return code;
   } else {
     std::optional<PendingSend> pending;
     {
       const Lock lock;
-      pending = layer.pending_send_for(known->place, known->peer);
+      pending = layer.pending_send_for(tracked->place, tracked->peer);
     }
     if (pending) {
-      known->substituted = true;
-      known->active = true;
-      return layer.announce(*pending, known->place, known->mode, known->peer, known->tag, &known->inner);
+      tracked->is_substituted = true;
+      tracked->is_active = true;
+      return layer.announce(*pending, tracked->place, tracked->mode, tracked->peer, tracked->tag, &tracked->substitute);
     }
   }
   const int code = real.Start(request);
-  known->active = code == success;
+  tracked->is_active = code == success;
   return code;
 }
 
-Open* known_as(Request handle) {
+TrackedRequest* tracked_as(Request handle) {
   const Lock lock;
-  Open* const known = layer.take(handle);
-  if (known != nullptr) layer.put_back(handle, known);
-  return known;
+  TrackedRequest* const tracked = layer.take(handle);
+  if (tracked != nullptr) layer.put_back(handle, tracked);
+  return tracked;
 }
 
 }  // namespace
@@ -170,17 +174,17 @@ SPINLOOM_SEND_INIT(Ssend_init, synchronous)
 SPINLOOM_SEND_INIT(Rsend_init, ready)
 
 int Start(Request* request) {
-  Open* const known = known_as(*request);
-  return known == nullptr ? real.Start(request) : start(request, known);
+  TrackedRequest* const tracked = tracked_as(*request);
+  return tracked == nullptr ? real.Start(request) : start(request, tracked);
 }
 
 int Startall(int count, Request* requests) {
   bool any = false;
-  for (int i = 0; i < count && !any; ++i) any = known_as(requests[i]) != nullptr;
+  for (int i = 0; i < count && !any; ++i) any = tracked_as(requests[i]) != nullptr;
   if (!any) return real.Startall(count, requests);
   for (int i = 0; i < count; ++i) {
-    Open* const known = known_as(requests[i]);
-    const int code = known == nullptr ? real.Start(&requests[i]) : start(&requests[i], known);
+    TrackedRequest* const tracked = tracked_as(requests[i]);
+    const int code = tracked == nullptr ? real.Start(&requests[i]) : start(&requests[i], tracked);
     if (code != success) return code;
   }
   return success;

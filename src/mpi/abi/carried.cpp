@@ -17,37 +17,38 @@ int free_outcome(void* code) {
 
 }  // namespace
 
-int start(std::shared_ptr<Carried> carried, Request* request) {
+int start(std::shared_ptr<CarriedCall> carried, Request* request) {
   const int code = carried->begin();
   return code == success ? follow(std::move(carried), request) : code;
 }
 
-int follow(std::shared_ptr<Carried> carried, Request* request) {
+int follow(std::shared_ptr<CarriedCall> carried, Request* request) {
   auto outcome = std::make_unique<int>(success);
-  Underway one{std::move(carried), {}, outcome.get()};
-  const int code = real.Grequest_start(&query_outcome, &free_outcome, &cancel_nothing, outcome.get(), &one.whole);
+  OngoingCall call{std::move(carried), {}, outcome.get()};
+  const int code =
+      real.Grequest_start(&query_outcome, &free_outcome, &cancel_nothing, outcome.get(), &call.program_request);
   if (code != success) {
     *request = handles().request_null;
-    return one.carried->wait();
+    return call.carried->wait();
   }
   (void)outcome.release();
-  *request = one.whole;
-  layer.add_underway(std::move(one));
+  *request = call.program_request;
+  layer.add_ongoing(std::move(call));
   return success;
 }
 
 // Gives the program the request of a persistent send that never starts. Each start of the call has another request,
 // which stands in for it. The send is not to MPI_PROC_NULL: once such a request is freed, persistent collectives of
 // MPICH 4.0.2 itself may never end.
-int persist(std::shared_ptr<Carried> carried, Comm comm, Request* request) {
+int persist(std::shared_ptr<CarriedCall> carried, Comm comm, Request* request) {
   constexpr int anybody = 0;
   const int code = real.Send_init(nullptr, 0, handles().byte, anybody, 0, layer.teams.comm(), request);
   if (code != success) return code;
   const Lock lock;
-  auto* const known = new Open{.place = {}, .receives = false, .persistent = true};
-  known->place.comm = comm;
-  known->carried = std::move(carried);
-  layer.remember(*request, known);
+  auto* const tracked = new TrackedRequest{.place = {}, .is_receive = false, .is_persistent = true};
+  tracked->place.comm = comm;
+  tracked->carried = std::move(carried);
+  layer.remember(*request, tracked);
   return success;
 }
 

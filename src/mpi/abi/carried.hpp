@@ -1,5 +1,5 @@
-// Carried - a call that the layer carries, and the request that the program has for it: a non-blocking or persistent
-//   collective call, or an access to a window on the NIC.
+// CarriedCall - a call that the layer carries, and the request that the program has for it: a non-blocking or
+//   persistent collective call, or an access to a window on the NIC.
 //
 // Contract: begin() starts it; test() says whether it has ended, after which it may begin again; wait() ends it.
 //   start() begins it and makes the program's request, a generalized one; follow() makes the request of a call that has
@@ -15,21 +15,21 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-class Carried {
+class CarriedCall {
  public:
-  Carried() = default;
-  Carried(const Carried&) = delete;
-  Carried& operator=(const Carried&) = delete;
-  virtual ~Carried() = default;
+  CarriedCall() = default;
+  CarriedCall(const CarriedCall&) = delete;
+  CarriedCall& operator=(const CarriedCall&) = delete;
+  virtual ~CarriedCall() = default;
   [[nodiscard]] virtual int begin() = 0;
   // True if the call has ended, with error code `code`. Never waits.
   [[nodiscard]] virtual bool test(int& code) = 0;
   [[nodiscard]] virtual int wait() = 0;
 };
 
-[[nodiscard]] int start(std::shared_ptr<Carried> carried, Request* request);
-[[nodiscard]] int follow(std::shared_ptr<Carried> carried, Request* request);
+[[nodiscard]] int start(std::shared_ptr<CarriedCall> carried, Request* request);
+[[nodiscard]] int follow(std::shared_ptr<CarriedCall> carried, Request* request);
 // `comm`: the communicator whose error handler is called.
-[[nodiscard]] int persist(std::shared_ptr<Carried> carried, Comm comm, Request* request);
+[[nodiscard]] int persist(std::shared_ptr<CarriedCall> carried, Comm comm, Request* request);
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

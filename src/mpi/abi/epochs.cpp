@@ -10,7 +10,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-Window* known(Win handle) {
+Window* find_window(Win handle) {
   const Lock lock;
   return layer.windows.find(handle);
 }
@@ -26,7 +26,7 @@ int Win_free(Win* window) {
 }
 
 int Win_fence(int assert, Win window) {
-  Window* const ours = known(window);
+  Window* const ours = find_window(window);
   if (ours == nullptr) return real.Win_fence(assert, window);
   const int code = real.Win_fence(assert & ~mode_noprecede, window);
   const Lock lock;
@@ -36,7 +36,7 @@ int Win_fence(int assert, Win window) {
 
 // A post is counted before the MPI's call, because the MPI of an origin may know of it as soon as that begins.
 int Win_post(Group group, int assert, Win window) {
-  Window* const ours = known(window);
+  Window* const ours = find_window(window);
   if (ours == nullptr) return real.Win_post(group, assert, window);
   const std::vector<int> origins = ranks_in(group, window);
   ours->posts().add(origins);
@@ -46,7 +46,7 @@ int Win_post(Group group, int assert, Win window) {
 }
 
 int Win_start(Group group, int assert, Win window) {
-  Window* const ours = known(window);
+  Window* const ours = find_window(window);
   if (ours == nullptr) return real.Win_start(group, assert, window);
   const std::vector<int> targets = ranks_in(group, window);
   const int code = real.Win_start(group, assert, window);
@@ -56,7 +56,7 @@ int Win_start(Group group, int assert, Win window) {
 }
 
 int Win_complete(Win window) {
-  if (Window* const ours = known(window)) {
+  if (Window* const ours = find_window(window)) {
     const Lock lock;
     ours->complete();
   }
@@ -77,7 +77,7 @@ int Win_test(Win window, int* flag) {
 
 int Win_lock(int kind, int target, int assert, Win window) {
   const int code = real.Win_lock(kind, target, assert, window);
-  if (Window* const ours = code == success ? known(window) : nullptr) {
+  if (Window* const ours = code == success ? find_window(window) : nullptr) {
     const Lock lock;
     ours->lock(target, assert);
   }
@@ -85,13 +85,13 @@ int Win_lock(int kind, int target, int assert, Win window) {
 }
 
 int Win_unlock(int target, Win window) {
-  if (Window* const ours = known(window)) ours->close(target);
+  if (Window* const ours = find_window(window)) ours->unlock(target);
   return real.Win_unlock(target, window);
 }
 
 int Win_lock_all(int assert, Win window) {
   const int code = real.Win_lock_all(assert, window);
-  if (Window* const ours = code == success ? known(window) : nullptr) {
+  if (Window* const ours = code == success ? find_window(window) : nullptr) {
     const Lock lock;
     ours->lock_all(assert);
   }
@@ -99,7 +99,7 @@ int Win_lock_all(int assert, Win window) {
 }
 
 int Win_unlock_all(Win window) {
-  if (Window* const ours = known(window)) ours->close_all();
+  if (Window* const ours = find_window(window)) ours->unlock_all();
   return real.Win_unlock_all(window);
 }
 

@@ -14,8 +14,8 @@ int code_of(const Error& error) {
   constexpr size_t text_max = 255;  // what every MPI has room for
   const std::lock_guard lock(mutex);
   const std::string sentence = ("spinloom: " + error.message).substr(0, text_max);
-  const auto known = codes.find(sentence);
-  if (known != codes.end()) return known->second;
+  const auto found = codes.find(sentence);
+  if (found != codes.end()) return found->second;
   // Prints the sentence once, because the MPI's error handler may not show the text.
   if (codes.size() < codes_max) std::fprintf(stderr, "%s\n", sentence.c_str());
   // MPICH 4.0 does not find the texts of codes that are added to a class of MPI's own.

@@ -8,21 +8,21 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 Place Exchange::Part::place(const char* call) const { return {buffer, count, type, form, layer.teams.comm(), call}; }
 
-Exchange::Part Exchange::part_of(void* buffer, int64_t count, Datatype type, int rank) {
+Exchange::Part Exchange::make_part(void* buffer, int64_t count, Datatype type, int rank) {
   if (count < 0 || (count > 0 && type == handles().type_null)) is_wrong_ = true;
-  Part made{buffer, count, type, rank, layer.types.form(type)};
-  choose_means(made);
-  return made;
+  Part part{buffer, count, type, rank, layer.types.form(type)};
+  choose_means(part);
+  return part;
 }
 
 void Exchange::keep_types() {
   for (std::vector<Part>* const parts : {&sends_, &receives_}) {
     for (Part& part : *parts) {
-      auto kept = std::make_unique<KeptType>();
-      kept->is_held = real.Type_dup(part.type, &kept->type) == success;
-      if (!kept->is_held) continue;
-      part.type = kept->type;
-      kept_.push_back(std::move(kept));
+      auto kept_type = std::make_unique<KeptType>();
+      kept_type->is_held = real.Type_dup(part.type, &kept_type->type) == success;
+      if (!kept_type->is_held) continue;
+      part.type = kept_type->type;
+      kept_types_.push_back(std::move(kept_type));
     }
   }
 }
@@ -45,14 +45,14 @@ int Exchange::post(const Part& part, bool sends) {
 
 std::optional<PendingSend> Exchange::pending_send_for(const Place& place, int rank) const {
   const Lock lock;
-  return layer.pending_send_for(place, rank, swaps_ ? Layer::Offers::none : Layer::Offers::mapped);
+  return layer.pending_send_for(place, rank, is_swap_ ? Layer::AllowedOffers::none : Layer::AllowedOffers::mapped);
 }
 
 int Exchange::post_to_mpi(const Part& part) {
   Request* const request = &requests_.back();
   const Comm comm = layer.teams.comm();
-  if (swaps_) {
-    Layer::Copy copy{handles().request_null, std::make_unique<std::vector<uint8_t>>()};
+  if (is_swap_) {
+    Layer::SentCopy copy{handles().request_null, std::make_unique<std::vector<uint8_t>>()};
     if (!layer.copy(part.place(call_), *copy.bytes)) return error_other;
     const auto bytes = static_cast<Count>(copy.bytes->size());
     const int code = bytes <= INT32_MAX ? real.Isend(copy.bytes->data(), static_cast<int>(bytes), handles().byte,
@@ -76,7 +76,7 @@ int Exchange::copy_to_self() {
     if (!of_self(from)) continue;
     to = std::find_if(to, receives_.end(), of_self);
     const bool is_met = to != receives_.end();
-    if (is_met && copied_here(from.of(), to->of())) {
+    if (is_met && copy_here(from.message(), to->message())) {
       ++to;
       continue;
     }
@@ -101,8 +101,8 @@ int Exchange::post_all(const std::vector<Part>& parts, bool sends) {
 int Exchange::begin_all() {
   requests_.clear();
   requests_.reserve(sends_.size() + receives_.size());
-  if (const int code = swaps_ ? post_all(sends_, true) : post_all(receives_, false); code != success) return code;
-  if (const int code = swaps_ ? post_all(receives_, false) : post_all(sends_, true); code != success) return code;
+  if (const int code = is_swap_ ? post_all(sends_, true) : post_all(receives_, false); code != success) return code;
+  if (const int code = is_swap_ ? post_all(receives_, false) : post_all(sends_, true); code != success) return code;
   return copy_to_self();
 }
 
@@ -143,7 +143,7 @@ bool Exchange::test(int& code) {
 int Exchange::end(int code) {
   if (code == error_in_status) {
     const auto failed = std::ranges::find_if(
-        statuses_, [](const Status& one) { return one.error != success && one.error != error_pending; });
+        statuses_, [](const Status& status) { return status.error != success && status.error != error_pending; });
     if (failed != statuses_.end()) code = failed->error;
   }
   for (Request& request : requests_) {

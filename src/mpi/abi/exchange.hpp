@@ -15,7 +15,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-class Exchange : public Carried {
+class Exchange : public CarriedCall {
  public:
   // `wait`: ranks that send also wait for messages of others, so they may as well wait until theirs are taken.
   enum class Senders : uint8_t { go_on, wait };
@@ -23,15 +23,15 @@ class Exchange : public Carried {
   Exchange(const char* call, int tag, Senders senders = Senders::go_on) : call_(call), tag_(tag), senders_(senders) {}
 
   void send(int rank, const void* buffer, int64_t count, Datatype type) {
-    sends_.push_back(part_of(const_cast<void*>(buffer), count, type, rank));
+    sends_.push_back(make_part(const_cast<void*>(buffer), count, type, rank));
   }
   void receive(int rank, void* buffer, int64_t count, Datatype type) {
-    receives_.push_back(part_of(buffer, count, type, rank));
+    receives_.push_back(make_part(buffer, count, type, rank));
   }
   // Received blocks replace the blocks that are sent: each is packed before another takes its place.
-  void swap() { swaps_ = true; }
+  void swap() { is_swap_ = true; }
   // This rank sends the message that it receives, so it receives first. Only for run() with open slot tables.
-  void relay() { relays_ = true; }
+  void relay() { is_relay_ = true; }
   // True if a count or a type is wrong, for which the MPI has an error.
   [[nodiscard]] bool is_wrong() const { return is_wrong_; }
   // Takes the same calls of send() and receive() again, and says whether this exchange consists of them.
@@ -54,6 +54,7 @@ class Exchange : public Carried {
     offer,  // its receiver copies it where it lies, and this rank waits for that
     pipeline,  // as any message of the layer: by a record in the slot table, or by the MPI
   };
+  // One message of the call, to or from a rank.
   struct Part {
     void* buffer;
     int64_t count;
@@ -64,48 +65,48 @@ class Exchange : public Carried {
     const char* why = "";  // the reason for `means`, for the report
     CopyPipeline::Source source{};  // where a receiver has found the message
     // In a call by slot tables:
-    uint64_t message = 0;  // its number
-    uint64_t pending = 0;  // the serial of the message that its receiver copies; 0: none
+    uint64_t number = 0;  // the number of the message among those of its pair
+    uint64_t pending_serial = 0;  // the serial of the message that its receiver copies; 0: none
     bool is_offered = false;
     bool is_over = false;
 
     // A message without bytes is not sent: both ends see that it has none.
     [[nodiscard]] bool is_empty() const { return count == 0 || form->size == 0; }
-    [[nodiscard]] Message of() const { return {*form, count, buffer}; }
+    [[nodiscard]] Message message() const { return {*form, count, buffer}; }
     [[nodiscard]] Place place(const char* call) const;
   };
-  [[nodiscard]] Part part_of(void* buffer, int64_t count, Datatype type, int rank);
+  [[nodiscard]] Part make_part(void* buffer, int64_t count, Datatype type, int rank);
   void choose_means(Part& part) const;
-  [[nodiscard]] bool knows_types();
+  [[nodiscard]] bool check_types();
   [[nodiscard]] int begin_all();
   [[nodiscard]] int post(const Part& part, bool sends);
   [[nodiscard]] int post_all(const std::vector<Part>& parts, bool sends);
   [[nodiscard]] int post_to_mpi(const Part& part);
   [[nodiscard]] std::optional<PendingSend> pending_send_for(const Place& place, int rank) const;
   [[nodiscard]] bool may_take(const Part& part) const;
-  [[nodiscard]] int pass(SlotTables& slot_tables);
-  void number(SlotTables& slot_tables);
+  [[nodiscard]] int run_by_slot_tables(SlotTables& slot_tables);
+  void number_messages(SlotTables& slot_tables);
   // Moves what can be moved; true if anything was. The first error becomes `code`.
   [[nodiscard]] bool step(SlotTables& slot_tables, int& code);
-  [[nodiscard]] bool hand_out(SlotTables& slot_tables, Part& part, int& code);
-  void put_in(SlotTables& slot_tables, SlotTables::Entry& entry, Part& part) const;
+  [[nodiscard]] bool send_part(SlotTables& slot_tables, Part& part, int& code);
+  void post_bytes(SlotTables& slot_tables, SlotTables::Entry& entry, Part& part) const;
   [[nodiscard]] bool offer(SlotTables& slot_tables, SlotTables::Entry& entry, Part& part) const;
-  [[nodiscard]] int take_out(const SlotTables::Entry& entry, Part& part) const;
-  [[nodiscard]] bool take_in(SlotTables& slot_tables, Part& part, int& code);
+  [[nodiscard]] int land_entry(const SlotTables::Entry& entry, Part& part) const;
+  [[nodiscard]] bool receive_part(SlotTables& slot_tables, Part& part, int& code);
   [[nodiscard]] bool is_over() const;
-  [[nodiscard]] bool waits_for_the_dead(const SlotTables& slot_tables) const;
+  [[nodiscard]] bool waits_for_dead_rank(const SlotTables& slot_tables) const;
   [[nodiscard]] int copy_to_self();
   [[nodiscard]] int end(int code);
 
   const char* call_;
   int tag_;
   Senders senders_;
-  bool swaps_ = false;
-  bool relays_ = false;
+  bool is_swap_ = false;
+  bool is_relay_ = false;
   bool is_wrong_ = false;
-  uint64_t types_known_ = 0;  // Types::changes() when the forms were last looked up
+  uint64_t type_changes_ = 0;  // Types::changes() when the forms were last looked up
   std::vector<Part> sends_, receives_;
-  std::vector<std::unique_ptr<KeptType>> kept_;
+  std::vector<std::unique_ptr<KeptType>> kept_types_;
   std::shared_ptr<const Packing> packing_;
   std::vector<Request> requests_;
   std::vector<Status> statuses_;
@@ -121,9 +122,9 @@ class Exchange::Repeat {
     look(exchange_.receives_, receives_, buffer, count, type, rank);
   }
   // Call this after all send() and receive(): then all types are the program's.
-  [[nodiscard]] bool holds() const {
+  [[nodiscard]] bool is_same() const {
     return is_same_ && sends_ == exchange_.sends_.size() && receives_ == exchange_.receives_.size() &&
-           exchange_.knows_types();
+           exchange_.check_types();
   }
 
  private:

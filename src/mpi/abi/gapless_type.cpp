@@ -14,7 +14,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
-constexpr int64_t int_most = std::numeric_limits<int>::max();
+constexpr int64_t int_max = std::numeric_limits<int>::max();
 
 // A datatype, which is freed with this object if it is its own.
 class HeldType {
@@ -61,34 +61,34 @@ std::optional<Row> row_of_basic(Datatype type, Count size) {
 // Returns the parts of a struct in their order: a row of the basic type where all have the same one, else one new
 // struct without gaps.
 std::optional<Row> row_of_struct(const TypeContents& contents, int depth) {
-  TypeArguments of(contents);
-  const std::vector<int64_t> lengths = of.numbers(of.number());
+  TypeArguments arguments(contents);
+  const std::vector<int64_t> lengths = arguments.numbers(arguments.number());
   std::vector<Row> parts;
   for (size_t i = 0; i < lengths.size() && i < contents.types.size(); ++i) {
     Count size = 0;
     if (lengths[i] <= 0 || real.Type_size_x(contents.types[i], &size) != success || size <= 0) continue;
     auto part = row_of(contents.types[i], depth + 1);
     if (!part || __builtin_mul_overflow(part->count, lengths[i], &part->count)) return std::nullopt;
-    const bool is_more = !parts.empty() && !part->unit.is_own() && parts.back().unit.type() == part->unit.type();
-    if (is_more)
+    const bool is_same_unit = !parts.empty() && !part->unit.is_own() && parts.back().unit.type() == part->unit.type();
+    if (is_same_unit)
       parts.back().count += part->count;
     else
       parts.push_back(std::move(*part));
   }
   if (parts.size() == 1) return std::move(parts.front());
   std::vector<int> counts;
-  std::vector<Aint> places;
+  std::vector<Aint> displs;
   std::vector<Datatype> types;
   int64_t bytes = 0;
   for (const Row& part : parts) {
-    if (part.count > int_most) return std::nullopt;
+    if (part.count > int_max) return std::nullopt;
     counts.push_back(static_cast<int>(part.count));
-    places.push_back(bytes);
+    displs.push_back(bytes);
     types.push_back(part.unit.type());
     bytes += part.count * part.unit_bytes;
   }
   Datatype joined{};
-  if (real.Type_create_struct(static_cast<int>(parts.size()), counts.data(), places.data(), types.data(), &joined) !=
+  if (real.Type_create_struct(static_cast<int>(parts.size()), counts.data(), displs.data(), types.data(), &joined) !=
       success) {
     return std::nullopt;
   }
@@ -115,13 +115,13 @@ std::optional<Row> row_of(Datatype type, int depth) {
 
 std::optional<HeldType> without_gaps(Datatype type, bool& is_mixed) {
   auto row = row_of(type, 0);
-  if (!row || row->count > int_most) return std::nullopt;
+  if (!row || row->count > int_max) return std::nullopt;
   is_mixed = row->unit.is_own();
   if (row->count == 1 && !is_mixed) return std::move(row->unit);
-  Datatype made{};
-  if (real.Type_contiguous(static_cast<int>(row->count), row->unit.type(), &made) != success) return std::nullopt;
-  HeldType held(made, true);
-  if (real.Type_commit(&made) != success) return std::nullopt;
+  Datatype contiguous{};
+  if (real.Type_contiguous(static_cast<int>(row->count), row->unit.type(), &contiguous) != success) return std::nullopt;
+  HeldType held(contiguous, true);
+  if (real.Type_commit(&contiguous) != success) return std::nullopt;
   return held;
 }
 
@@ -144,13 +144,13 @@ struct KeptGapless {
   std::shared_ptr<const GaplessType> gapless;
 };
 
-struct Gapless {
+struct GaplessCache {
   std::mutex mutex;
   std::list<KeptGapless> kept;  // the latest used first
 };
-Gapless& gapless() {
-  static auto* const all = new Gapless;
-  return *all;
+GaplessCache& cache() {
+  static auto* const types = new GaplessCache;
+  return *types;
 }
 
 }  // namespace
@@ -160,12 +160,12 @@ GaplessType::~GaplessType() {
 }
 
 Result<std::shared_ptr<const GaplessType>> GaplessType::of(Datatype type, const FormPointer& form) {
-  if (form->single && form->extent == form->size && form->true_lb == 0) {
+  if (form->is_one_run && form->extent == form->size && form->true_lb == 0) {
     return std::make_shared<const GaplessType>(type, false, false);
   }
   {
-    const std::lock_guard lock(gapless().mutex);
-    auto& kept = gapless().kept;
+    const std::lock_guard lock(cache().mutex);
+    auto& kept = cache().kept;
     const auto found = std::ranges::find(kept, form, &KeptGapless::form);
     if (found != kept.end()) {
       kept.splice(kept.begin(), kept, found);
@@ -179,13 +179,13 @@ Result<std::shared_ptr<const GaplessType>> GaplessType::of(Datatype type, const 
                 " bytes lies in a GPU's memory, and the MPI cannot say in one without gaps what it is made of");
   }
   const bool is_own = held->is_own();
-  auto made = std::make_shared<const GaplessType>(held->release(), is_own, is_mixed);
+  auto gapless = std::make_shared<const GaplessType>(held->release(), is_own, is_mixed);
   std::list<KeptGapless> dropped;  // freed when the lock is
-  const std::lock_guard lock(gapless().mutex);
-  auto& kept = gapless().kept;
-  kept.push_front({form, made});
+  const std::lock_guard lock(cache().mutex);
+  auto& kept = cache().kept;
+  kept.push_front({form, gapless});
   if (kept.size() > kept_max) dropped.splice(dropped.begin(), kept, std::prev(kept.end()));
-  return made;
+  return gapless;
 }
 
 bool GaplessType::is_cut_anywhere() const {
@@ -193,10 +193,10 @@ bool GaplessType::is_cut_anywhere() const {
   return is_mixed_ && anywhere;
 }
 
-void GaplessType::let_all_go() {
+void GaplessType::drop_kept() {
   std::list<KeptGapless> dropped;
-  const std::lock_guard lock(gapless().mutex);
-  dropped.swap(gapless().kept);
+  const std::lock_guard lock(cache().mutex);
+  dropped.swap(cache().kept);
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

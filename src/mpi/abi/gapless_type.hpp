@@ -2,7 +2,7 @@
 //
 // Contract: of() makes one, or returns the one that it made for the datatype before: the `kept_max` that were used last
 //   are kept. A datatype without gaps that starts at its buffer stands for itself. A type may be used in calls of the
-//   MPI as long as a pointer to it is held, and is freed when there is none. let_all_go() drops those that are kept,
+//   MPI as long as a pointer to it is held, and is freed when there is none. drop_kept() drops those that are kept,
 //   before the MPI ends.
 // Invariants: (1) size and extent are the other's size, the lower bound is 0; (2) a message of one matches a receive of
 //   the other, element by element.
@@ -22,7 +22,7 @@ class GaplessType {
   static constexpr size_t kept_max = 256;
   // `form`: that of `type`. An Error where the MPI cannot make the type.
   [[nodiscard]] static Result<std::shared_ptr<const GaplessType>> of(Datatype type, const FormPointer& form);
-  static void let_all_go();
+  static void drop_kept();
 
   // True if the MPI may cut a message of this type anywhere, so that a receiver of the other type does not take it
   // (CHOICES.md).

@@ -8,10 +8,10 @@ namespace {
 
 constexpr int cuda = 0;  // MPIX_GPU_SUPPORT_CUDA
 
-std::atomic<bool> gives_devices{false};
+std::atomic<bool> gives_device_memory{false};
 
 // Open MPI has the first function, MPICH both. Neither may be called before MPI_Init.
-bool says_it_knows() {
+bool says_gpu_aware() {
   const Library& library = Library::of_process();
   using Query = int (*)();
   using QuerySupport = int (*)(int, int*);
@@ -23,11 +23,11 @@ bool says_it_knows() {
 }
 
 bool may_stay(const BouncedCall& call, Comm comm) {
-  switch (call.takes) {
-    case Takes::host: return false;
-    case Takes::message: return !layer.settings.offers_runs();
-    case Takes::collective: return call.is_blocking && !foresee_layers_way(call.name, comm);
-    case Takes::reduction: return call.is_blocking;
+  switch (call.kind) {
+    case CallKind::host: return false;
+    case CallKind::message: return !layer.settings.offers_contiguous();
+    case CallKind::collective: return call.is_blocking && !foresee_layers_way(call.name, comm);
+    case CallKind::reduction: return call.is_blocking;
   }
   return false;
 }
@@ -35,19 +35,19 @@ bool may_stay(const BouncedCall& call, Comm comm) {
 }  // namespace
 
 bool mpi_knows_gpus() {
-  static const bool knows = says_it_knows();
+  static const bool knows = says_gpu_aware();
   return knows;
 }
 
 bool stays_on_device(const BouncedCall& call, Comm comm) {
-  if (call.takes == Takes::host || layer.settings.gpu_by_host || !mpi_knows_gpus() || !may_stay(call, comm))
+  if (call.kind == CallKind::host || layer.settings.gpu_by_host || !mpi_knows_gpus() || !may_stay(call, comm))
     return false;
-  gives_devices.store(true, std::memory_order_relaxed);
+  gives_device_memory.store(true, std::memory_order_relaxed);
   return true;
 }
 
 std::optional<DevicePlace> device_of(const Place& place) {
-  if (!gives_devices.load(std::memory_order_relaxed) || !place.form->known) return std::nullopt;
+  if (!gives_device_memory.load(std::memory_order_relaxed) || !place.form->is_known) return std::nullopt;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
   auto* const first = reinterpret_cast<std::byte*>(reinterpret_cast<intptr_t>(place.buffer) + place.form->true_lb);
   const auto owner = DeviceWatch::of_process().owner(first);

@@ -18,7 +18,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 
 // The kind of a call, for an MPI that knows of GPUs.
-enum class Takes : uint8_t {
+enum class CallKind : uint8_t {
   host,  // the MPI gets memory of the host: it does not say that it takes a device's, or the layer may do the call
   message,
   collective,
@@ -26,7 +26,7 @@ enum class Takes : uint8_t {
 };
 
 struct BouncedCall {
-  Takes takes = Takes::host;
+  CallKind kind = CallKind::host;
   bool is_blocking = true;
   const char* name = "";  // "Alltoall", "Alltoall_c"
 };

@@ -10,25 +10,25 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 // Calls for which peers need not have the layer, because what the layer does in them concerns this rank only. They are
-// the layer's where `pack_on` is true, also while `on` is false.
+// the layer's where `is_pack_on` is true, also while `is_on` is false.
 template <auto function>
-inline constexpr bool is_by_itself = false;
-#define SPINLOOM_BY_ITSELF(call)                                       \
-  template <>                                                          \
-  inline constexpr bool is_by_itself<&SPINLOOM_ABI::call<int>> = true; \
-  template <>                                                          \
-  inline constexpr bool is_by_itself<&SPINLOOM_ABI::call<Count>> = true;
-SPINLOOM_BY_ITSELF(Pack)
-SPINLOOM_BY_ITSELF(Unpack)
-SPINLOOM_BY_ITSELF(Alltoallw)
-SPINLOOM_BY_ITSELF(Neighbor_alltoallv)
-SPINLOOM_BY_ITSELF(Neighbor_alltoallw)
-#undef SPINLOOM_BY_ITSELF
+inline constexpr bool needs_no_peers = false;
+#define SPINLOOM_NEEDS_NO_PEERS(call)                                    \
+  template <>                                                            \
+  inline constexpr bool needs_no_peers<&SPINLOOM_ABI::call<int>> = true; \
+  template <>                                                            \
+  inline constexpr bool needs_no_peers<&SPINLOOM_ABI::call<Count>> = true;
+SPINLOOM_NEEDS_NO_PEERS(Pack)
+SPINLOOM_NEEDS_NO_PEERS(Unpack)
+SPINLOOM_NEEDS_NO_PEERS(Alltoallw)
+SPINLOOM_NEEDS_NO_PEERS(Neighbor_alltoallv)
+SPINLOOM_NEEDS_NO_PEERS(Neighbor_alltoallw)
+#undef SPINLOOM_NEEDS_NO_PEERS
 template <>
-inline constexpr bool is_by_itself<&SPINLOOM_ABI::Type_free> = true;
+inline constexpr bool needs_no_peers<&SPINLOOM_ABI::Type_free> = true;
 template <auto function>
 [[nodiscard]] bool is_on() {
-  return is_by_itself<function> ? layer.pack_on : layer.on;
+  return needs_no_peers<function> ? layer.is_pack_on : layer.is_on;
 }
 
 // The layer's function as the program calls it. Calls that need nothing of the layer, those that the MPI makes itself,
@@ -40,13 +40,13 @@ template <class... Arguments>
 struct Guarded<int(Arguments...)> {
   template <int (*function)(Arguments...)>
   static int timed(Arguments... arguments) {
-    const int64_t begun = ticks();
+    const int64_t begin_ticks = ticks();
     const int code = function(arguments...);
-    layer.in_calls_ticks.fetch_add(ticks() - begun, std::memory_order_relaxed);
+    layer.in_calls_ticks.fetch_add(ticks() - begin_ticks, std::memory_order_relaxed);
     return code;
   }
   template <int (*function)(Arguments...)>
-  [[gnu::noinline]] static int layers(Arguments... arguments) {
+  [[gnu::noinline]] static int run_layer(Arguments... arguments) {
     try {
       if (layer.tally) [[unlikely]]
         return timed<function>(arguments...);
@@ -55,12 +55,12 @@ struct Guarded<int(Arguments...)> {
       return raise(handles().comm_world, error_other);
     }
   }
-  template <int (*function)(Arguments...), auto the_mpis>
+  template <int (*function)(Arguments...), auto mpi_function>
   static int call(Arguments... arguments) {
-    if (bypasses<function>(arguments...)) return the_mpis()(arguments...);
-    if (!is_on<function>() || layer.library->inside(__builtin_return_address(0))) [[unlikely]]
-      return the_mpis()(arguments...);
-    return layers<function>(arguments...);
+    if (bypasses<function>(arguments...)) return mpi_function()(arguments...);
+    if (!is_on<function>() || layer.library->contains(__builtin_return_address(0))) [[unlikely]]
+      return mpi_function()(arguments...);
+    return run_layer<function>(arguments...);
   }
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 // Returns a copy of the list that lives for ever, because a non-blocking call may read its lists until it ends. Equal
 // lists are kept once.
-const int* kept(std::vector<int> list) {
+const int* keep_forever(std::vector<int> list) {
   static std::mutex mutex;
   static auto& lists = *new std::set<std::vector<int>>;
   const std::lock_guard lock(mutex);
@@ -19,21 +19,21 @@ const int* kept(std::vector<int> list) {
 }
 
 // Lists of a call as ints.
-class Lists {
+class IntLists {
  public:
   template <class T>
-  const int* ints(const T* wide, int length) {
-    std::vector<int> made(static_cast<size_t>(length));
-    for (size_t i = 0; i < made.size(); ++i) {
-      made[i] = static_cast<int>(wide[i]);
-      fits_ = fits_ && made[i] == wide[i];
+  const int* as_ints(const T* wide, int length) {
+    std::vector<int> ints(static_cast<size_t>(length));
+    for (size_t i = 0; i < ints.size(); ++i) {
+      ints[i] = static_cast<int>(wide[i]);
+      fits_ = fits_ && ints[i] == wide[i];
     }
-    return kept(std::move(made));
+    return keep_forever(std::move(ints));
   }
-  int ints(Count wide) {
-    const auto made = static_cast<int>(wide);
-    fits_ = fits_ && made == wide;
-    return made;
+  int as_int(Count wide) {
+    const auto value = static_cast<int>(wide);
+    fits_ = fits_ && value == wide;
+    return value;
   }
   template <class Call>
   int call(Comm comm, Call&& call) const {
@@ -49,13 +49,13 @@ class Lists {
 int size_of(Comm comm) {
   int is_inter = 0;
   int size = 0;
-  const bool known = real.Comm_test_inter(comm, &is_inter) == success &&
-                     (is_inter != 0 ? real.Comm_remote_size(comm, &size) : real.Comm_size(comm, &size)) == success;
-  return known ? size : 0;
+  const bool is_known = real.Comm_test_inter(comm, &is_inter) == success &&
+                        (is_inter != 0 ? real.Comm_remote_size(comm, &size) : real.Comm_size(comm, &size)) == success;
+  return is_known ? size : 0;
 }
 
 // Returns the number of entries that the lists of a rooted call have at this rank.
-int at_root(int root, Comm comm) {
+int lists_at_root(int root, Comm comm) {
   int rank = 0;
   int is_inter = 0;
   if (real.Comm_rank(comm, &rank) != success || real.Comm_test_inter(comm, &is_inter) != success) return 0;
@@ -65,54 +65,54 @@ int at_root(int root, Comm comm) {
 struct Lengths {
   int out, in;
 };
-Lengths of_all(const void* out, Comm comm) {
+Lengths lengths_of_all(const void* out, Comm comm) {
   const int size = size_of(comm);
   return {out == in_place ? 0 : size, size};
 }
-Lengths of_neighbours(const void*, Comm comm) {
-  const Neighbours found = neighbours_of(comm);
-  return {static_cast<int>(found.to.size()), static_cast<int>(found.from.size())};
+Lengths lengths_of_neighbours(const void*, Comm comm) {
+  const Neighbours neighbours = neighbours_of(comm);
+  return {static_cast<int>(neighbours.to.size()), static_cast<int>(neighbours.from.size())};
 }
 
 // Types is a datatype for all blocks, or a list of datatypes.
 template <auto small, auto lengths, class Types, class... More>
-int exchange(const void* out, const Count* out_counts, const Aint* out_places, Types out_types, void* in,
-             const Count* in_counts, const Aint* in_places, Types in_types, Comm comm, More... more) {
+int exchange(const void* out, const Count* out_counts, const Aint* out_displs, Types out_types, void* in,
+             const Count* in_counts, const Aint* in_displs, Types in_types, Comm comm, More... more) {
   const Lengths n = lengths(out, comm);
-  Lists lists;
-  const int* const counts = lists.ints(out_counts, n.out);
-  const int* const places = lists.ints(out_places, n.out);
-  const int* const their_counts = lists.ints(in_counts, n.in);
-  const int* const their_places = lists.ints(in_places, n.in);
+  IntLists lists;
+  const int* const counts = lists.as_ints(out_counts, n.out);
+  const int* const displs = lists.as_ints(out_displs, n.out);
+  const int* const their_counts = lists.as_ints(in_counts, n.in);
+  const int* const their_displs = lists.as_ints(in_displs, n.in);
   return lists.call(comm, [&] {
-    return (real.*small)(out, counts, places, out_types, in, their_counts, their_places, in_types, comm, more...);
+    return (real.*small)(out, counts, displs, out_types, in, their_counts, their_displs, in_types, comm, more...);
   });
 }
 
 // The places of MPI_Neighbor_alltoallw are addresses in both forms.
 template <auto small, class... More>
-int exchange_neighbours_w(const void* out, const Count* out_counts, const Aint* out_places, const Datatype* out_types,
-                          void* in, const Count* in_counts, const Aint* in_places, const Datatype* in_types, Comm comm,
+int exchange_neighbours_w(const void* out, const Count* out_counts, const Aint* out_displs, const Datatype* out_types,
+                          void* in, const Count* in_counts, const Aint* in_displs, const Datatype* in_types, Comm comm,
                           More... more) {
-  const Lengths n = of_neighbours(out, comm);
-  Lists lists;
-  const int* const counts = lists.ints(out_counts, n.out);
-  const int* const their_counts = lists.ints(in_counts, n.in);
+  const Lengths n = lengths_of_neighbours(out, comm);
+  IntLists lists;
+  const int* const counts = lists.as_ints(out_counts, n.out);
+  const int* const their_counts = lists.as_ints(in_counts, n.in);
   return lists.call(comm, [&] {
-    return (real.*small)(out, counts, out_places, out_types, in, their_counts, in_places, in_types, comm, more...);
+    return (real.*small)(out, counts, out_displs, out_types, in, their_counts, in_displs, in_types, comm, more...);
   });
 }
 
 template <auto small, auto lengths, class... More>
 int gather_all_v(const void* out, Count out_count, Datatype out_type, void* in, const Count* in_counts,
-                 const Aint* in_places, Datatype in_type, Comm comm, More... more) {
+                 const Aint* in_displs, Datatype in_type, Comm comm, More... more) {
   const Lengths n = lengths(nullptr, comm);
-  Lists lists;
-  const int count = out == in_place ? 0 : lists.ints(out_count);
-  const int* const counts = lists.ints(in_counts, n.in);
-  const int* const places = lists.ints(in_places, n.in);
+  IntLists lists;
+  const int count = out == in_place ? 0 : lists.as_int(out_count);
+  const int* const counts = lists.as_ints(in_counts, n.in);
+  const int* const displs = lists.as_ints(in_displs, n.in);
   return lists.call(comm,
-                    [&] { return (real.*small)(out, count, out_type, in, counts, places, in_type, comm, more...); });
+                    [&] { return (real.*small)(out, count, out_type, in, counts, displs, in_type, comm, more...); });
 }
 
 template <auto small, class... More>
@@ -120,33 +120,33 @@ int reduce_scatter(const void* out, void* in, const Count* counts, Datatype type
                    More... more) {
   int size = 0;
   if (real.Comm_size(comm, &size) != success) size = 0;
-  Lists lists;
-  const int* const ints = lists.ints(counts, size);
+  IntLists lists;
+  const int* const ints = lists.as_ints(counts, size);
   return lists.call(comm, [&] { return (real.*small)(out, in, ints, type, operation, comm, more...); });
 }
 
 template <auto small, class... More>
 int gather_v(const void* out, Count out_count, Datatype out_type, void* in, const Count* in_counts,
-             const Aint* in_places, Datatype in_type, int root, Comm comm, More... more) {
-  const int n = at_root(root, comm);
-  Lists lists;
-  const int count = out == in_place ? 0 : lists.ints(out_count);
-  const int* const counts = lists.ints(in_counts, n);
-  const int* const places = lists.ints(in_places, n);
+             const Aint* in_displs, Datatype in_type, int root, Comm comm, More... more) {
+  const int n = lists_at_root(root, comm);
+  IntLists lists;
+  const int count = out == in_place ? 0 : lists.as_int(out_count);
+  const int* const counts = lists.as_ints(in_counts, n);
+  const int* const displs = lists.as_ints(in_displs, n);
   return lists.call(
-      comm, [&] { return (real.*small)(out, count, out_type, in, counts, places, in_type, root, comm, more...); });
+      comm, [&] { return (real.*small)(out, count, out_type, in, counts, displs, in_type, root, comm, more...); });
 }
 
 template <auto small, class... More>
-int scatter_v(const void* out, const Count* out_counts, const Aint* out_places, Datatype out_type, void* in,
+int scatter_v(const void* out, const Count* out_counts, const Aint* out_displs, Datatype out_type, void* in,
               Count in_count, Datatype in_type, int root, Comm comm, More... more) {
-  const int n = at_root(root, comm);
-  Lists lists;
-  const int* const counts = lists.ints(out_counts, n);
-  const int* const places = lists.ints(out_places, n);
-  const int count = in == in_place ? 0 : lists.ints(in_count);
+  const int n = lists_at_root(root, comm);
+  IntLists lists;
+  const int* const counts = lists.as_ints(out_counts, n);
+  const int* const displs = lists.as_ints(out_displs, n);
+  const int count = in == in_place ? 0 : lists.as_int(in_count);
   return lists.call(
-      comm, [&] { return (real.*small)(out, counts, places, out_type, in, count, in_type, root, comm, more...); });
+      comm, [&] { return (real.*small)(out, counts, displs, out_type, in, count, in_type, root, comm, more...); });
 }
 
 }  // namespace
@@ -158,15 +158,17 @@ void int_count_collectives() {
   if (real.large.name##_init == nullptr && real.name##_init != nullptr) {                                        \
     real.wide.name##_init = make.template operator()<&Counted<int>::name##_init, Info, Request*>();              \
   }
-  const auto all_v = []<auto small, class... More>() { return &exchange<small, of_all, Datatype, More...>; };
+  const auto all_v = []<auto small, class... More>() { return &exchange<small, lengths_of_all, Datatype, More...>; };
   const auto neighbours_v = []<auto small, class... More>() {
-    return &exchange<small, of_neighbours, Datatype, More...>;
+    return &exchange<small, lengths_of_neighbours, Datatype, More...>;
   };
-  const auto all_w = []<auto small, class... More>() { return &exchange<small, of_all, const Datatype*, More...>; };
+  const auto all_w = []<auto small, class... More>() {
+    return &exchange<small, lengths_of_all, const Datatype*, More...>;
+  };
   const auto neighbours_w = []<auto small, class... More>() { return &exchange_neighbours_w<small, More...>; };
-  const auto gather_all = []<auto small, class... More>() { return &gather_all_v<small, of_all, More...>; };
+  const auto gather_all = []<auto small, class... More>() { return &gather_all_v<small, lengths_of_all, More...>; };
   const auto gather_neighbours = []<auto small, class... More>() {
-    return &gather_all_v<small, of_neighbours, More...>;
+    return &gather_all_v<small, lengths_of_neighbours, More...>;
   };
   const auto gather = []<auto small, class... More>() { return &gather_v<small, More...>; };
   const auto scatter = []<auto small, class... More>() { return &scatter_v<small, More...>; };

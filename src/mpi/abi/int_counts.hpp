@@ -24,22 +24,22 @@ struct IntArgument {
 };
 template <>
 struct IntArgument<Count> {
-  explicit IntArgument(Count argument) : whole(argument) {}
-  [[nodiscard]] bool fits() const { return whole == static_cast<int>(whole); }
-  [[nodiscard]] int get() const { return static_cast<int>(whole); }
-  Count whole;
+  explicit IntArgument(Count argument) : wide(argument) {}
+  [[nodiscard]] bool fits() const { return wide == static_cast<int>(wide); }
+  [[nodiscard]] int get() const { return static_cast<int>(wide); }
+  Count wide;
 };
 template <>
 struct IntArgument<Count*> {
-  explicit IntArgument(Count* argument) : whole(argument), value(static_cast<int>(*argument)) {}
+  explicit IntArgument(Count* argument) : wide(argument), value(static_cast<int>(*argument)) {}
   IntArgument(const IntArgument&) = delete;
   IntArgument& operator=(const IntArgument&) = delete;
   ~IntArgument() {
-    if (fits()) *whole = value;
+    if (fits()) *wide = value;
   }
-  [[nodiscard]] bool fits() const { return *whole == static_cast<int>(*whole); }
+  [[nodiscard]] bool fits() const { return *wide == static_cast<int>(*wide); }
   [[nodiscard]] int* get() { return &value; }
-  Count* whole;
+  Count* wide;
   int value;
 };
 

@@ -13,7 +13,7 @@ namespace spinloom::mpi::SPINLOOM_ABI::int_counts {
 
 // Returns the MPI's function with ints.
 template <Name name, class Function>
-Function* small_one() {
+Function* int_function() {
   static auto* const found =
       reinterpret_cast<Function*>(Library::of_process().function(std::string("PMPI_") + name.letters));
   return found;
@@ -23,13 +23,13 @@ template <Name name, class Buffer, class... More>
 int file_call(File file, Buffer buffer, Count count, Datatype type, More... more) {
   if (count != static_cast<int>(count)) return raise_on_file(file, error_other);
   using Small = int(File, Buffer, int, Datatype, More...);
-  return small_one<name, Small>()(file, buffer, static_cast<int>(count), type, more...);
+  return int_function<name, Small>()(file, buffer, static_cast<int>(count), type, more...);
 }
 template <Name name, class Buffer, class... More>
 int file_call_at(File file, Offset place, Buffer buffer, Count count, Datatype type, More... more) {
   if (count != static_cast<int>(count)) return raise_on_file(file, error_other);
   using Small = int(File, Offset, Buffer, int, Datatype, More...);
-  return small_one<name, Small>()(file, place, buffer, static_cast<int>(count), type, more...);
+  return int_function<name, Small>()(file, place, buffer, static_cast<int>(count), type, more...);
 }
 
 #define SPINLOOM_INT_COUNT_FILE(name, call, ...) \

@@ -33,9 +33,9 @@ int buffer_attach(void* buffer, Count bytes) {
   return is_int(bytes) ? real.Buffer_attach(buffer, static_cast<int>(bytes)) : refuse_count();
 }
 int buffer_detach(void* address, Count* bytes) {
-  int few = 0;
-  const int code = real.Buffer_detach(address, &few);
-  if (bytes != nullptr) *bytes = few;
+  int int_bytes = 0;
+  const int code = real.Buffer_detach(address, &int_bytes);
+  if (bytes != nullptr) *bytes = int_bytes;
   return code;
 }
 

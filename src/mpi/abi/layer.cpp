@@ -22,13 +22,13 @@ int forget_comm(Comm comm, int, void*, void*) {
   return success;
 }
 
-std::unique_ptr<Offered> offered_of(const PendingSend& pending, const Place& place) {
-  auto one = std::make_unique<Offered>(Offered{.pending = pending, .place = place});
+std::unique_ptr<OfferedSend> offered_of(const PendingSend& pending, const Place& place) {
+  auto send = std::make_unique<OfferedSend>(OfferedSend{.pending = pending, .place = place});
   constexpr int64_t patience_least_ns = 20'000;
-  one->patience_ns = patience_least_ns + place.capacity() / 4;
+  send->patience_ns = patience_least_ns + place.capacity() / 4;
   constexpr int64_t patience_with_devices_ns = 5'000'000;  // to pack after all costs both ends as much as a round trip
-  if (pending.slot->offer.on_device) one->patience_ns += patience_with_devices_ns;
-  return one;
+  if (pending.slot->offer.is_on_device) send->patience_ns += patience_with_devices_ns;
+  return send;
 }
 
 }  // namespace
@@ -44,10 +44,10 @@ std::string Layer::begin() {
   library = &Library::of_process();
   settings = read_settings(environ);
   for (const std::string& complaint : settings.complaints) std::fprintf(stderr, "spinloom: %s\n", complaint.c_str());
-  if (settings.off) return "SPINLOOM_MPI=off";
+  if (settings.is_off) return "SPINLOOM_MPI=off";
   if (settings.collectives) offload.turn_off("the layer is off");
   if (settings.rma) rma.turn_off("the layer is off");
-  library->learn();
+  library->find_parts();
   if (const std::string unknown = library->unknown_receives(); !unknown.empty()) {
     return "this MPI can receive by calls that are not known here: " + unknown;
   }
@@ -58,8 +58,8 @@ std::string Layer::begin() {
       real.Comm_get_parent(&parent) != success) {
     return "the MPI does not say who this rank is";
   }
-  threaded = level >= thread_multiple;
-  pack_on = types.begin();
+  is_threaded = level >= thread_multiple;
+  is_pack_on = types.begin();
   if (parent != handles().comm_null) return "the ranks were started by MPI_Comm_spawn";
   const bool is_alone = ranks < 2;
   if (is_alone) {
@@ -71,7 +71,7 @@ std::string Layer::begin() {
   // Ranks that want the NIC and ranks that do not never found one board, so that its founders are of one mind.
   if (settings.collectives) job += "-nic";
   if (settings.rma) job += "-rma";
-  if (!pack_on ||
+  if (!is_pack_on ||
       real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
       real.Comm_group(handles().comm_world, &world_group_) != success) {
     return "the MPI refuses attributes";
@@ -81,10 +81,10 @@ std::string Layer::begin() {
     started_ns = now_ns();
     started_ticks = ticks();
   }
-  const spinloom::Status began = pipeline.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks),
-                                                is_alone ? 1 : local_ranks(ranks), settings);
+  const spinloom::Status joined = pipeline.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks),
+                                                 is_alone ? 1 : local_ranks(ranks), settings);
   patience_.resize(static_cast<size_t>(ranks));
-  if (!began.ok()) return began.error().message;
+  if (!joined.ok()) return joined.error().message;
   pipeline.settle();
   teams.begin(pipeline.board(), world_group_);
   if (is_alone) {
@@ -106,10 +106,10 @@ std::string Layer::open_nic() {
                 settings.rma ? "SPINLOOM_MPI_RMA=on" : "");
   }
   const auto all_agree = [&](bool own) {
-    const uint8_t says = own ? 1 : 0;
-    std::vector<uint8_t> told(static_cast<size_t>(ranks));
-    const int code = real.Allgather(&says, 1, handles().byte, told.data(), 1, handles().byte, teams.comm());
-    return code == success && std::ranges::all_of(told, [](uint8_t one) { return one == 1; });
+    const uint8_t own_answer = own ? 1 : 0;
+    std::vector<uint8_t> answers(static_cast<size_t>(ranks));
+    const int code = real.Allgather(&own_answer, 1, handles().byte, answers.data(), 1, handles().byte, teams.comm());
+    return code == success && std::ranges::all_of(answers, [](uint8_t answer) { return answer == 1; });
   };
   std::string wrong = nic.load();
   if (!all_agree(wrong.empty())) return wrong.empty() ? "another rank cannot use the NIC" : wrong;
@@ -136,28 +136,28 @@ void Layer::begin_nic() {
 void Layer::start() {
   try {
     why_off = begin();
-    on = why_off.empty();
-    is_plain = on && !threaded && !tally;
+    is_on = why_off.empty();
+    is_plain = is_on && !is_threaded && !tally;
   } catch (const std::exception& trouble) {
     why_off = trouble.what();
   }
-  const auto tell_off = [&](const char* what, const std::string& why) {
+  const auto warn_off = [&](const char* what, const std::string& why) {
     if (rank == 0 && ranks > 1) {
-      std::fprintf(stderr, "spinloom: %s stay with the MPI: %s\n", what, on ? why.c_str() : why_off.c_str());
+      std::fprintf(stderr, "spinloom: %s stay with the MPI: %s\n", what, is_on ? why.c_str() : why_off.c_str());
     }
   };
-  if (settings.collectives && !offload.is_on()) tell_off("collective calls", offload.why_off());
-  if (settings.rma && !rma.is_on()) tell_off("windows", rma.why_off());
+  if (settings.collectives && !offload.is_on()) warn_off("collective calls", offload.why_off());
+  if (settings.rma && !rma.is_on()) warn_off("windows", rma.why_off());
 }
 
 void Layer::stop() {
-  if (on) {
+  if (is_on) {
     const Lock lock;
     poll_orphans();
-    while (offers()) progress(Waiting::blocked);
+    while (has_work()) progress(Waiting::blocked);
     for (Orphan& orphan : orphans) real.Request_free(&orphan.request);
     poll_outbox();
-    for (Copy& left : outbox) left.bytes.release();
+    for (SentCopy& sent : outbox) sent.bytes.release();
     outbox.clear();
     rma.end();
     offload.end();
@@ -168,8 +168,8 @@ void Layer::stop() {
     pipeline.end();
   }
   report();
-  on = false;
-  pack_on = false;
+  is_on = false;
+  is_pack_on = false;
   is_plain = false;
 }
 
@@ -180,10 +180,11 @@ std::vector<int> Layer::ranks_of(Comm comm) const {
   if (real.Comm_test_inter(comm, &is_inter) != success) return {};
   if ((is_inter ? real.Comm_remote_group(comm, &group) : real.Comm_group(comm, &group)) != success) return {};
   if ((is_inter ? real.Comm_remote_size(comm, &size) : real.Comm_size(comm, &size)) != success) size = 0;
-  std::vector<int> there(static_cast<size_t>(size));
+  std::vector<int> ranks_in_group(static_cast<size_t>(size));
   std::vector<int> in_world(static_cast<size_t>(size));
-  for (int i = 0; i < size; ++i) there[static_cast<size_t>(i)] = i;
-  if (real.Group_translate_ranks(group, size, there.data(), world_group_, in_world.data()) != success) in_world.clear();
+  for (int i = 0; i < size; ++i) ranks_in_group[static_cast<size_t>(i)] = i;
+  if (real.Group_translate_ranks(group, size, ranks_in_group.data(), world_group_, in_world.data()) != success)
+    in_world.clear();
   real.Group_free(&group);
   return in_world;
 }
@@ -193,29 +194,29 @@ std::vector<int> Layer::ranks_of(Comm comm) const {
 int Layer::world_rank(Comm comm, int rank_in_comm) {
   if (rank_in_comm < 0) return -1;
   const uint64_t key = key_of(comm);
-  if (forgotten_comms_.any()) forgotten_comms_.take([this](uint64_t gone) { ranks_.erase(gone); });
+  if (freed_comms_.any()) freed_comms_.take_each([this](uint64_t freed) { ranks_.erase(freed); });
   const std::vector<int>* in_world = ranks_.find(key);
   if (in_world == nullptr) {
-    std::vector<int> made = ranks_of(comm);
+    std::vector<int> world_ranks = ranks_of(comm);
     if (real.Comm_set_attr(comm, comm_keyval_, nullptr) != success) return -1;
-    in_world = &ranks_.put(key, std::move(made));
+    in_world = &ranks_.put(key, std::move(world_ranks));
   }
   return static_cast<size_t>(rank_in_comm) < in_world->size() ? (*in_world)[static_cast<size_t>(rank_in_comm)] : -1;
 }
 
-void Layer::let_go_comm(Comm comm) {
+void Layer::drop_comm_attributes(Comm comm) {
   if (comm == handles().comm_null || comm == handles().comm_world || comm == handles().comm_self) return;
-  if (forgotten_comms_.any()) forgotten_comms_.take([this](uint64_t gone) { ranks_.erase(gone); });
+  if (freed_comms_.any()) freed_comms_.take_each([this](uint64_t freed) { ranks_.erase(freed); });
   if (ranks_.find(key_of(comm)) != nullptr) real.Comm_delete_attr(comm, comm_keyval_);
-  teams.let_go(comm);
+  teams.drop_attribute(comm);
 }
 
-std::optional<PendingSend> Layer::pending_send_for(const Place& place, int peer, Offers may) {
+std::optional<PendingSend> Layer::pending_send_for(const Place& place, int peer, AllowedOffers allowed) {
   if (!bounced_sends.empty()) {
     if (auto bounced = take_bounced(place.buffer, place.count, place.type)) return bounced;
   }
-  const bool may_offer = may != Offers::none;
-  const bool takes_runs = place.call[0] != 0;  // the receiver may have gaps where the sender has none
+  const bool may_offer = allowed != AllowedOffers::none;
+  const bool offers_contiguous = place.call[0] != 0;  // the receiver may have gaps where the sender has none
   const int64_t bytes = place.capacity();
   if (place.count <= 0 || bytes == INT64_MAX || bytes < settings.min_bytes) {
     if (tally) [[unlikely]]
@@ -224,29 +225,30 @@ std::optional<PendingSend> Layer::pending_send_for(const Place& place, int peer,
   }
   const int to = world_rank(place.comm, peer);
   if (to < 0 || !pipeline.can_reach(static_cast<uint32_t>(to))) {
-    if (peer != proc_null) count(place, to, Way::pass, unreachable(to));
+    if (peer != proc_null) count(place, to, Way::pass, why_unreachable(to));
     return std::nullopt;
   }
   const Message message(*place.form, place.count, place.buffer);
-  const bool asked = may_offer && place.form->known && may_offer_to(static_cast<uint32_t>(to));
+  const bool asked = may_offer && place.form->is_known && may_offer_to(static_cast<uint32_t>(to));
   const bool within = to == rank && DeviceEnds::of_process().find(place.buffer) == nullptr;
   const Reach reach{asked && !within && process_heap_is_malloc() && CopyPipeline::is_mapped(message),
-                    may == Offers::any, asked && may == Offers::any && pipeline.can_read(static_cast<uint32_t>(to)),
-                    takes_runs, asked && within};
+                    allowed == AllowedOffers::any,
+                    asked && allowed == AllowedOffers::any && pipeline.can_read(static_cast<uint32_t>(to)),
+                    offers_contiguous, asked && within};
   const Choice choice = choose(settings, *place.form, place.count, bytes, reach);
   if (choice.way != Way::pass && choice.way != Way::staged) {
-    const CopyPipeline::By by = choice.way == Way::within ? CopyPipeline::By::within
-                                : choice.way == Way::cma  ? CopyPipeline::By::cma
-                                : choice.joins            ? CopyPipeline::By::both
-                                                          : CopyPipeline::By::receiver;
-    if (auto offer = pipeline.offer(message, by)) {
+    const CopyPipeline::CopyMode mode = choice.way == Way::within ? CopyPipeline::CopyMode::within
+                                        : choice.way == Way::cma  ? CopyPipeline::CopyMode::cma
+                                        : choice.joins            ? CopyPipeline::CopyMode::both
+                                                                  : CopyPipeline::CopyMode::receiver;
+    if (auto offer = pipeline.offer(message, mode)) {
       count(place, to, choice.way, choice.why);
       if (to == rank) pipeline.count_within(bytes);
       offer->receiver = static_cast<uint32_t>(to);
       return offer;
     }
   }
-  if (choice.way == Way::pass || (place.form->contiguous(place.count) && !takes_runs)) {
+  if (choice.way == Way::pass || (place.form->is_contiguous(place.count) && !offers_contiguous)) {
     count(place, to, Way::pass, choice.why);
     return std::nullopt;
   }
@@ -255,8 +257,8 @@ std::optional<PendingSend> Layer::pending_send_for(const Place& place, int peer,
     count(place, to, Way::pass, "there was no room in shared memory");
   } else {
     if (to == rank) pipeline.count_within(bytes);
-    const bool explain = choice.why == cannot_be_mapped;
-    count(place, to, Way::staged, explain ? why_not_mapped(may_offer, asked) : choice.why);
+    const bool is_explained = choice.why == cannot_be_mapped;
+    count(place, to, Way::staged, is_explained ? why_not_mapped(may_offer, asked) : choice.why);
   }
   return pending;
 }
@@ -284,70 +286,70 @@ int Layer::announce(const PendingSend& pending, const Place& place, Mode mode, i
     pipeline.abandon(pending);
     return code;
   }
-  if (!pending.offered) {
+  if (!pending.is_offered) {
     pipeline.load(pending, {*place.form, place.count, place.buffer});
     return request == nullptr && !at_once ? real.Wait(&own, status_ignore) : success;
   }
-  auto one = offered_of(pending, place);
-  one->record = at_once ? handles().request_null : *into;
+  auto send = offered_of(pending, place);
+  send->record_request = at_once ? handles().request_null : *into;
   if (request != nullptr) {
-    auto* const serial = reinterpret_cast<void*>(pending.serial);
-    code = real.Grequest_start(&query_offer, &free_offer, &cancel_nothing, serial, &one->whole);
-    one->has_whole = code == success;
-    if (one->has_whole) {
-      *request = one->whole;
-      add_offer(std::move(one));
+    auto* const state = reinterpret_cast<void*>(pending.serial);
+    code = real.Grequest_start(&query_offer, &free_offer, &cancel_nothing, state, &send->program_request);
+    send->has_program_request = code == success;
+    if (send->has_program_request) {
+      *request = send->program_request;
+      add_offer(std::move(send));
       return success;
     }
   }
-  const uint64_t waited = pending.serial;
-  add_offer(std::move(one));
-  while (is_open(waited)) progress(Waiting::blocked);
+  const uint64_t serial = pending.serial;
+  add_offer(std::move(send));
+  while (is_open(serial)) progress(Waiting::blocked);
   if (request != nullptr) *request = handles().request_null;
   return success;
 }
 
 void Layer::hand_over(const PendingSend& pending, const Place& place) {
-  if (!pending.offered) return pipeline.load(pending, {*place.form, place.count, place.buffer});
-  auto one = offered_of(pending, place);
-  one->record = handles().request_null;
-  add_offer(std::move(one));
+  if (!pending.is_offered) return pipeline.load(pending, {*place.form, place.count, place.buffer});
+  auto send = offered_of(pending, place);
+  send->record_request = handles().request_null;
+  add_offer(std::move(send));
 }
 
 void Layer::attend_now() {
   if (pipeline.has_news()) pipeline.notice();
-  if (offers()) progress(Waiting::no);
+  if (has_work()) progress(Waiting::no);
   if (!orphans.empty()) poll_orphans();
   if (!outbox.empty()) poll_outbox();
 }
 
-Open* Layer::take(Request handle) {
-  if (open.empty()) return nullptr;
-  Open* const* const found = open.find(key_of(handle));
+TrackedRequest* Layer::take(Request handle) {
+  if (tracked_requests.empty()) return nullptr;
+  TrackedRequest* const* const found = tracked_requests.find(key_of(handle));
   if (found == nullptr) return nullptr;
-  Open* const known = *found;
-  if (threaded) open.erase(key_of(handle));
-  return known;
+  TrackedRequest* const tracked = *found;
+  if (is_threaded) tracked_requests.erase(key_of(handle));
+  return tracked;
 }
 
-void Layer::put_back(Request handle, Open* known) {
-  if (threaded) open.put(key_of(handle), known);
+void Layer::put_back(Request handle, TrackedRequest* tracked) {
+  if (is_threaded) tracked_requests.put(key_of(handle), tracked);
 }
 
 bool Layer::knows(Request handle) {
   const Lock lock;
-  return open.find(key_of(handle)) != nullptr;
+  return tracked_requests.find(key_of(handle)) != nullptr;
 }
 
-void Layer::release(Request handle, Open* known) {
-  if (!threaded) open.erase(key_of(handle));
+void Layer::release(Request handle, TrackedRequest* tracked) {
+  if (!is_threaded) tracked_requests.erase(key_of(handle));
   constexpr size_t spare_most = 1'024;
-  if (spare_open.size() >= spare_most) {
-    delete known;
+  if (spare_requests.size() >= spare_most) {
+    delete tracked;
     return;
   }
-  known->reset();
-  spare_open.emplace_back(known);
+  tracked->reset();
+  spare_requests.emplace_back(tracked);
 }
 
 void Layer::remember_receive(void* buffer, int64_t count, Datatype type, Comm comm, Request handle,
@@ -355,23 +357,23 @@ void Layer::remember_receive(void* buffer, int64_t count, Datatype type, Comm co
   const Lock lock;
   const FormPointer& form = types.form(type);
   if (!claim && Place::capacity_of(*form, count) < Record::least) return;
-  if (spare_open.empty()) spare_open.push_back(std::make_unique<Open>());
-  Open* const known = spare_open.back().release();
-  spare_open.pop_back();
-  known->active = true;
-  known->claim = std::move(claim);
-  Place& place = known->place;
+  if (spare_requests.empty()) spare_requests.push_back(std::make_unique<TrackedRequest>());
+  TrackedRequest* const tracked = spare_requests.back().release();
+  spare_requests.pop_back();
+  tracked->is_active = true;
+  tracked->claim = std::move(claim);
+  Place& place = tracked->place;
   place.buffer = buffer;
   place.count = count;
   place.type = type;
   place.comm = comm;
   // Counting owners costs an atomic addition; mostly it is the form of the last receive.
   if (place.form != form) place.form = form;
-  remember(handle, known);
+  remember(handle, tracked);
 }
 
 void Layer::poll_outbox() {
-  std::erase_if(outbox, [](Copy& sent) {
+  std::erase_if(outbox, [](SentCopy& sent) {
     int flag = 0;
     return real.Test(&sent.request, &flag, status_ignore) != success || flag != 0;
   });
@@ -388,9 +390,9 @@ void Layer::poll_orphans() {
       orphans.push_back(orphan);
       continue;
     }
-    if (code == success) (void)deliver(orphan.open->place, &status);
-    if (orphan.open->persistent) real.Request_free(&orphan.request);
-    delete orphan.open;
+    if (code == success) (void)deliver(orphan.tracked->place, &status);
+    if (orphan.tracked->is_persistent) real.Request_free(&orphan.request);
+    delete orphan.tracked;
   }
 }
 

@@ -3,10 +3,11 @@
 // Contract: start() follows MPI_Init, stop() precedes MPI_Finalize. pending_send_for() decides whether a message goes
 //   through shared memory. deliver() looks at what a receive has got, and puts the message's bytes in place of a
 //   record. finish() does that for a request that the MPI has completed.
-// Invariants: (1) while `on` is false every call goes to the MPI unchanged, except those that need `pack_on` only
-//   (hooks.cpp) and those with buffers in a GPU's memory (bounced.hpp); (2) a request that may receive a record has an
-//   Open from its start to its completion; (3) claims are messages that probes had to take out of the MPI to know their
-//   sizes: those of one source on one communicator are a prefix of its messages, so receives look there first.
+// Invariants: (1) while `is_on` is false every call goes to the MPI unchanged, except those that need `is_pack_on` only
+//   (hooks.cpp) and those with buffers in a GPU's memory (bounced.hpp); (2) a request that may receive a record has a
+//   TrackedRequest from its start to its completion; (3) claims are messages that probes had to take out of the MPI to
+//   know their sizes: those of one source on one communicator are a prefix of its messages, so receives look there
+//   first.
 // Threads: Lock guards everything where the MPI has granted MPI_THREAD_MULTIPLE; except in stop(), it is not held while
 //   the MPI waits for other ranks. Time: none.
 #pragma once
@@ -85,41 +86,42 @@ struct KeptType {
   }
 };
 
-// A call that the layer carries and that has not ended: the program has `whole`, a generalized request.
-struct Underway {
-  std::shared_ptr<Carried> carried;
-  Request whole{};
+// A call that the layer carries and that has not ended: the program has `program_request`, a generalized one.
+struct OngoingCall {
+  std::shared_ptr<CarriedCall> carried;
+  Request program_request{};
   int* code = nullptr;  // the error that the request reports; the request owns it
 };
 
 // An open request that the layer knows.
-struct Open {
+struct TrackedRequest {
   Place place;
-  bool receives = true;
-  bool persistent = false;
-  bool active = false;
-  bool cancelled = false;
-  int64_t landed = -1;  // bytes that MPI_Request_get_status has put in place already; -1: none
-  // The request that carries this start of a persistent one.
-  bool substituted = false;
-  Request inner{};
+  bool is_receive = true;
+  bool is_persistent = false;
+  bool is_active = false;
+  bool is_cancelling = false;  // MPI_Cancel was called for it
+  int64_t landed_bytes = -1;  // the bytes that MPI_Request_get_status has put in place already; -1: none
+  // True if another request carries this start of a persistent one, or its message: `substitute`.
+  bool is_substituted = false;
+  Request substitute{};
   ClaimPointer claim{};
   Request handle{};  // as the MPI gave it
-  KeptType kept{};
-  bool looked = false;  // look_at() has seen its message; what that did not put in place is left to the completion
+  KeptType kept_type{};  // the copy of the datatype that `place` has, if it is held
+  // look_at() has seen its message; what that did not put in place is left to the completion.
+  bool was_looked_at = false;
   // The arguments of a persistent send; a persistent receive has `peer` and `tag`, too.
   Mode mode = Mode::standard;
   int peer = 0;
   int tag = 0;
-  std::shared_ptr<Carried> carried{};  // of a persistent collective call
+  std::shared_ptr<CarriedCall> carried{};  // the call that each start begins, if it is a collective call
 
   // Makes it like a new one for its next use, which sets the place and the handle anew.
   void reset() {
-    receives = true;
-    persistent = active = cancelled = substituted = looked = false;
-    landed = -1;
+    is_receive = true;
+    is_persistent = is_active = is_cancelling = is_substituted = was_looked_at = false;
+    landed_bytes = -1;
     claim.reset();
-    kept.free();
+    kept_type.free();
     carried.reset();
   }
 };
@@ -148,17 +150,17 @@ class Cancelled {
 };
 
 // A send whose message waits in the sender's memory for its receiver.
-struct Offered {
+struct OfferedSend {
   PendingSend pending;
   Place place;
-  Request record{};  // the MPI's request for the record
-  Request whole{};  // the program's request; none for a call that waits itself
-  bool has_whole = false;
-  bool cancels = false;  // the program has called MPI_Cancel: the MPI decides by the record
-  bool moved = false;  // the receiver has taken the message, or it was packed after all, or cancelled
+  Request record_request{};  // the MPI's request for the record
+  Request program_request{};  // the program's request; none for a call that waits itself
+  bool has_program_request = false;
+  bool is_cancelling = false;  // the program has called MPI_Cancel: the MPI decides by the record
+  bool is_moved = false;  // the receiver has taken the message, or it was packed after all, or cancelled
   uint32_t receiver = 0;
   int64_t patience_ns = 0;  // how long a rank that waits leaves the message to its receiver, before it packs it
-  int64_t begun_ns = -1;  // when the program first waited or tested; -1: not yet
+  int64_t wait_begun_ns = -1;  // when the program first waited or tested; -1: not yet
 };
 
 // Returns the time of the processor's own clock, in its ticks. It is read faster than the system's clock, and is the
@@ -175,9 +177,10 @@ struct Offered {
 [[nodiscard]] int64_t now_ns();
 
 struct Layer {
-  bool on = false;
-  bool pack_on = false;  // the calls for which the layer needs no peers, such as MPI_Pack (is_by_itself in hooks.cpp)
-  bool threaded = false;
+  bool is_on = false;
+  bool is_pack_on =
+      false;  // the calls for which the layer needs no peers, such as MPI_Pack (needs_no_peers in hooks.cpp)
+  bool is_threaded = false;  // the MPI has granted MPI_THREAD_MULTIPLE
   bool is_plain = false;  // on, without threads, and without a report that counts every call
   std::recursive_mutex mutex;
   Library* library = nullptr;
@@ -195,16 +198,16 @@ struct Layer {
   std::atomic<int64_t> in_calls_ticks{0};
   Types types;
   Teams teams;
-  HandleMap<Open*> open;
+  HandleMap<TrackedRequest*> tracked_requests;
   HandleMap<Claim*> messages;  // by the handle that stands for them
   std::deque<ClaimPointer> claims;
-  std::vector<std::unique_ptr<Open>> spare_open;  // left by receives that have ended, for the next ones
+  std::vector<std::unique_ptr<TrackedRequest>> spare_requests;  // left by receives that have ended, for the next ones
   struct Orphan {
     Request request;
-    Open* open;
+    TrackedRequest* tracked;
   };
-  std::vector<std::unique_ptr<Offered>> offered;
-  std::vector<std::unique_ptr<Underway>> underway;
+  std::vector<std::unique_ptr<OfferedSend>> offered_sends;
+  std::vector<std::unique_ptr<OngoingCall>> ongoing_calls;
   Cancelled cancelled_offers;
   std::vector<Orphan> orphans;  // receives that the program has freed before their end
   Windows windows;
@@ -214,11 +217,11 @@ struct Layer {
   uint64_t pack_calls = 0;  // calls of MPI_Pack and MPI_Unpack that our kernels did
 
   // A send of a copy, whose request the program does not know.
-  struct Copy {
+  struct SentCopy {
     Request request{};
     std::unique_ptr<std::vector<uint8_t>> bytes;
   };
-  std::vector<Copy> outbox;
+  std::vector<SentCopy> outbox;
   // Messages in a GPU's memory that are offered already, by the memory of the host that stands for them, until the call
   // that sends them announces them (bounced.hpp).
   struct BouncedSend {
@@ -237,13 +240,14 @@ struct Layer {
   void stop();
 
   // The offers that a call allows.
-  enum class Offers : uint8_t {
+  enum class AllowedOffers : uint8_t {
     none,  // none: the buffer changes before the send has ended
     mapped,  // those that the receiver can take whatever this rank does meanwhile
     any,  // all: the sender does nothing but wait, and packs at once what the receiver could not read
   };
   // Prepares or offers a message, and counts it for the report. Nothing where the MPI is to carry it.
-  [[nodiscard]] std::optional<PendingSend> pending_send_for(const Place& place, int peer, Offers may = Offers::mapped);
+  [[nodiscard]] std::optional<PendingSend> pending_send_for(const Place& place, int peer,
+                                                            AllowedOffers allowed = AllowedOffers::mapped);
   // Counts a message for the report, if one is wanted. count_pass(): a message that the MPI carries.
   void count(const Place& place, int receiver, Way way, const char* why) {
     if (place.form->tally == nullptr) return;
@@ -274,61 +278,61 @@ struct Layer {
   }
   [[nodiscard]] int deliver_claim(const Claim& claim, const Place& place, Status* status);
   // True if what a completed request has got fits into its buffer.
-  [[nodiscard]] bool fits(const Open& known, const Status& status);
+  [[nodiscard]] bool fits(const TrackedRequest& tracked, const Status& status);
   // Ends a request that the MPI has completed with `code`, and returns the code that the program gets.
-  [[nodiscard]] int finish(Request handle, Open* known, Status* status, int code);
+  [[nodiscard]] int finish(Request handle, TrackedRequest* tracked, Status* status, int code);
 
   // Requests. take() finds what is known of one, or null. Among threads it removes the entry until put_back(), because
   // other threads may start requests that get the same handle.
-  [[nodiscard]] Open* take(Request handle);
-  void put_back(Request handle, Open* known);
-  void remember(Request handle, Open* known) {
-    known->handle = handle;
-    if (known->receives && known->place.form && !known->place.form->known) keep_type(*known);
-    open.put(key_of(handle), known);
+  [[nodiscard]] TrackedRequest* take(Request handle);
+  void put_back(Request handle, TrackedRequest* tracked);
+  void remember(Request handle, TrackedRequest* tracked) {
+    tracked->handle = handle;
+    if (tracked->is_receive && tracked->place.form && !tracked->place.form->is_known) keep_type(*tracked);
+    tracked_requests.put(key_of(handle), tracked);
   }
   // Does nothing if there is no claim and the buffer is too short for a record. A receive from MPI_PROC_NULL must not
   // be remembered: some MPIs use its request for several calls.
   void remember_receive(void* buffer, int64_t count, Datatype type, Comm comm, Request handle, ClaimPointer claim = {});
-  void keep_type(Open& known) const;
-  void release(Request handle, Open* known);
+  void keep_type(TrackedRequest& tracked) const;
+  void release(Request handle, TrackedRequest* tracked);
   [[nodiscard]] bool knows(Request handle);
   void poll_orphans();
   void poll_outbox();
 
   // Claims.
-  [[nodiscard]] Claim* see_claim(int source, int tag, Comm comm);
+  [[nodiscard]] Claim* find_claim(int source, int tag, Comm comm);
   [[nodiscard]] ClaimPointer take_claim(int source, int tag, Comm comm);
   // Claims the message that a probe has seen, and those of its source in front of it. False: it has gone meanwhile.
   [[nodiscard]] bool claim_seen(const Status& seen, Comm comm);
   [[nodiscard]] ClaimPointer claim_message(MessageHandle handle, const Status& status, Comm comm);
   [[nodiscard]] int hand_out(ClaimPointer claim, MessageHandle* handle);
-  [[nodiscard]] int completed_request(Request* request);
+  [[nodiscard]] int make_completed_request(Request* request);
 
   [[nodiscard]] int world_rank(Comm comm, int rank_in_comm);
   // Returns the ranks in MPI_COMM_WORLD of a communicator's processes, or of those on the other side of an
   // intercommunicator; below zero for a process of another world. Empty: the MPI does not say them.
   [[nodiscard]] std::vector<int> ranks_of(Comm comm) const;
   // Takes the layer's attributes away from a communicator that the program is about to free.
-  void let_go_comm(Comm comm);
-  void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }  // needs no lock
-  // offers(): true if an offered message or a call that the layer carries is under way. progress() looks once at each
+  void drop_comm_attributes(Comm comm);
+  void forget_comm(Comm comm) { freed_comms_.add(key_of(comm)); }  // needs no lock
+  // has_work(): true if an offered message or a call that the layer carries is under way. progress() looks once at each
   // and, unless `waiting` is `no`, at what has arrived meanwhile, so that two ranks that wait for each other both end.
   // A call that waits calls progress() until its request is complete. wait() is MPI_Wait that does so.
-  [[nodiscard]] bool offers() const { return offers_.load(std::memory_order_relaxed) != 0; }
-  void add_underway(Underway one);
+  [[nodiscard]] bool has_work() const { return work_count_.load(std::memory_order_relaxed) != 0; }
+  void add_ongoing(OngoingCall call);
   enum class Waiting : uint8_t { no, asks, blocked };
   void progress(Waiting waiting);
   [[nodiscard]] int wait(Request* request);
-  void look_at(Open& known);
+  void look_at(TrackedRequest& tracked);
   // MPI_Cancel of an offered send. False: `request` is none.
   [[nodiscard]] bool cancel_offer(Request request);
-  // True for calls that need nothing of the layer (bypass.hpp). rests(): calls on any requests, or on this one;
-  // bypasses_receive(): receives; bypasses_windows(): calls of windows; bypasses_match(): receives of what a probe has
-  // matched.
-  [[nodiscard]] bool rests() const { return is_plain && open.empty() && is_quiet(); }
-  [[nodiscard]] bool rests(const Request* request) {
-    return is_plain && is_quiet() && (open.empty() || open.find(key_of(*request)) == nullptr);
+  // True for calls that need nothing of the layer (bypass.hpp). bypasses_requests(): calls on any requests, or on this
+  // one; bypasses_receive(): receives; bypasses_windows(): calls of windows; bypasses_match(): receives of what a probe
+  // has matched.
+  [[nodiscard]] bool bypasses_requests() const { return is_plain && tracked_requests.empty() && is_quiet(); }
+  [[nodiscard]] bool bypasses_requests(const Request* request) {
+    return is_plain && is_quiet() && (tracked_requests.empty() || tracked_requests.find(key_of(*request)) == nullptr);
   }
   [[nodiscard]] bool bypasses_receive(Datatype type, int64_t count) {
     return types.bypasses_receive(type, count) && claims.empty();
@@ -343,7 +347,7 @@ struct Layer {
  private:
   [[nodiscard]] std::string begin();
   void attend_now();
-  [[nodiscard]] bool is_quiet() const { return !offers() && orphans.empty() && outbox.empty(); }
+  [[nodiscard]] bool is_quiet() const { return !has_work() && orphans.empty() && outbox.empty(); }
   [[nodiscard]] int deliver_short(const Place& place, Status* status);
   [[nodiscard]] std::optional<Record> record_in(const Place& place, const Status& status);
   [[nodiscard]] bool peek(const Place& place, int64_t length, uint8_t* to);
@@ -353,37 +357,38 @@ struct Layer {
   void begin_nic();
   void report() const;
   void report_so_far() const;
-  [[nodiscard]] std::string told(bool has_ended) const;
-  [[nodiscard]] std::string part() const;
-  [[nodiscard]] static const char* unreachable(int to);
+  [[nodiscard]] std::string report_line(bool has_ended) const;
+  [[nodiscard]] std::string part_path() const;
+  [[nodiscard]] static const char* why_unreachable(int to);
   [[nodiscard]] const char* why_not_mapped(bool may_offer, bool asked) const;
   // Returns the count under which a message is counted for the report: contiguous ones are not told apart by it.
   [[nodiscard]] static int64_t counted_as(const Place& place) {
-    return place.form->contiguous(place.count) ? TypeTally::various : place.count;
+    return place.form->is_contiguous(place.count) ? TypeTally::various : place.count;
   }
-  [[nodiscard]] static bool fill_bounced(const Offered& one);
-  void add_offer(std::unique_ptr<Offered> one);
-  void count_offers();
+  [[nodiscard]] static bool fill_bounced(const OfferedSend& send);
+  void add_offer(std::unique_ptr<OfferedSend> send);
+  void count_work();
   void progress_calls();
-  void settle(Offered& one, Waiting waiting);
-  void pack_after_all(Offered& one);
+  void settle(OfferedSend& send, Waiting waiting);
+  void pack_after_all(OfferedSend& send);
   void take_returned();
-  [[nodiscard]] bool is_over(Offered& one);
-  void look_at_cancelled(Offered& one);
+  [[nodiscard]] bool is_over(OfferedSend& send);
+  void look_at_cancelled(OfferedSend& send);
   void look_at_receives();
-  [[nodiscard]] static bool may_look_at(const Open& known);
+  [[nodiscard]] static bool may_look_at(const TrackedRequest& tracked);
 
   // A receiver for which this rank has waited in vain is offered nothing for the next 2, 4, ... 64 messages
-  // (`left_out`).
+  // (`skipped_messages`).
   struct Patience {
-    uint32_t in_vain = 0;
-    uint32_t left_out = 0;
+    uint32_t waits_in_vain = 0;  // in a row; 6 at most
+    uint32_t skipped_messages = 0;  // the next messages that are not offered
   };
   std::vector<Patience> patience_;
-  std::vector<Open*> arriving_;
-  std::atomic<size_t> offers_{0};  // the sizes of `offered` and `underway` together, for threads that hold no lock
-  bool progresses_ = false;  // progress() is running: what it does may call it again
-  Forgotten forgotten_comms_;
+  std::vector<TrackedRequest*> arriving_;
+  std::atomic<size_t> work_count_{
+      0};  // the sizes of `offered_sends` and `ongoing_calls` together, for threads that hold no lock
+  bool is_progressing_ = false;  // progress() is running: what it does may call it again
+  FreedHandles freed_comms_;
   HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
   int comm_keyval_ = 0;
   Group world_group_{};
@@ -396,10 +401,10 @@ extern Layer& layer;
 class Lock {
  public:
   Lock() {
-    if (layer.threaded) layer.mutex.lock();
+    if (layer.is_threaded) layer.mutex.lock();
   }
   ~Lock() {
-    if (layer.threaded) layer.mutex.unlock();
+    if (layer.is_threaded) layer.mutex.unlock();
   }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
@@ -430,11 +435,11 @@ inline int raise_on_file(File file, int code) {
 [[nodiscard]] int code_of(const Error& error);
 
 // The program's status, or one of ours where it wants none.
-class StatusOf {
+class CallStatus {
  public:
-  explicit StatusOf(Status* theirs) : status_(theirs == status_ignore ? &own_ : theirs) {}
-  StatusOf(const StatusOf&) = delete;
-  StatusOf& operator=(const StatusOf&) = delete;
+  explicit CallStatus(Status* theirs) : status_(theirs == status_ignore ? &own_ : theirs) {}
+  CallStatus(const CallStatus&) = delete;
+  CallStatus& operator=(const CallStatus&) = delete;
   [[nodiscard]] Status* get() { return status_; }
 
  private:

@@ -7,58 +7,59 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-NicRun::Move NicRun::move_of(const Place& place, uint8_t* at) {
-  Move made{place, at, nullptr};
-  if (place.form->known) return made;
-  made.kept = std::make_unique<KeptType>();
-  made.kept->is_held = real.Type_dup(place.type, &made.kept->type) == success;
-  if (made.kept->is_held) made.place.type = made.kept->type;
-  return made;
+NicRun::Move NicRun::move_of(const Place& place, uint8_t* packed) {
+  Move move{place, packed, nullptr};
+  if (place.form->is_known) return move;
+  move.kept_type = std::make_unique<KeptType>();
+  move.kept_type->is_held = real.Type_dup(place.type, &move.kept_type->type) == success;
+  if (move.kept_type->is_held) move.place.type = move.kept_type->type;
+  return move;
 }
 
 bool NicRun::try_start(int& code) {
   team_->advance();
   if (!schedule_->may_start(turn_)) return false;
   std::ranges::fill(cleared_, uint8_t{0});
-  for (const Move& one : before_) {
-    const Form& form = *one.place.form;
-    if (form.known) {
-      Message(form, one.place.count, one.place.buffer).pack({0, one.place.capacity()}, one.at);
+  for (const Move& move : packs_) {
+    const Form& form = *move.place.form;
+    if (form.is_known) {
+      Message(form, move.place.count, move.place.buffer).pack({0, move.place.capacity()}, move.packed);
       continue;
     }
     std::vector<uint8_t> bytes;
-    if (!layer.copy(one.place, bytes)) code = error_other;
-    std::memcpy(one.at, bytes.data(), bytes.size());
+    if (!layer.copy(move.place, bytes)) code = error_other;
+    std::memcpy(move.packed, bytes.data(), bytes.size());
   }
-  begun_ = schedule_->start();
-  if (begun_ == NicSchedule::Begun::failed) code = error_other;
-  return begun_ != NicSchedule::Begun::no_room;
+  start_result_ = schedule_->start();
+  if (start_result_ == NicSchedule::StartResult::failed) code = error_other;
+  return start_result_ != NicSchedule::StartResult::no_room;
 }
 
 int NicRun::begin() {
   const Lock lock;  // persistent calls are started without it
   turn_ = schedule_->take_turn();
-  begun_ = NicSchedule::Begun::no_room;
-  failed_ = success;
-  (void)try_start(failed_);
+  start_result_ = NicSchedule::StartResult::no_room;
+  code_ = success;
+  (void)try_start(code_);
   return success;  // the request reports a failure: the other ranks are in the call
 }
 
 bool NicRun::test(int& code) {
   const Lock lock;
   code = success;
-  if (begun_ == NicSchedule::Begun::no_room && !try_start(failed_)) return false;
-  if (begun_ == NicSchedule::Begun::yes) {  // after a failure, too: its end gives the turn to the schedule's next call
+  if (start_result_ == NicSchedule::StartResult::no_room && !try_start(code_)) return false;
+  if (start_result_ ==
+      NicSchedule::StartResult::started) {  // after a failure, too: its end gives the turn to the schedule's next call
     const NicSchedule::Outcome outcome = schedule_->test();
     if (outcome == NicSchedule::Outcome::under_way) return false;
-    if (outcome == NicSchedule::Outcome::failed) failed_ = error_other;
+    if (outcome == NicSchedule::Outcome::failed) code_ = error_other;
   }
-  if (failed_ != success) {
-    code = failed_;
+  if (code_ != success) {
+    code = code_;
     return true;
   }
-  for (const Move& one : after_) {
-    const int put = layer.put_bytes(one.at, one.place.capacity(), one.place);
+  for (const Move& move : unpacks_) {
+    const int put = layer.put_bytes(move.packed, move.place.capacity(), move.place);
     if (put != success) code = put;
   }
   return true;

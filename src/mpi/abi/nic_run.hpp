@@ -15,16 +15,17 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-class NicRun : public Carried {
+class NicRun : public CarriedCall {
  public:
   NicRun(std::shared_ptr<NicTeam> team, std::shared_ptr<NicSchedule> schedule)
       : team_(std::move(team)), schedule_(std::move(schedule)) {}
 
-  // The program's data at `place` lie packed at `at`: pack() is for those that are sent, unpack() for those received.
-  void pack(const Place& place, uint8_t* at) { before_.push_back(move_of(place, at)); }
-  void unpack(const Place& place, uint8_t* at) { after_.push_back(move_of(place, at)); }
+  // The program's data at `place` lie packed at `packed`: pack() is for those that are sent, unpack() for those
+  // received.
+  void pack(const Place& place, uint8_t* packed) { packs_.push_back(move_of(place, packed)); }
+  void unpack(const Place& place, uint8_t* packed) { unpacks_.push_back(move_of(place, packed)); }
   // Bytes that the call sets to zero when it starts: they belong to no data, but are reduced with them.
-  void clear(uint8_t* at, uint64_t bytes) { cleared_ = {at, bytes}; }
+  void clear(uint8_t* packed, uint64_t bytes) { cleared_ = {packed, bytes}; }
 
   [[nodiscard]] int begin() override;
   [[nodiscard]] bool test(int& code) override;
@@ -33,20 +34,20 @@ class NicRun : public Carried {
  private:
   struct Move {
     Place place;
-    uint8_t* at;
-    std::unique_ptr<KeptType> kept;  // where the MPI must move the bytes
+    uint8_t* packed;
+    std::unique_ptr<KeptType> kept_type;  // where the MPI must move the bytes
   };
-  [[nodiscard]] static Move move_of(const Place& place, uint8_t* at);
+  [[nodiscard]] static Move move_of(const Place& place, uint8_t* packed);
   // Starts the call. False: its turn has not come, or the NIC has no room for it now.
   [[nodiscard]] bool try_start(int& code);
 
   std::shared_ptr<NicTeam> team_;
   std::shared_ptr<NicSchedule> schedule_;
-  std::vector<Move> before_, after_;
+  std::vector<Move> packs_, unpacks_;
   std::span<uint8_t> cleared_;
   uint64_t turn_ = 0;
-  NicSchedule::Begun begun_ = NicSchedule::Begun::no_room;
-  int failed_ = success;
+  NicSchedule::StartResult start_result_ = NicSchedule::StartResult::no_room;
+  int code_ = success;
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -24,143 +24,144 @@ class Flag {
 
 bool Layer::may_offer_to(uint32_t receiver) {
   Patience& patience = patience_[receiver];
-  if (patience.left_out == 0) return true;
-  --patience.left_out;
+  if (patience.skipped_messages == 0) return true;
+  --patience.skipped_messages;
   return false;
 }
 
-void Layer::add_offer(std::unique_ptr<Offered> one) {
+void Layer::add_offer(std::unique_ptr<OfferedSend> send) {
   const Lock lock;
-  offered.push_back(std::move(one));
-  count_offers();
+  offered_sends.push_back(std::move(send));
+  count_work();
 }
 
-void Layer::add_underway(Underway one) {
+void Layer::add_ongoing(OngoingCall call) {
   const Lock lock;
-  underway.push_back(std::make_unique<Underway>(std::move(one)));
-  count_offers();
+  ongoing_calls.push_back(std::make_unique<OngoingCall>(std::move(call)));
+  count_work();
 }
 
-void Layer::count_offers() { offers_.store(offered.size() + underway.size(), std::memory_order_relaxed); }
+void Layer::count_work() { work_count_.store(offered_sends.size() + ongoing_calls.size(), std::memory_order_relaxed); }
 
 bool Layer::is_open(uint64_t serial) {
   const Lock lock;
-  return std::ranges::any_of(offered, [serial](const auto& each) { return each->pending.serial == serial; });
+  return std::ranges::any_of(offered_sends, [serial](const auto& each) { return each->pending.serial == serial; });
 }
 
 bool Layer::cancel_offer(Request request) {
   const Lock lock;
-  for (const auto& one : offered) {
-    if (!one->has_whole || one->whole != request) continue;
-    if (!may_cancel_sends || one->record == handles().request_null || one->cancels) return true;
-    one->cancels = real.Cancel(&one->record) == success;
+  for (const auto& send : offered_sends) {
+    if (!send->has_program_request || send->program_request != request) continue;
+    if (!may_cancel_sends || send->record_request == handles().request_null || send->is_cancelling) return true;
+    send->is_cancelling = real.Cancel(&send->record_request) == success;
     return true;
   }
   return false;
 }
 
 // Takes an offer back if the MPI has cancelled its record: no receiver has seen it, and its slot is free again.
-void Layer::look_at_cancelled(Offered& one) {
+void Layer::look_at_cancelled(OfferedSend& send) {
   int flag = 0;
   int cancelled = 0;
   Status status{};
-  if (real.Test(&one.record, &flag, &status) != success || flag == 0) return;
-  one.record = handles().request_null;
+  if (real.Test(&send.record_request, &flag, &status) != success || flag == 0) return;
+  send.record_request = handles().request_null;
   if (real.Test_cancelled(&status, &cancelled) != success || cancelled == 0) return;
-  pipeline.abandon(one.pending);
-  cancelled_offers.add(one.pending.serial);
-  one.moved = true;
+  pipeline.abandon(send.pending);
+  cancelled_offers.add(send.pending.serial);
+  send.is_moved = true;
 }
 
-bool Layer::is_over(Offered& one) {
-  if (one.cancels && one.record != handles().request_null) look_at_cancelled(one);
-  if (!one.moved) return false;
-  if (one.record == handles().request_null) return true;
+bool Layer::is_over(OfferedSend& send) {
+  if (send.is_cancelling && send.record_request != handles().request_null) look_at_cancelled(send);
+  if (!send.is_moved) return false;
+  if (send.record_request == handles().request_null) return true;
   int flag = 0;
-  return real.Test(&one.record, &flag, status_ignore) != success || flag != 0;
+  return real.Test(&send.record_request, &flag, status_ignore) != success || flag != 0;
 }
 
 // Looks at an offered message: the receiver may have taken it, or handed it back. If this rank waits, it helps to copy,
 // and packs the message after all when it has waited long enough.
-void Layer::settle(Offered& one, Waiting waiting) {
-  if (one.moved) return;
-  Patience& patience = patience_[one.pending.receiver];
-  if (CopyPipeline::is_done(one.pending)) {
-    one.moved = true;
+void Layer::settle(OfferedSend& send, Waiting waiting) {
+  if (send.is_moved) return;
+  Patience& patience = patience_[send.pending.receiver];
+  if (CopyPipeline::is_done(send.pending)) {
+    send.is_moved = true;
     patience = {};
     return;
   }
-  if (CopyPipeline::is_returned(one.pending)) {
-    pack_after_all(one);
+  if (CopyPipeline::is_returned(send.pending)) {
+    pack_after_all(send);
     return;
   }
   if (waiting == Waiting::no) return;
-  if (waiting == Waiting::blocked) pipeline.help(one.pending, {*one.place.form, one.place.count, one.place.buffer});
+  if (waiting == Waiting::blocked) pipeline.help(send.pending, {*send.place.form, send.place.count, send.place.buffer});
   const int64_t now = now_ns();
-  if (one.begun_ns < 0) one.begun_ns = now;
+  if (send.wait_begun_ns < 0) send.wait_begun_ns = now;
   constexpr int64_t asks_for_one_wait = 32;
-  const int64_t patience_ns = one.patience_ns * (waiting == Waiting::asks ? asks_for_one_wait : 1);
-  if (now - one.begun_ns < patience_ns || !CopyPipeline::withdraw(one.pending)) return;
-  pack_after_all(one);
+  const int64_t patience_ns = send.patience_ns * (waiting == Waiting::asks ? asks_for_one_wait : 1);
+  if (now - send.wait_begun_ns < patience_ns || !CopyPipeline::withdraw(send.pending)) return;
+  pack_after_all(send);
 }
 
-void Layer::pack_after_all(Offered& one) {
-  Patience& patience = patience_[one.pending.receiver];
-  one.moved = true;
-  if (!fill_bounced(one)) {
-    CopyPipeline::give_up(one.pending);
+void Layer::pack_after_all(OfferedSend& send) {
+  Patience& patience = patience_[send.pending.receiver];
+  send.is_moved = true;
+  if (!fill_bounced(send)) {
+    CopyPipeline::give_up(send.pending);
     return;
   }
-  pipeline.load(one.pending, {*one.place.form, one.place.count, one.place.buffer});
+  pipeline.load(send.pending, {*send.place.form, send.place.count, send.place.buffer});
   pipeline.count_withdrawn();
-  if (TypeTally* const told = one.place.form->tally) told->withdraw(one.place.count, one.pending.receiver);
-  constexpr uint32_t in_vain_most = 6;
-  patience.in_vain = std::min(patience.in_vain + 1, in_vain_most);
-  patience.left_out = 1U << patience.in_vain;
+  if (TypeTally* const type_tally = send.place.form->tally)
+    type_tally->withdraw(send.place.count, send.pending.receiver);
+  constexpr uint32_t waits_in_vain_most = 6;
+  patience.waits_in_vain = std::min(patience.waits_in_vain + 1, waits_in_vain_most);
+  patience.skipped_messages = 1U << patience.waits_in_vain;
 }
 
 // Packs the offers that their receivers could not read. A rank calls this while it waits in a receive, because its
 // sender may wait for it in the same way.
 void Layer::take_returned() {
   const Lock lock;
-  for (const auto& one : offered) {
-    if (!one->moved && CopyPipeline::is_returned(one->pending)) pack_after_all(*one);
+  for (const auto& send : offered_sends) {
+    if (!send->is_moved && CopyPipeline::is_returned(send->pending)) pack_after_all(*send);
   }
 }
 
 // Messages that have arrived are put in place before others are helped to take what this rank has sent.
 void Layer::progress(Waiting waiting) {
   const Lock lock;
-  if (progresses_) return;
-  const Flag within(progresses_);
+  if (is_progressing_) return;
+  const Flag progressing(is_progressing_);
   if (waiting != Waiting::no) look_at_receives();
-  for (size_t i = 0; i < offered.size();) {
-    settle(*offered[i], waiting);
-    if (!is_over(*offered[i])) {
+  for (size_t i = 0; i < offered_sends.size();) {
+    settle(*offered_sends[i], waiting);
+    if (!is_over(*offered_sends[i])) {
       ++i;
       continue;
     }
-    if (offered[i]->has_whole) real.Grequest_complete(offered[i]->whole);
-    offered.erase(offered.begin() + static_cast<ptrdiff_t>(i));
+    if (offered_sends[i]->has_program_request) real.Grequest_complete(offered_sends[i]->program_request);
+    offered_sends.erase(offered_sends.begin() + static_cast<ptrdiff_t>(i));
   }
   progress_calls();
-  count_offers();
+  count_work();
 }
 
 void Layer::progress_calls() {
-  for (size_t i = 0; i < underway.size();) {
-    Underway& one = *underway[i];
-    if (!one.carried->test(*one.code)) {
+  for (size_t i = 0; i < ongoing_calls.size();) {
+    OngoingCall& call = *ongoing_calls[i];
+    if (!call.carried->test(*call.code)) {
       ++i;
       continue;
     }
-    real.Grequest_complete(one.whole);
-    underway.erase(underway.begin() + static_cast<ptrdiff_t>(i));
+    real.Grequest_complete(call.program_request);
+    ongoing_calls.erase(ongoing_calls.begin() + static_cast<ptrdiff_t>(i));
   }
 }
 
 int Layer::wait(Request* request) {
-  while (offers()) {
+  while (has_work()) {
     progress(Waiting::blocked);
     int flag = 0;
     const int code = real.Test(request, &flag, status_ignore);
@@ -169,30 +170,31 @@ int Layer::wait(Request* request) {
   return real.Wait(request, status_ignore);
 }
 
-bool Layer::may_look_at(const Open& known) {
-  return known.receives && known.active && !known.looked && known.landed < 0 && !known.claim && !known.substituted &&
-         !known.cancelled && (looks_leave_persistent || !known.persistent);
+bool Layer::may_look_at(const TrackedRequest& tracked) {
+  return tracked.is_receive && tracked.is_active && !tracked.was_looked_at && tracked.landed_bytes < 0 &&
+         !tracked.claim && !tracked.is_substituted && !tracked.is_cancelling &&
+         (looks_leave_persistent || !tracked.is_persistent);
 }
 
 // Puts the message of a record that has arrived in place, while the program waits for something else. Other messages,
 // and those that are too long, are left to the request's completion.
-void Layer::look_at(Open& known) {
+void Layer::look_at(TrackedRequest& tracked) {
   int flag = 0;
   Status status{};
-  if (!may_look_at(known)) return;
-  if (real.Request_get_status(known.handle, &flag, &status) != success || flag == 0) return;
-  known.looked = true;
-  const auto record = record_in(known.place, status);
-  if (!record || static_cast<int64_t>(record->bytes) > known.place.capacity()) return;
-  if (land(*record, known.place, &status) == success) known.landed = static_cast<int64_t>(record->bytes);
+  if (!may_look_at(tracked)) return;
+  if (real.Request_get_status(tracked.handle, &flag, &status) != success || flag == 0) return;
+  tracked.was_looked_at = true;
+  const auto record = record_in(tracked.place, status);
+  if (!record || static_cast<int64_t>(record->bytes) > tracked.place.capacity()) return;
+  if (land(*record, tracked.place, &status) == success) tracked.landed_bytes = static_cast<int64_t>(record->bytes);
 }
 
 void Layer::look_at_receives() {
   arriving_.clear();
-  open.for_each([this](uint64_t, Open* known) {
-    if (may_look_at(*known)) arriving_.push_back(known);
+  tracked_requests.for_each([this](uint64_t, TrackedRequest* tracked) {
+    if (may_look_at(*tracked)) arriving_.push_back(tracked);
   });
-  for (Open* const known : arriving_) look_at(*known);
+  for (TrackedRequest* const tracked : arriving_) look_at(*tracked);
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

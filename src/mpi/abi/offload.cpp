@@ -34,12 +34,12 @@ void Offload::make_team(Comm comm, uint32_t id) {
 }
 
 Nic::Ids Offload::offer_to(Key key) {
-  if (offered_.is_none() && key == *choosing_.begin()) offered_ = key;
-  return offered_ == key ? nic_.taken_ids() : Nic::busy();
+  if (offered_key_.is_none() && key == *keys_without_number_.begin()) offered_key_ = key;
+  return offered_key_ == key ? nic_.taken_ids() : Nic::busy();
 }
 
 // No thread of a rank keeps the lock while it waits for other ranks.
-void Offload::born(Comm made, Key key) {
+void Offload::add_comm(Comm made, Key key) {
   if (!is_on() || key.is_none() || made == handles().comm_null) return;
   int is_inter = 0;
   int size = 0;
@@ -48,7 +48,7 @@ void Offload::born(Comm made, Key key) {
   {
     const Lock lock;
     (void)of(made);  // communicators that were freed give their numbers back
-    choosing_.insert(key);
+    keys_without_number_.insert(key);
   }
   const auto bit_or = std::ranges::find(operations(), PTL_BOR, &Arithmetic<Op, ptl_op_t>::code);
   for (;;) {
@@ -61,20 +61,20 @@ void Offload::born(Comm made, Key key) {
     const int code =
         real.Allreduce(own.data(), taken.data(), static_cast<int>(taken.size()), handles().byte, bit_or->handle, made);
     const Lock lock;
-    if (offered_ == key) offered_ = {};
+    if (offered_key_ == key) offered_key_ = {};
     if (code == success && Nic::is_busy(taken)) continue;
-    choosing_.erase(choosing_.find(key));
+    keys_without_number_.erase(keys_without_number_.find(key));
     if (const uint32_t id = Nic::free_id(taken); code == success && id != 0) make_team(made, id);
     return;
   }
 }
 
 std::shared_ptr<NicTeam> Offload::of(Comm comm) {
-  if (forgotten_.any()) {
-    forgotten_.take([this](uint64_t key) {
-      std::shared_ptr<NicTeam>* const gone = teams_.find(key);
-      if (gone == nullptr) return;
-      (*gone)->retire();
+  if (freed_.any()) {
+    freed_.take_each([this](uint64_t key) {
+      std::shared_ptr<NicTeam>* const freed = teams_.find(key);
+      if (freed == nullptr) return;
+      (*freed)->retire();
       teams_.erase(key);
     });
   }
@@ -84,7 +84,7 @@ std::shared_ptr<NicTeam> Offload::of(Comm comm) {
 
 void Offload::count(const char* call, const char* why, uint64_t bytes) {
   if (layer.settings.report.empty()) return;
-  const auto same = [&](const Count& one) { return one.call == call && one.why == why; };
+  const auto same = [&](const Count& entry) { return entry.call == call && entry.why == why; };
   auto found = std::ranges::find_if(counts_, same);
   if (found == counts_.end()) found = counts_.insert(found, Count{.call = call, .why = why});
   ++found->calls;
@@ -96,9 +96,9 @@ std::string Offload::as_json() const {
       text("{\"asked\": ", layer.settings.collectives ? "true" : "false",
            ", \"on\": ", why_off_.empty() ? "true" : "false", ", \"why_off\": \"", why_off_, "\", \"calls\": [");
   const char* comma = "";
-  for (const Count& one : counts_) {
-    out += text(comma, "[\"", one.call, "\", \"", one.why == nullptr ? "" : one.why, "\", ", one.calls, ", ", one.bytes,
-                "]");
+  for (const Count& entry : counts_) {
+    out += text(comma, "[\"", entry.call, "\", \"", entry.why == nullptr ? "" : entry.why, "\", ", entry.calls, ", ",
+                entry.bytes, "]");
     comma = ", ";
   }
   return out + "]}";

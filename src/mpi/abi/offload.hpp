@@ -1,13 +1,13 @@
 // Offload - non-blocking and persistent collective calls on the NIC, where the job asks for them: which communicators
 //   have them, and what became of each call.
 //
-// Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its engine, or by none. born() is a
-//   collective call of the ranks of a new communicator: they agree on a number for it. of() gives null where a
+// Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its engine, or by none. add_comm() is
+//   a collective call of the ranks of a new communicator: they agree on a number for it. of() gives null where a
 //   communicator's calls are the MPI's, which all of its ranks see alike.
 // Invariants: (1) two communicators that share a rank never have one number at the same time, though threads make them
 //   at the same time: a rank offers its free numbers for one communicator at a time, that of the least key first, and
 //   the ranks of a communicator to which one of them offers none ask again.
-// Threads: the caller's lock, but for begin(), born() and forget(). Time: none.
+// Threads: the caller's lock, but for begin(), add_comm() and forget(). Time: none.
 #pragma once
 
 #include <memory>
@@ -32,8 +32,8 @@ class Offload {
   [[nodiscard]] bool is_on() const { return why_off_.empty() && !has_ended_; }
 
   // Gives a new communicator a number, and its ranks a team. `key`: that of its lineage.
-  void born(Comm made, Key key);
-  void forget(Comm comm) { forgotten_.add(key_of(comm)); }  // needs no lock
+  void add_comm(Comm made, Key key);
+  void forget(Comm comm) { freed_.add(key_of(comm)); }  // needs no lock
   [[nodiscard]] std::shared_ptr<NicTeam> of(Comm comm);
 
   // Counts a call for the report. `why`: why the MPI carries it; null: the NIC does.
@@ -49,10 +49,10 @@ class Offload {
   Nic& nic_;
   std::string why_off_ = "not asked for";
   bool has_ended_ = false;
-  std::multiset<Key> choosing_;  // communicators that have no number yet
-  Key offered_;  // the one of them to which this rank offers its numbers
+  std::multiset<Key> keys_without_number_;  // communicators that have no number yet
+  Key offered_key_;  // the one of them to which this rank offers its numbers
   HandleMap<std::shared_ptr<NicTeam>> teams_;
-  Forgotten forgotten_;
+  FreedHandles freed_;
   struct Count {
     const char* call;
     const char* why;

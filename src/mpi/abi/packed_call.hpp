@@ -20,31 +20,31 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 // ranks.
 template <class Pattern>
 inline constexpr bool may_be_packed = false;
-template <class N, class Place>
-inline constexpr bool may_be_packed<AllToAll<BlocksW<N, Place>, BlocksW<N, Place>>> = true;
+template <class N, class Disp>
+inline constexpr bool may_be_packed<AllToAll<BlocksW<N, Disp>, BlocksW<N, Disp>>> = true;
 template <class N>
 inline constexpr bool may_be_packed<AmongNeighbours<BlocksV<N>, BlocksV<N>>> = true;
-template <class N, class Place>
-inline constexpr bool may_be_packed<AmongNeighbours<BlocksW<N, Place>, BlocksW<N, Place>>> = true;
+template <class N, class Disp>
+inline constexpr bool may_be_packed<AmongNeighbours<BlocksW<N, Disp>, BlocksW<N, Disp>>> = true;
 
-// Returns the ranks that blocks go to, and those that they come from. They are not `known` on an intercommunicator. The
-// reference holds until the next call.
+// Returns the ranks that blocks go to, and those that they come from. `is_known` is false on an intercommunicator.
+// The reference holds until the next call.
 template <class Out, class In>
 Neighbours& peers_of(const AllToAll<Out, In>&, Comm comm) {
-  static Neighbours all;  // keeps its memory
+  static Neighbours peers;  // keeps its memory
   int is_inter = 0;
   int size = 0;
-  all.known =
+  peers.is_known =
       real.Comm_test_inter(comm, &is_inter) == success && is_inter == 0 && real.Comm_size(comm, &size) == success;
-  all.to.resize(static_cast<size_t>(size));
-  std::iota(all.to.begin(), all.to.end(), 0);
-  all.from = all.to;
-  return all;
+  peers.to.resize(static_cast<size_t>(size));
+  std::iota(peers.to.begin(), peers.to.end(), 0);
+  peers.from = peers.to;
+  return peers;
 }
 template <class Out, class In>
 Neighbours& peers_of(const AmongNeighbours<Out, In>&, Comm comm) {
-  static Neighbours all;
-  return all = neighbours_of(comm);
+  static Neighbours peers;
+  return peers = neighbours_of(comm);
 }
 
 // Returns the number of the block that a rank sends to itself; below zero: there is none, or there may be several.
@@ -69,13 +69,13 @@ class CallSide<BlocksV<N>> {
   static constexpr int64_t bytes_most = std::numeric_limits<N>::max();
   CallSide(const BlocksV<N>& given, const PackedSide& side, const LeftOut& left_out) : lists_(side), blocks_(given) {
     if (side.is_used()) {
-      blocks_ = {side.packed(), lists_.counts.data(), lists_.places.data(), handles().byte};
+      blocks_ = {side.packed(), lists_.counts.data(), lists_.displs.data(), handles().byte};
     } else if (left_out.block >= 0) {
       blocks_.counts = lists_.without(left_out, given.counts);
     }
   }
   [[nodiscard]] auto arguments() const {
-    return std::tuple(const_cast<void*>(blocks_.buffer), blocks_.counts, blocks_.places, blocks_.type);
+    return std::tuple(const_cast<void*>(blocks_.buffer), blocks_.counts, blocks_.displs, blocks_.type);
   }
 
  private:
@@ -83,25 +83,25 @@ class CallSide<BlocksV<N>> {
   BlocksV<N> blocks_;
 };
 
-template <class N, class Place>
-class CallSide<BlocksW<N, Place>> {
+template <class N, class Disp>
+class CallSide<BlocksW<N, Disp>> {
  public:
   static constexpr int64_t bytes_most = std::numeric_limits<N>::max();
-  CallSide(const BlocksW<N, Place>& given, const PackedSide& side, const LeftOut& left_out)
+  CallSide(const BlocksW<N, Disp>& given, const PackedSide& side, const LeftOut& left_out)
       : lists_(side), blocks_(given) {
     if (side.is_used()) {
-      blocks_ = {side.packed(), lists_.counts.data(), lists_.places.data(), lists_.types.data()};
+      blocks_ = {side.packed(), lists_.counts.data(), lists_.displs.data(), lists_.types.data()};
     } else if (left_out.block >= 0) {
       blocks_.counts = lists_.without(left_out, given.counts);
     }
   }
   [[nodiscard]] auto arguments() const {
-    return std::tuple(const_cast<void*>(blocks_.buffer), blocks_.counts, blocks_.places, blocks_.types);
+    return std::tuple(const_cast<void*>(blocks_.buffer), blocks_.counts, blocks_.displs, blocks_.types);
   }
 
  private:
-  PackedLists<N, Place> lists_;
-  BlocksW<N, Place> blocks_;
+  PackedLists<N, Disp> lists_;
+  BlocksW<N, Disp> blocks_;
 };
 
 template <class Out, class In>
@@ -110,10 +110,10 @@ class PackedCall {
   PackedCall(const Out& out, const In& in, std::shared_ptr<const Packing> packing, const LeftOut& left_out)
       : packing_(std::move(packing)), out_(out, packing_->out, left_out), in_(in, packing_->in, left_out) {}
   [[nodiscard]] const std::shared_ptr<const Packing>& packing() const { return packing_; }
-  // Calls `the_mpis` with the arguments of both sides.
+  // Calls `mpi_function` with the arguments of both sides.
   template <class Call>
-  [[nodiscard]] int call(Call&& the_mpis) const {
-    return std::apply(the_mpis, std::tuple_cat(out_.arguments(), in_.arguments()));
+  [[nodiscard]] int call(Call&& mpi_function) const {
+    return std::apply(mpi_function, std::tuple_cat(out_.arguments(), in_.arguments()));
   }
 
  private:
@@ -161,7 +161,7 @@ template <template <class, class> class Pattern, class Out, class In>
   if (pattern.out.buffer == in_place || comm == handles().comm_null) return {};
   if (layer.settings.path == Path::pass || layer.teams.of(comm) != nullptr) return {};
   Neighbours& peers = peers_of(pattern, comm);
-  if (!peers.known) return {};
+  if (!peers.is_known) return {};
   LeftOut left_out{own_block_of(pattern, comm), peers.to.size()};
   std::optional<Packing::Own> own;
   if (left_out.block >= 0) {

@@ -12,7 +12,7 @@ namespace {
 //         24 B:      1.1  1.3  0.8        1.2  2.4  1.5       1.3  3.4  2.0
 //         64 B:      1.0  1.3  0.8        1.0  1.2  1.1       1.1  1.7  1.3
 //         96 B:      1.0  1.4  0.7        1.0  0.9  0.9       1.0  1.2  1.0
-constexpr double mean_run_bytes_most = 64;
+constexpr double mean_block_bytes_most = 64;
 constexpr int64_t times_min_bytes = 2;
 
 Message message_of(const PackedSide::Block& block) { return {*block.form, block.count, block.buffer}; }
@@ -28,8 +28,8 @@ struct Shelf {
   int64_t bytes = 0;
 };
 Shelf& shelf() {
-  static auto& one = *new Shelf;
-  return one;
+  static auto& shelf = *new Shelf;
+  return shelf;
 }
 
 }  // namespace
@@ -39,31 +39,32 @@ void Survey::send(int, const void* buffer, int64_t count, Datatype type) {
   const Form& form = *layer.types.form(type);
   const int64_t bytes = Place::capacity_of(form, count);
   // The MPI reports wrong arguments.
-  const bool is_right =
-      count > 0 && form.known && bytes >= 0 && reinterpret_cast<int64_t>(buffer) + form.true_lb >= Place::least_address;
-  if (!is_right || __builtin_add_overflow(bytes_, bytes, &bytes_)) is_right_ = false;
-  if (!is_right_ || bytes == 0) return;
-  const bool has_gaps = !form.contiguous(count);
-  const double run_bytes = form.block_bytes > 0 ? form.block_bytes : static_cast<double>(form.size);
-  runs_ += has_gaps ? static_cast<double>(bytes) / run_bytes : 1;
+  const bool is_valid = count > 0 && form.is_known && bytes >= 0 &&
+                        reinterpret_cast<int64_t>(buffer) + form.true_lb >= Place::least_address;
+  if (!is_valid || __builtin_add_overflow(bytes_, bytes, &bytes_)) is_valid_ = false;
+  if (!is_valid_ || bytes == 0) return;
+  const bool has_gaps = !form.is_contiguous(count);
+  const double block_bytes = form.block_bytes > 0 ? form.block_bytes : static_cast<double>(form.size);
+  blocks_ += has_gaps ? static_cast<double>(bytes) / block_bytes : 1;
   has_gaps_ = has_gaps_ || has_gaps;
 }
 
 bool Survey::is_quicker_packed(int64_t bytes_most) const {
-  return is_right_ && has_gaps_ && bytes_ / times_min_bytes >= layer.settings.min_bytes &&
-         bytes_ <= std::min(bytes_most, side_bytes_most) && static_cast<double>(bytes_) <= runs_ * mean_run_bytes_most;
+  return is_valid_ && has_gaps_ && bytes_ / times_min_bytes >= layer.settings.min_bytes &&
+         bytes_ <= std::min(bytes_most, side_bytes_most) &&
+         static_cast<double>(bytes_) <= blocks_ * mean_block_bytes_most;
 }
 
 Scratch::Scratch(int64_t bytes) {
-  Shelf& all = shelf();
+  Shelf& kept = shelf();
   {
-    const std::lock_guard lock(all.mutex);
-    const auto found = std::ranges::find_if(all.spare, [bytes](const auto& one) { return one.first >= bytes; });
-    if (found != all.spare.end()) {
+    const std::lock_guard lock(kept.mutex);
+    const auto found = std::ranges::find_if(kept.spare, [bytes](const auto& memory) { return memory.first >= bytes; });
+    if (found != kept.spare.end()) {
       bytes_ = found->first;
       memory_ = std::move(found->second);
-      all.spare.erase(found);
-      all.bytes -= bytes_;
+      kept.spare.erase(found);
+      kept.bytes -= bytes_;
       return;
     }
   }
@@ -73,14 +74,14 @@ Scratch::Scratch(int64_t bytes) {
 
 Scratch::~Scratch() {
   if (!memory_) return;
-  Shelf& all = shelf();
-  const std::lock_guard lock(all.mutex);
-  while (!all.spare.empty() && all.bytes + bytes_ > Shelf::bytes_most) {
-    all.bytes -= all.spare.front().first;
-    all.spare.erase(all.spare.begin());
+  Shelf& kept = shelf();
+  const std::lock_guard lock(kept.mutex);
+  while (!kept.spare.empty() && kept.bytes + bytes_ > Shelf::bytes_most) {
+    kept.bytes -= kept.spare.front().first;
+    kept.spare.erase(kept.spare.begin());
   }
-  all.bytes += bytes_;
-  all.spare.emplace_back(bytes_, std::move(memory_));
+  kept.bytes += bytes_;
+  kept.spare.emplace_back(bytes_, std::move(memory_));
 }
 
 void PackedSide::send(int peer, const void* buffer, int64_t count, Datatype type) {
@@ -103,15 +104,15 @@ void PackedSide::unpack() const {
   }
 }
 
-bool copied_here(const Message& from, const Message& to) {
-  if (!from.form().known || !to.form().known || from.bytes() != to.bytes()) return false;
+bool copy_here(const Message& from, const Message& to) {
+  if (!from.form().is_known || !to.form().is_known || from.bytes() != to.bytes()) return false;
   return copy_part(end_of(from, from.count()), end_of(to, to.count()), {0, from.bytes()}).ok();
 }
 
 std::optional<Packing::Own> Packing::own_of(const Place& from, const Place& to) {
-  const bool is_known = from.count > 0 && to.count > 0 && from.form->known && to.form->known;
+  const bool is_known = from.count > 0 && to.count > 0 && from.form->is_known && to.form->is_known;
   if (!is_known || from.capacity() != to.capacity() || from.capacity() < layer.settings.min_bytes) return {};
-  if (from.form->contiguous(from.count) && to.form->contiguous(to.count)) return {};
+  if (from.form->is_contiguous(from.count) && to.form->is_contiguous(to.count)) return {};
   for (const Place* const place : {&from, &to}) {
     if (reinterpret_cast<int64_t>(place->buffer) + place->form->true_lb < Place::least_address) return {};
   }
@@ -120,7 +121,7 @@ std::optional<Packing::Own> Packing::own_of(const Place& from, const Place& to) 
 
 void Packing::copy_own() const {
   const auto message_of = [](const Place& place) { return Message(*place.form, place.count, place.buffer); };
-  if (own_ && !copied_here(message_of(own_->from), message_of(own_->to)))
+  if (own_ && !copy_here(message_of(own_->from), message_of(own_->to)))
     throw std::logic_error("a copy to oneself that was found possible");
 }
 

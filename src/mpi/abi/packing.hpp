@@ -25,8 +25,8 @@ class Survey {
 
  private:
   int64_t bytes_ = 0;
-  double runs_ = 0;  // of contiguous bytes
-  bool is_right_ = true;
+  double blocks_ = 0;  // the number of contiguous blocks
+  bool is_valid_ = true;
   bool has_gaps_ = false;
 };
 
@@ -57,7 +57,7 @@ class PackedSide {
     Datatype type;
     FormPointer form;  // none: no bytes
     int64_t bytes;
-    int64_t offset;  // packed
+    int64_t offset;  // its offset among the packed bytes
     int peer;
   };
 
@@ -80,7 +80,7 @@ class PackedSide {
 };
 
 // Copies what a rank sends to itself. False: the layer cannot, and the MPI has to carry it.
-[[nodiscard]] bool copied_here(const Message& from, const Message& to);
+[[nodiscard]] bool copy_here(const Message& from, const Message& to);
 
 class Packing {
  public:
@@ -114,16 +114,16 @@ struct LeftOut {
 };
 
 // The lists of one side of a call, for a side that goes packed or lacks a block.
-template <class N, class Place>
+template <class N, class Disp>
 struct PackedLists {
   std::vector<N> counts;
-  std::vector<Place> places;
+  std::vector<Disp> displs;
   std::vector<Datatype> types;
 
   explicit PackedLists(const PackedSide& side) : types(side.blocks().size(), handles().byte) {
     for (const PackedSide::Block& block : side.blocks()) {
       counts.push_back(static_cast<N>(block.bytes));
-      places.push_back(static_cast<Place>(block.offset));
+      displs.push_back(static_cast<Disp>(block.offset));
     }
   }
   // Returns a copy of the counts `given`, with 0 for the block that is left out.

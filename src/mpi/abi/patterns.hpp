@@ -11,7 +11,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 inline int64_t extent_of(Datatype type) {
   const Form& form = *layer.types.form(type);
-  if (form.known) return form.extent;
+  if (form.is_known) return form.extent;
   Count lower = 0;
   Count extent = 0;
   return real.Type_get_extent_x(type, &lower, &extent) == success ? extent : 0;
@@ -31,17 +31,17 @@ template <class N>
 struct BlocksV {
   const void* buffer;
   const N* counts;
-  const Displacement<N>* places;
+  const Displacement<N>* displs;
   Datatype type;
   [[nodiscard]] void* at(int i) const {
-    return const_cast<char*>(static_cast<const char*>(buffer)) + places[i] * extent_of(type);
+    return const_cast<char*>(static_cast<const char*>(buffer)) + displs[i] * extent_of(type);
   }
 };
-template <class N, class Place>
+template <class N, class Disp>
 struct BlocksW {
   const void* buffer;
   const N* counts;
-  const Place* places;
+  const Disp* displs;
   const Datatype* types;
 };
 
@@ -61,13 +61,13 @@ template <class Sink, class N>
 void receive(Sink& sink, int rank, const BlocksV<N>& to, int i) {
   sink.receive(rank, to.at(i), to.counts[i], to.type);
 }
-template <class Sink, class N, class Place>
-void send(Sink& sink, int rank, const BlocksW<N, Place>& from, int i) {
-  sink.send(rank, static_cast<const char*>(from.buffer) + from.places[i], from.counts[i], from.types[i]);
+template <class Sink, class N, class Disp>
+void send(Sink& sink, int rank, const BlocksW<N, Disp>& from, int i) {
+  sink.send(rank, static_cast<const char*>(from.buffer) + from.displs[i], from.counts[i], from.types[i]);
 }
-template <class Sink, class N, class Place>
-void receive(Sink& sink, int rank, const BlocksW<N, Place>& to, int i) {
-  sink.receive(rank, const_cast<char*>(static_cast<const char*>(to.buffer)) + to.places[i], to.counts[i], to.types[i]);
+template <class Sink, class N, class Disp>
+void receive(Sink& sink, int rank, const BlocksW<N, Disp>& to, int i) {
+  sink.receive(rank, const_cast<char*>(static_cast<const char*>(to.buffer)) + to.displs[i], to.counts[i], to.types[i]);
 }
 
 template <class Out, class In>
@@ -136,17 +136,17 @@ inline auto broadcast(void* buffer, int64_t count, Datatype type, int root, Comp
   return [=](const Team& team, auto&& sink) {
     constexpr int few_ranks = 4;
     if (team.size > few_ranks && team.slot_tables.are_open() && completion == Completion::blocking) {
-      const int own = (team.rank + team.size - root) % team.size;
+      const int own_number = (team.rank + team.size - root) % team.size;
       const auto peer = [&](int number) { return team.peers[(number + root) % team.size]; };
-      int reach = own & -own;  // this rank hands the message on to ranks less than `reach` behind itself
-      if (own == 0) {
+      int reach = own_number & -own_number;  // this rank hands the message on to ranks less than `reach` behind itself
+      if (own_number == 0) {
         for (reach = 1; reach < team.size;) reach *= 2;
       } else {
-        sink.receive(peer(own - reach), buffer, count, type);
+        sink.receive(peer(own_number - reach), buffer, count, type);
         if constexpr (requires { sink.relay(); }) sink.relay();
       }
       for (int step = reach / 2; step > 0; step /= 2) {
-        if (own + step < team.size) sink.send(peer(own + step), buffer, count, type);
+        if (own_number + step < team.size) sink.send(peer(own_number + step), buffer, count, type);
       }
       return;
     }
@@ -160,18 +160,18 @@ inline auto broadcast(void* buffer, int64_t count, Datatype type, int root, Comp
 
 template <class Out, class In>
 struct AmongNeighbours {
-  Spread spread;
+  AlltoallForm form;
   Completion completion;
   Out out;
   In in;
   template <class Sink>
   void operator()(const Team& team, Sink&& sink) const {
-    const Neighbours& all = team.neighbours;
-    for (const int i : all.order(spread, completion).slots) {
-      if (all.from[i] >= 0) receive(sink, team.peers[all.from[i]], in, i);
+    const Neighbours& neighbours = team.neighbours;
+    for (const int i : neighbours.order(form, completion).slots) {
+      if (neighbours.from[i] >= 0) receive(sink, team.peers[neighbours.from[i]], in, i);
     }
-    for (int i = 0; i < static_cast<int>(all.to.size()); ++i) {
-      if (all.to[i] >= 0) send(sink, team.peers[all.to[i]], out, i);
+    for (int i = 0; i < static_cast<int>(neighbours.to.size()); ++i) {
+      if (neighbours.to[i] >= 0) send(sink, team.peers[neighbours.to[i]], out, i);
     }
   }
 };
@@ -180,11 +180,11 @@ struct AmongNeighbours {
 template <class In>
 auto gather_from_neighbours(const void* out, int64_t count, Datatype type, const In& in) {
   return [=](const Team& team, auto&& sink) {
-    const Neighbours& all = team.neighbours;
-    for (int i = 0; i < static_cast<int>(all.from.size()); ++i) {
-      if (all.from[i] >= 0) receive(sink, team.peers[all.from[i]], in, i);
+    const Neighbours& neighbours = team.neighbours;
+    for (int i = 0; i < static_cast<int>(neighbours.from.size()); ++i) {
+      if (neighbours.from[i] >= 0) receive(sink, team.peers[neighbours.from[i]], in, i);
     }
-    for (const int to : all.to) {
+    for (const int to : neighbours.to) {
       if (to >= 0) sink.send(team.peers[to], out, count, type);
     }
   };

@@ -35,34 +35,34 @@ template <Name name, class... Arguments>
 struct Recorded<name, int(Arguments...)> {
   static inline int (*next)(Arguments...) = nullptr;
 
-  template <trace::Call which, trace::CallForm form, class By>
+  template <trace::Call which, trace::CallForm form, class CallRule>
   static int call(Arguments... arguments) {
     if (!recorder.records(__builtin_return_address(0))) return next(arguments...);
-    By rule;
+    CallRule rule;
     if (!recorder.prepare([&] { rule.before(arguments...); })) return next(arguments...);
     const uint64_t begin_ns = Recorder::now_ns();
     recorder.enter(which, form, begin_ns);
     const int code = next(arguments...);
     recorder.note(which, form, begin_ns, code, [&](trace::Signature& signature) {
-      if (By::always || code == success) rule.after(signature, arguments...);
+      if (CallRule::always || code == success) rule.after(signature, arguments...);
     });
     return code;
   }
-  template <trace::Call which, trace::CallForm form, class By>
+  template <trace::Call which, trace::CallForm form, class CallRule>
   static RecordingHook hook() {
-    return {name.letters, reinterpret_cast<void*>(&call<which, form, By>), reinterpret_cast<void**>(&next)};
+    return {name.letters, reinterpret_cast<void*>(&call<which, form, CallRule>), reinterpret_cast<void**>(&next)};
   }
 };
 
 // Notes the request that the call has made; blocking calls make none.
-inline void made_request(trace::Signature&, bool) {}
-inline void made_request(trace::Signature& signature, bool asks_any, Request* request) {
+inline void note_request(trace::Signature&, bool) {}
+inline void note_request(trace::Signature& signature, bool has_wildcard, Request* request) {
   if (*request == handles().request_null) return;
   const bool is_persistent = signature.form == trace::CallForm::persistent;
-  signature.requests.push_back(recorder.slots().add(key_of(*request), is_persistent, asks_any));
+  signature.requests.push_back(recorder.slots().add(key_of(*request), is_persistent, has_wildcard));
 }
-inline void made_request(trace::Signature& signature, bool asks_any, Info, Request* request) {
-  made_request(signature, asks_any, request);
+inline void note_request(trace::Signature& signature, bool has_wildcard, Info, Request* request) {
+  note_request(signature, has_wildcard, request);
 }
 
 // Returns the block of `count` elements at `buffer`, as the trace has it.

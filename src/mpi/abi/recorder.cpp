@@ -71,24 +71,24 @@ uint64_t unix_ns() {
 
 const clockid_t Recorder::clock_ = read_settings(environ).records_cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 
-void Recorder::begin(uint64_t begun_ns) {
+void Recorder::begin(uint64_t begin_ns) {
   try {
-    if (on_ || writer_ != nullptr || !open(begun_ns)) return;
-    on_ = true;
+    if (is_on_ || writer_ != nullptr || !open_writer(begin_ns)) return;
+    is_on_ = true;
     (void)comm(handles().comm_world);
     (void)comm(handles().comm_self);
     byte_type_ = type(handles().byte);
-    pthread_atfork(nullptr, nullptr, [] { recorder.on_ = false; });
-    note(trace::Call::Init, trace::CallForm::blocking, begun_ns, success, [](const trace::Signature&) {});
+    pthread_atfork(nullptr, nullptr, [] { recorder.is_on_ = false; });
+    note(trace::Call::Init, trace::CallForm::blocking, begin_ns, success, [](const trace::Signature&) {});
   } catch (...) {
     stop();
   }
 }
 
-bool Recorder::open(uint64_t begun_ns) {
+bool Recorder::open_writer(uint64_t begin_ns) {
   const Settings settings = read_settings(environ);
   library_ = &Library::of_process();
-  library_->learn();
+  library_->find_parts();
   int rank = 0;
   int ranks = 0;
   int level = 0;
@@ -101,28 +101,28 @@ bool Recorder::open(uint64_t begun_ns) {
       real.Comm_create_keyval(&copies_no_comm, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success) {
     return false;
   }
-  threaded_ = level >= thread_multiple;
+  is_threaded_ = level >= thread_multiple;
   const bool is_cpu_time = clock_ != CLOCK_MONOTONIC;
   // Writes why nothing is recorded where the user of the trace looks; the program's own output is left alone.
   const auto refuse = [&](std::string_view why) {
     std::ofstream(text(settings.record, "/rank-", rank, ".trouble"), std::ios::app) << why << '\n';
     return false;
   };
-  if (threaded_ && is_cpu_time) {
+  if (is_threaded_ && is_cpu_time) {
     return refuse("--cpu-time counts one thread, and the program asks for MPI_THREAD_MULTIPLE: record without it");
   }
-  auto made = trace::Writer::create(
-      settings.record, {static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), begun_ns,
-                        unix_ns() - (now_ns() - begun_ns), host_name(), version_of_mpi(), command_line(), is_cpu_time});
-  if (!made) return refuse(made.error().message);
-  writer_ = std::move(*made);
+  auto writer = trace::Writer::create(
+      settings.record, {static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), begin_ns,
+                        unix_ns() - (now_ns() - begin_ns), host_name(), version_of_mpi(), command_line(), is_cpu_time});
+  if (!writer) return refuse(writer.error().message);
+  writer_ = std::move(*writer);
   return true;
 }
 
-void Recorder::end(uint64_t begun_ns, int code) {
-  note(trace::Call::Finalize, trace::CallForm::blocking, begun_ns, code, [](const trace::Signature&) {});
-  if (!on_) return;
-  on_ = false;
+void Recorder::end(uint64_t begin_ns, int code) {
+  note(trace::Call::Finalize, trace::CallForm::blocking, begin_ns, code, [](const trace::Signature&) {});
+  if (!is_on_) return;
+  is_on_ = false;
   try {
     writer_->end();
   } catch (...) {
@@ -131,7 +131,7 @@ void Recorder::end(uint64_t begun_ns, int code) {
 }
 
 void Recorder::stop() {
-  on_ = false;
+  is_on_ = false;
   if (writer_ != nullptr) writer_->stop("there is no memory left");
 }
 
@@ -150,19 +150,19 @@ void Recorder::clear(trace::Call call, trace::CallForm form, int code) {
   is_poll_ = false;
 }
 
-void Recorder::take_forgotten_types() {
+void Recorder::take_freed_types() {
   last_type_key_ = no_key;
-  forgotten_types_.take([this](uint64_t key) { types_.erase(key); });
+  freed_types_.take_each([this](uint64_t key) { types_.erase(key); });
 }
 
-void Recorder::take_forgotten_comms() {
+void Recorder::take_freed_comms() {
   last_comm_key_ = no_key;
-  forgotten_comms_.take([this](uint64_t key) { comms_.erase(key); });
+  freed_comms_.take_each([this](uint64_t key) { comms_.erase(key); });
 }
 
 uint32_t Recorder::find_type(Datatype type) {
   if (type == handles().type_null) return trace::none;
-  if (forgotten_types_.any()) take_forgotten_types();
+  if (freed_types_.any()) take_freed_types();
   const uint64_t key = key_of(type);
   const uint32_t* found = types_.find(key);
   const uint32_t number = found != nullptr ? *found : add_type(type);
@@ -171,16 +171,16 @@ uint32_t Recorder::find_type(Datatype type) {
   return number;
 }
 
-void Recorder::let_go_type(Datatype type) {
+void Recorder::drop_type_attribute(Datatype type) {
   const Guard guard(*this);
-  if (forgotten_types_.any()) take_forgotten_types();
+  if (freed_types_.any()) take_freed_types();
   // Basic types, and types that are not known, do not have the attribute: to delete it would be an error.
   if (types_.find(key_of(type)) != nullptr && !is_basic_type(type)) real.Type_delete_attr(type, type_keyval_);
 }
 
-void Recorder::let_go_comm(Comm comm) {
+void Recorder::drop_comm_attributes(Comm comm) {
   const Guard guard(*this);
-  if (forgotten_comms_.any()) take_forgotten_comms();
+  if (freed_comms_.any()) take_freed_comms();
   const bool stays = comm == handles().comm_world || comm == handles().comm_self;
   if (!stays && comms_.find(key_of(comm)) != nullptr) real.Comm_delete_attr(comm, comm_keyval_);
 }
@@ -200,10 +200,10 @@ uint32_t Recorder::add_type(Datatype type) {
   entry.size_bytes = size;
   entry.extent_bytes = extent;
   entry.signature_hash = sequence_of_type(type).hash();
-  const auto made = is_basic ? std::nullopt : decode_type(type);
-  if (made) {
-    entry.text = layout::print_beginning(*made, text_bytes_most);
-    const auto blob = layout::Blob::build(*made);
+  const auto decoded = is_basic ? std::nullopt : decode_type(type);
+  if (decoded) {
+    entry.text = layout::print_beginning(*decoded, text_bytes_most);
+    const auto blob = layout::Blob::build(*decoded);
     if (blob && blob->bytes().size() <= blob_bytes_most) entry.blob.assign(blob->bytes().begin(), blob->bytes().end());
   }
   const uint32_t number = writer_->add(entry);
@@ -217,13 +217,13 @@ uint32_t Recorder::add_type(Datatype type) {
 const Recorder::CommFacts& Recorder::find_comm(Comm comm, uint32_t parent) {
   static const CommFacts nothing;
   if (comm == handles().comm_null) return nothing;
-  if (forgotten_comms_.any()) take_forgotten_comms();
+  if (freed_comms_.any()) take_freed_comms();
   const uint64_t key = key_of(comm);
   const CommFacts* found = comms_.find(key);
   if (found == nullptr) {
-    const CommFacts made = add_comm(comm, parent);
-    if (made.number == trace::none) return nothing;
-    found = &comms_.put(key, made);
+    const CommFacts facts = add_comm(comm, parent);
+    if (facts.number == trace::none) return nothing;
+    found = &comms_.put(key, facts);
   }
   last_comm_key_ = key;
   last_comm_ = found;
@@ -231,10 +231,11 @@ const Recorder::CommFacts& Recorder::find_comm(Comm comm, uint32_t parent) {
 }
 
 std::vector<uint32_t> Recorder::world_ranks(Group group, int size) const {
-  std::vector<int> there(static_cast<size_t>(size));
+  std::vector<int> ranks_in_group(static_cast<size_t>(size));
   std::vector<int> in_world(static_cast<size_t>(size), undefined);
-  for (int i = 0; i < size; ++i) there[static_cast<size_t>(i)] = i;
-  if (real.Group_translate_ranks(group, size, there.data(), world_group_, in_world.data()) != success) in_world.clear();
+  for (int i = 0; i < size; ++i) ranks_in_group[static_cast<size_t>(i)] = i;
+  if (real.Group_translate_ranks(group, size, ranks_in_group.data(), world_group_, in_world.data()) != success)
+    in_world.clear();
   std::vector<uint32_t> ranks(static_cast<size_t>(size), trace::none);
   for (size_t i = 0; i < in_world.size(); ++i) {
     if (in_world[i] >= 0) ranks[i] = static_cast<uint32_t>(in_world[i]);
@@ -264,12 +265,12 @@ Recorder::CommFacts Recorder::add_comm(Comm comm, uint32_t parent) {
     entry.remote_ranks = world_ranks(group, facts.peers);
     real.Group_free(&group);
   } else {
-    const Neighbours found = neighbours_of(comm);
-    entry.has_topology = found.known;
-    for (const int rank : found.from) entry.sources.push_back(peer(rank));
-    for (const int rank : found.to) entry.destinations.push_back(peer(rank));
-    facts.sources = static_cast<int>(found.from.size());
-    facts.destinations = static_cast<int>(found.to.size());
+    const Neighbours neighbours = neighbours_of(comm);
+    entry.has_topology = neighbours.is_known;
+    for (const int rank : neighbours.from) entry.sources.push_back(peer(rank));
+    for (const int rank : neighbours.to) entry.destinations.push_back(peer(rank));
+    facts.sources = static_cast<int>(neighbours.from.size());
+    facts.destinations = static_cast<int>(neighbours.to.size());
     int topology = undefined;
     int dimensions = 0;
     if (real.Topo_test(comm, &topology) == success && topology == cartesian &&
@@ -300,20 +301,21 @@ trace::Match Recorder::cancel_of(const Status& status, uint32_t request) {
   return {request, is_cancelled != 0 ? trace::cancelled : trace::any, trace::any, 0};
 }
 
-void Recorder::ended(trace::Signature& signature, uint64_t request, uint32_t slot, const Status* status) {
+void Recorder::note_ended(trace::Signature& signature, uint64_t request, uint32_t slot, const Status* status) {
   if (slot == Slots::none) return;
-  Slots::Slot& known = slots_.at(slot);
-  known.is_claimed = false;
-  if (known.is_persistent && !known.is_active) return;
+  Slots::Slot& ended = slots_.at(slot);
+  ended.is_claimed = false;
+  if (ended.is_persistent && !ended.is_active) return;
   signature.requests.push_back(slot);
   if (status != nullptr) {
-    const trace::Match cancel = known.is_cancelling ? cancel_of(*status, slot) : trace::Match();
-    const bool is_met = known.asks_any && cancel.source != trace::cancelled;
-    if (known.asks_any || known.is_cancelling) signature.matches.push_back(is_met ? match_of(*status, slot) : cancel);
+    const trace::Match cancel = ended.is_cancelling ? cancel_of(*status, slot) : trace::Match();
+    const bool is_met = ended.has_wildcard && cancel.source != trace::cancelled;
+    if (ended.has_wildcard || ended.is_cancelling)
+      signature.matches.push_back(is_met ? match_of(*status, slot) : cancel);
   }
-  if (known.is_cancelling) slots_.set_cancelling(slot, false);
-  if (known.is_persistent) {
-    known.is_active = false;
+  if (ended.is_cancelling) slots_.set_cancelling(slot, false);
+  if (ended.is_persistent) {
+    ended.is_active = false;
   } else {
     slots_.remove(request, slot);
   }

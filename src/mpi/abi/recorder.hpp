@@ -51,18 +51,18 @@ class Recorder {
   };
 
   [[nodiscard]] bool records(const void* caller) const {
-    return on_.load(std::memory_order_relaxed) && !library_->inside(caller);
+    return is_on_.load(std::memory_order_relaxed) && !library_->contains(caller);
   }
   // True if the caller is the MPI, and before begin(), when there is nothing to know of the program.
-  [[nodiscard]] bool is_inside(const void* caller) const { return library_ == nullptr || library_->inside(caller); }
+  [[nodiscard]] bool is_inside(const void* caller) const { return library_ == nullptr || library_->contains(caller); }
   [[nodiscard]] static uint64_t now_ns() {
     timespec now{};
     clock_gettime(clock_, &now);
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
   }
 
-  void begin(uint64_t begun_ns);
-  void end(uint64_t begun_ns, int code);
+  void begin(uint64_t begin_ns);
+  void end(uint64_t begin_ns, int code);
 
   // Calls before(), what a rule does before the call. False: that has failed, and the recording has stopped.
   template <class Before>
@@ -78,15 +78,15 @@ class Recorder {
   }
   void enter(trace::Call call, trace::CallForm form, uint64_t begin_ns) {
     const uint64_t word = writer_->enter(call, form, begin_ns);
-    if (threaded_) inside_[lane()].store(word, std::memory_order_relaxed);
+    if (is_threaded_) inside_[lane()].store(word, std::memory_order_relaxed);
   }
   // Writes a call down that has ended with `code`. fill(signature) may call the functions below.
   template <class Fill>
   void note(trace::Call call, trace::CallForm form, uint64_t begin_ns, int code, Fill&& fill) {
     uint64_t end_ns = now_ns();
     const Guard guard(*this);
-    if (!on_ || busy_) return;
-    busy_ = true;
+    if (!is_on_ || is_noting_) return;
+    is_noting_ = true;
     try {
       clear(call, form, code);
       fill(signature_);
@@ -96,19 +96,19 @@ class Recorder {
       } else {
         writer_->record(signature_, begin_ns, end_ns);
       }
-      if (threaded_) leave();
-      if (!writer_->trouble().empty()) on_ = false;
+      if (is_threaded_) leave();
+      if (!writer_->trouble().empty()) is_on_ = false;
     } catch (...) {
       stop();
     }
-    busy_ = false;
+    is_noting_ = false;
   }
   // Called by a rule: the call has found nothing that has ended or arrived.
   void mark_as_poll() { is_poll_ = true; }
 
   [[nodiscard]] uint32_t type(Datatype type) {
     const uint64_t key = key_of(type);
-    if (key == last_type_key_ && !forgotten_types_.any()) return last_type_;
+    if (key == last_type_key_ && !freed_types_.any()) return last_type_;
     return find_type(type);
   }
   [[nodiscard]] int64_t extent(uint32_t type) const { return type < extents_.size() ? extents_[type] : 0; }
@@ -116,7 +116,7 @@ class Recorder {
   // The reference holds until the next call.
   [[nodiscard]] const CommFacts& comm(Comm comm) {
     const uint64_t key = key_of(comm);
-    if (key == last_comm_key_ && !forgotten_comms_.any()) return *last_comm_;
+    if (key == last_comm_key_ && !freed_comms_.any()) return *last_comm_;
     return find_comm(comm);
   }
   [[nodiscard]] const CommFacts& comm_made(Comm made, Comm parent) {
@@ -129,21 +129,21 @@ class Recorder {
     return comm(made).number;
   }
   // Take our attribute away from an object that the program is about to free.
-  void let_go_type(Datatype type);
-  void let_go_comm(Comm comm);
-  void forget_type(Datatype type) { forgotten_types_.add(key_of(type)); }  // these need no lock
-  void forget_comm(Comm comm) { forgotten_comms_.add(key_of(comm)); }
+  void drop_type_attribute(Datatype type);
+  void drop_comm_attributes(Comm comm);
+  void forget_type(Datatype type) { freed_types_.add(key_of(type)); }  // these need no lock
+  void forget_comm(Comm comm) { freed_comms_.add(key_of(comm)); }
 
   [[nodiscard]] Slots& slots() { return slots_; }
   // True if a call must ask for a status although the program gave it none: some receive of any source or tag is open,
   // or some request that may be cancelled.
   [[nodiscard]] bool wants_status() {
     const Guard guard(*this);
-    return slots_.any_asks();
+    return slots_.any_wants_status();
   }
   // Adds a request that has ended to the signature: its slot, and what it has met. A null status: nothing is known.
-  void ended(trace::Signature& signature, uint64_t request, uint32_t slot, const Status* status);
-  [[nodiscard]] bool is_threaded() const { return threaded_; }
+  void note_ended(trace::Signature& signature, uint64_t request, uint32_t slot, const Status* status);
+  [[nodiscard]] bool is_threaded() const { return is_threaded_; }
   // Find the slots of requests that a call may complete, so that no other thread finds them; give_back() frees those
   // that are not `none`.
   void claim(int count, const Request* requests, uint32_t* slots) {
@@ -181,12 +181,12 @@ class Recorder {
   class Guard {
    public:
     explicit Guard(Recorder& recorder) : recorder_(recorder) {
-      if (recorder_.threaded_) recorder_.mutex_.lock();
+      if (recorder_.is_threaded_) recorder_.mutex_.lock();
     }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
     ~Guard() {
-      if (recorder_.threaded_) recorder_.mutex_.unlock();
+      if (recorder_.is_threaded_) recorder_.mutex_.unlock();
     }
 
    private:
@@ -209,15 +209,15 @@ class Recorder {
         first = word;
       }
     }
-    if (first != 0) writer_->stays_in(first);
+    if (first != 0) writer_->restore_call(first);
   }
 
-  [[nodiscard]] bool open(uint64_t begun_ns);
+  [[nodiscard]] bool open_writer(uint64_t begin_ns);
   [[nodiscard]] static trace::Match cancel_of(const Status& status, uint32_t request);
   void clear(trace::Call call, trace::CallForm form, int code);
   void stop();
-  void take_forgotten_types();
-  void take_forgotten_comms();
+  void take_freed_types();
+  void take_freed_comms();
   [[nodiscard]] uint32_t find_type(Datatype type);
   [[nodiscard]] uint32_t add_type(Datatype type);
   [[nodiscard]] const CommFacts& find_comm(Comm comm, uint32_t parent = trace::none);
@@ -225,10 +225,10 @@ class Recorder {
   [[nodiscard]] std::vector<uint32_t> world_ranks(Group group, int size) const;
 
   static constexpr uint64_t no_key = ~uint64_t{0};
-  std::atomic<bool> on_{false};
+  std::atomic<bool> is_on_{false};
   static const clockid_t clock_;
-  bool threaded_ = false;
-  bool busy_ = false;
+  bool is_threaded_ = false;
+  bool is_noting_ = false;
   bool is_poll_ = false;
   std::recursive_mutex mutex_;
   static constexpr size_t lanes = 64;
@@ -243,7 +243,7 @@ class Recorder {
   uint32_t windows_made_ = 0;
 
   HandleMap<uint32_t> types_;
-  Forgotten forgotten_types_;
+  FreedHandles freed_types_;
   std::vector<int64_t> extents_;  // by number
   uint64_t last_type_key_ = no_key;
   uint32_t last_type_ = trace::none;
@@ -251,7 +251,7 @@ class Recorder {
   int type_keyval_ = 0;
 
   HandleMap<CommFacts> comms_;
-  Forgotten forgotten_comms_;
+  FreedHandles freed_comms_;
   uint64_t last_comm_key_ = no_key;
   const CommFacts* last_comm_ = nullptr;
   int comm_keyval_ = 0;

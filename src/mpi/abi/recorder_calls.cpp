@@ -13,12 +13,12 @@ using trace::CallForm;
 
 // MPI_Init and MPI_Finalize, between which there is a trace.
 template <Name name, class... Arguments>
-struct Beginning {
+struct RecordedInit {
   static inline int (*next)(Arguments...) = nullptr;
   static int call(Arguments... arguments) {
-    const uint64_t begun_ns = Recorder::now_ns();
+    const uint64_t begin_ns = Recorder::now_ns();
     const int code = next(arguments...);
-    if (code == success) recorder.begin(begun_ns);
+    if (code == success) recorder.begin(begin_ns);
     return code;
   }
   static RecordingHook hook() {
@@ -27,9 +27,9 @@ struct Beginning {
 };
 int (*finalize)() = nullptr;
 int recorded_finalize() {
-  const uint64_t begun_ns = Recorder::now_ns();
+  const uint64_t begin_ns = Recorder::now_ns();
   const int code = finalize();
-  recorder.end(begun_ns, code);
+  recorder.end(begin_ns, code);
   return code;
 }
 
@@ -37,7 +37,7 @@ int recorded_finalize() {
 // recorder's attribute.
 int (*type_free)(Datatype*) = nullptr;
 int freed_type(Datatype* type) {
-  if (type != nullptr && !recorder.is_inside(__builtin_return_address(0))) recorder.let_go_type(*type);
+  if (type != nullptr && !recorder.is_inside(__builtin_return_address(0))) recorder.drop_type_attribute(*type);
   return type_free(type);
 }
 
@@ -47,8 +47,8 @@ int freed_type(Datatype* type) {
 
 std::span<const RecordingHook> plain_calls() {
   static const RecordingHook table[] = {
-      Beginning<"Init", int*, char***>::hook(),
-      Beginning<"Init_thread", int*, char***, int, int*>::hook(),
+      RecordedInit<"Init", int*, char***>::hook(),
+      RecordedInit<"Init_thread", int*, char***, int, int*>::hook(),
       {"Finalize", reinterpret_cast<void*>(&recorded_finalize), reinterpret_cast<void**>(&finalize)},
       {"Type_free", reinterpret_cast<void*>(&freed_type), reinterpret_cast<void**>(&type_free)},
       SPINLOOM_PLAIN(Start, Start, blocking, Start, (Request*)),

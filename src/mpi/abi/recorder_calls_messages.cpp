@@ -13,7 +13,7 @@ using trace::CallForm;
   struct As_##name {                                \
     static constexpr Call call = Call::which;       \
     static constexpr CallForm form = CallForm::how; \
-    using By = rules::rule_of;                      \
+    using CallRule = rules::rule_of;                \
   };
 SPINLOOM_AS(Send, Send, blocking, Send)
 SPINLOOM_AS(Ssend, Ssend, blocking, Send)
@@ -46,7 +46,7 @@ RecordingHook hook_of() {
   if constexpr (std::is_same_v<As, NotRecorded>) {
     return {"", nullptr, nullptr};
   } else {
-    return Recorded<name, Function>::template hook<As::call, As::form, typename As::By>();
+    return Recorded<name, Function>::template hook<As::call, As::form, typename As::CallRule>();
   }
 }
 

@@ -42,15 +42,15 @@ std::string machine() {
 
 }  // namespace
 
-std::string Layer::told(bool has_ended) const {
+std::string Layer::report_line(bool has_ended) const {
   const CopyPipeline::Totals& totals = pipeline.totals();
-  const double lived = tally ? seconds(now_ns() - started_ns) : 0;
+  const double lived_seconds = tally ? seconds(now_ns() - started_ns) : 0;
   const int64_t lived_ticks = tally ? std::max<int64_t>(1, ticks() - started_ticks) : 1;
   const auto in_calls = static_cast<double>(in_calls_ticks.load(std::memory_order_relaxed));
   return text(
       "{\"job\": \"", job, "\", \"rank\": ", rank, ", \"ranks\": ", ranks,
-      ", \"ended\": ", has_ended ? "true" : "false", ", \"on\": ", on ? "true" : "false", ", \"why_off\": \"", why_off,
-      "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes, ", \"landed\": ", totals.landed,
+      ", \"ended\": ", has_ended ? "true" : "false", ", \"on\": ", is_on ? "true" : "false", ", \"why_off\": \"",
+      why_off, "\", \"sent\": ", totals.sent, ", \"sent_bytes\": ", totals.sent_bytes, ", \"landed\": ", totals.landed,
       ", \"landed_bytes\": ", totals.landed_bytes, ", \"refused\": ", totals.refused, ", \"offered\": ", totals.offered,
       ", \"within\": ", totals.within, ", \"within_bytes\": ", totals.within_bytes,
       ", \"withdrawn\": ", totals.withdrawn, ", \"helped\": ", totals.helped, ", \"packs\": ", pack_calls,
@@ -59,12 +59,13 @@ std::string Layer::told(bool has_ended) const {
       ", \"gpu_taken_bytes\": ", DeviceMoves::of_process().taken_bytes(), ", \"gpu_why\": \"",
       without_quotes(pipeline.devices().why()), "\", \"gpu_within\": ", DeviceMoves::of_process().within(),
       ", \"gpu_as_they_are\": ", DeviceMoves::of_process().as_they_are(), ", \"window_copies\": ", windows.copies(),
-      ", \"seconds\": ", lived, ", \"in_calls_seconds\": ", lived * in_calls / static_cast<double>(lived_ticks),
-      ", \"machine\": \"", machine(), "\", \"collectives\": ", offload.as_json(), ", \"rma\": ", rma.as_json(),
+      ", \"seconds\": ", lived_seconds,
+      ", \"in_calls_seconds\": ", lived_seconds * in_calls / static_cast<double>(lived_ticks), ", \"machine\": \"",
+      machine(), "\", \"collectives\": ", offload.as_json(), ", \"rma\": ", rma.as_json(),
       ", \"types\": ", tally ? tally->as_json() : "[]", "}\n");
 }
 
-std::string Layer::part() const { return text(settings.report, ".", job, "-", rank, ".part"); }
+std::string Layer::part_path() const { return text(settings.report, ".", job, "-", rank, ".part"); }
 
 // Adds this rank's line to the report, as a whole: ranks of several machines may write to one file.
 void Layer::report() const {
@@ -72,21 +73,21 @@ void Layer::report() const {
   const int file = open_file(settings.report, O_APPEND);
   if (file < 0) return;
   ::flock(file, LOCK_EX);  // where that works, lines are whole however long they are
-  write_all(file, told(true));
+  write_all(file, report_line(true));
   ::close(file);
-  if (tally) ::unlink(part().c_str());
+  if (tally) ::unlink(part_path().c_str());
 }
 
 // Writes the report so far, which stays if this rank is killed. A reader never sees half of it.
 void Layer::report_so_far() const {
-  const std::string path = part();
-  const std::string half = path + ".half";
-  ::unlink(half.c_str());  // what a rank that was killed has left; a link of somebody else is not followed
-  const int file = open_file(half, O_EXCL);
+  const std::string path = part_path();
+  const std::string unfinished_path = path + ".half";
+  ::unlink(unfinished_path.c_str());  // what a rank that was killed has left; a link of somebody else is not followed
+  const int file = open_file(unfinished_path, O_EXCL);
   if (file < 0) return;
-  const bool is_whole = write_all(file, told(false));
+  const bool is_whole = write_all(file, report_line(false));
   ::close(file);
-  if (!is_whole || std::rename(half.c_str(), path.c_str()) != 0) ::unlink(half.c_str());
+  if (!is_whole || std::rename(unfinished_path.c_str(), path.c_str()) != 0) ::unlink(unfinished_path.c_str());
 }
 
 const char* Layer::why_not_mapped(bool may_offer, bool asked) const {
@@ -95,7 +96,7 @@ const char* Layer::why_not_mapped(bool may_offer, bool asked) const {
   return asked ? cannot_be_mapped : "its receiver was waited for in vain before";
 }
 
-const char* Layer::unreachable(int to) {
+const char* Layer::why_unreachable(int to) {
   if (to < 0) return "to a process of another MPI_COMM_WORLD";
   return "the receiver has not mapped this rank's memory";
 }
@@ -103,9 +104,9 @@ const char* Layer::unreachable(int to) {
 // Counts a message that is the MPI's whoever receives it: it is contiguous, short, or of a type that is not known.
 void Layer::count_pass(const Form& form, int64_t elements, int peer, Comm comm, const char* call) {
   if (form.tally == nullptr || peer == proc_null || elements < 0) return;
-  const bool contiguous = form.contiguous(elements);
+  const bool contiguous = form.is_contiguous(elements);
   const int to = world_rank(comm, peer);
-  const char* const why = contiguous ? "contiguous" : !form.known ? "a type that is not known here" : "short";
+  const char* const why = contiguous ? "contiguous" : !form.is_known ? "a type that is not known here" : "short";
   form.tally->count({contiguous ? TypeTally::various : elements, to, Way::pass, why, call}, form.size * elements);
   if (tally->is_due()) report_so_far();
 }

@@ -3,7 +3,7 @@
 //
 // Contract: requested::Bcast and its like take the arguments of the call, without the request. carry() gives it to the
 //   NIC, makes the request, and returns the code of the call; nothing: the MPI has to carry it.
-// Invariants: (1) `stays` follows from what all ranks of the communicator see alike, but for wrong arguments: the
+// Invariants: (1) `why_mpi` follows from what all ranks of the communicator see alike, but for wrong arguments: the
 //   numbers of bytes, the communicator, the operation and its type; never from a rank's own datatypes, addresses or
 //   MPI_IN_PLACE.
 // Threads: the caller's lock. Time: none.
@@ -20,7 +20,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 
 struct RequestedOffload {
-  const char* stays = nullptr;  // the reason why the MPI carries the call; null: the NIC does
+  const char* why_mpi = nullptr;  // the reason why the MPI carries the call; null: the NIC does
   NicTeam::Facts facts{};
   std::shared_ptr<NicTeam> team;
   bool has_send = false, has_receive = false;
@@ -58,7 +58,7 @@ struct RequestedOffload {
   enum class Order : uint8_t { any, matters };
   void set_neighbours(Order order);
   // Empties the blocks for MPI_PROC_NULL, whose memory must not be touched.
-  static void leave_out_nobody(std::vector<Place>& blocks, const std::vector<uint32_t>& peers) {
+  static void empty_blocks_of_nobody(std::vector<Place>& blocks, const std::vector<uint32_t>& peers) {
     for (size_t i = 0; i < peers.size(); ++i) {
       if (peers[i] == UINT32_MAX) blocks[i].count = 0;
     }
@@ -86,8 +86,9 @@ void RequestedOffload::add_all(std::vector<Place>& blocks, const From& from, int
   for (int i = 0; i < number; ++i) SPINLOOM_ABI::send(sink, i, from, i);
 }
 
-enum class Lasts : uint8_t { once, persistent };
-[[nodiscard]] std::optional<int> carry(const char* call, RequestedOffload& requested, Lasts lasts, Request* request);
+enum class Lifetime : uint8_t { once, persistent };
+[[nodiscard]] std::optional<int> carry(const char* call, RequestedOffload& requested, Lifetime lifetime,
+                                       Request* request);
 
 namespace requested {
 
@@ -98,12 +99,12 @@ struct Barrier {
 struct Bcast {
   template <class N>
   RequestedOffload operator()(void* buffer, N count, Datatype type, int root, Comm comm) const {
-    RequestedOffload made(SPL_BCAST, comm);
-    if (made.stays != nullptr) return made;
-    made.fills_receive = made.keeps_receive = made.is_root(root);
-    made.set_bytes(count, type);
-    made.set_receive(buffer, count, type);
-    return made;
+    RequestedOffload requested(SPL_BCAST, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    requested.fills_receive = requested.keeps_receive = requested.is_root(root);
+    requested.set_bytes(count, type);
+    requested.set_receive(buffer, count, type);
+    return requested;
   }
 };
 
@@ -111,18 +112,18 @@ struct Gather {
   template <class N>
   RequestedOffload operator()(const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type,
                               int root, Comm comm) const {
-    RequestedOffload made(SPL_GATHER, comm);
-    if (made.stays != nullptr) return made;
-    const bool is_root = made.is_root(root);
-    made.in_place = is_root && out == in_place;
-    if (is_root) made.set_receive(in, static_cast<int64_t>(in_count) * made.size(), in_type);
-    if (made.in_place) {
-      made.set_send(RequestedOffload::block(in, in_count, in_type, root), in_count, in_type);
+    RequestedOffload requested(SPL_GATHER, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    const bool is_root = requested.is_root(root);
+    requested.in_place = is_root && out == in_place;
+    if (is_root) requested.set_receive(in, static_cast<int64_t>(in_count) * requested.size(), in_type);
+    if (requested.in_place) {
+      requested.set_send(RequestedOffload::block(in, in_count, in_type, root), in_count, in_type);
     } else {
-      made.set_send(out, out_count, out_type);
+      requested.set_send(out, out_count, out_type);
     }
-    made.set_bytes(is_root ? in_count : out_count, is_root ? in_type : out_type);
-    return made;
+    requested.set_bytes(is_root ? in_count : out_count, is_root ? in_type : out_type);
+    return requested;
   }
 };
 
@@ -130,18 +131,18 @@ struct Scatter {
   template <class N>
   RequestedOffload operator()(const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type,
                               int root, Comm comm) const {
-    RequestedOffload made(SPL_SCATTER, comm);
-    if (made.stays != nullptr) return made;
-    const bool is_root = made.is_root(root);
-    if (is_root) made.set_send(out, static_cast<int64_t>(out_count) * made.size(), out_type);
+    RequestedOffload requested(SPL_SCATTER, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    const bool is_root = requested.is_root(root);
+    if (is_root) requested.set_send(out, static_cast<int64_t>(out_count) * requested.size(), out_type);
     if (is_root && in == in_place) {
-      made.set_receive(RequestedOffload::block(out, out_count, out_type, root), out_count, out_type);
-      made.copies_send = true;
+      requested.set_receive(RequestedOffload::block(out, out_count, out_type, root), out_count, out_type);
+      requested.copies_send = true;
     } else {
-      made.set_receive(in, in_count, in_type);
+      requested.set_receive(in, in_count, in_type);
     }
-    made.set_bytes(is_root ? out_count : in_count, is_root ? out_type : in_type);
-    return made;
+    requested.set_bytes(is_root ? out_count : in_count, is_root ? out_type : in_type);
+    return requested;
   }
 };
 
@@ -149,17 +150,17 @@ struct Allgather {
   template <class N>
   RequestedOffload operator()(const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type,
                               Comm comm) const {
-    RequestedOffload made(SPL_ALLGATHER, comm);
-    if (made.stays != nullptr) return made;
-    made.in_place = out == in_place;
-    made.set_receive(in, static_cast<int64_t>(in_count) * made.size(), in_type);
-    if (made.in_place) {
-      made.set_send(RequestedOffload::block(in, in_count, in_type, made.rank()), in_count, in_type);
+    RequestedOffload requested(SPL_ALLGATHER, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    requested.in_place = out == in_place;
+    requested.set_receive(in, static_cast<int64_t>(in_count) * requested.size(), in_type);
+    if (requested.in_place) {
+      requested.set_send(RequestedOffload::block(in, in_count, in_type, requested.rank()), in_count, in_type);
     } else {
-      made.set_send(out, out_count, out_type);
+      requested.set_send(out, out_count, out_type);
     }
-    made.set_bytes(in_count, in_type);
-    return made;
+    requested.set_bytes(in_count, in_type);
+    return requested;
   }
 };
 
@@ -167,17 +168,17 @@ struct Alltoall {
   template <class N>
   RequestedOffload operator()(const void* out, N out_count, Datatype out_type, void* in, N in_count, Datatype in_type,
                               Comm comm) const {
-    RequestedOffload made(SPL_ALLTOALL, comm);
-    if (made.stays != nullptr) return made;
-    made.copies_send = out == in_place;
-    made.set_receive(in, static_cast<int64_t>(in_count) * made.size(), in_type);
-    if (made.copies_send) {
-      made.set_send(in, static_cast<int64_t>(in_count) * made.size(), in_type);
+    RequestedOffload requested(SPL_ALLTOALL, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    requested.copies_send = out == in_place;
+    requested.set_receive(in, static_cast<int64_t>(in_count) * requested.size(), in_type);
+    if (requested.copies_send) {
+      requested.set_send(in, static_cast<int64_t>(in_count) * requested.size(), in_type);
     } else {
-      made.set_send(out, static_cast<int64_t>(out_count) * made.size(), out_type);
+      requested.set_send(out, static_cast<int64_t>(out_count) * requested.size(), out_type);
     }
-    made.set_bytes(in_count, in_type);
-    return made;
+    requested.set_bytes(in_count, in_type);
+    return requested;
   }
 };
 
@@ -186,152 +187,152 @@ template <int operation>
 struct Reduction {
   template <class N>
   RequestedOffload operator()(const void* out, void* in, N count, Datatype type, Op op, Comm comm) const {
-    RequestedOffload made(operation, comm);
-    if (made.stays != nullptr) return made;
-    const int64_t sent = operation == SPL_REDUCE_SCATTER_BLOCK ? static_cast<int64_t>(count) * made.size() : count;
-    made.in_place = out == in_place && operation != SPL_REDUCE_SCATTER_BLOCK;
-    made.copies_send = out == in_place && operation == SPL_REDUCE_SCATTER_BLOCK;
-    made.keeps_receive = operation == SPL_EXSCAN && made.rank() == 0;
-    made.set_send(out == in_place ? in : out, sent, type);
-    made.set_receive(in, count, type);
-    made.set_bytes(count, type);
-    made.set_arithmetic(op, type);
-    return made;
+    RequestedOffload requested(operation, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    const int64_t sent = operation == SPL_REDUCE_SCATTER_BLOCK ? static_cast<int64_t>(count) * requested.size() : count;
+    requested.in_place = out == in_place && operation != SPL_REDUCE_SCATTER_BLOCK;
+    requested.copies_send = out == in_place && operation == SPL_REDUCE_SCATTER_BLOCK;
+    requested.keeps_receive = operation == SPL_EXSCAN && requested.rank() == 0;
+    requested.set_send(out == in_place ? in : out, sent, type);
+    requested.set_receive(in, count, type);
+    requested.set_bytes(count, type);
+    requested.set_arithmetic(op, type);
+    return requested;
   }
 };
 
 struct Reduce {
   template <class N>
   RequestedOffload operator()(const void* out, void* in, N count, Datatype type, Op op, int root, Comm comm) const {
-    RequestedOffload made(SPL_REDUCE, comm);
-    if (made.stays != nullptr) return made;
-    const bool is_root = made.is_root(root);
-    made.in_place = is_root && out == in_place;
-    made.set_send(made.in_place ? in : out, count, type);
-    if (is_root) made.set_receive(in, count, type);
-    made.set_bytes(count, type);
-    made.set_arithmetic(op, type);
-    return made;
+    RequestedOffload requested(SPL_REDUCE, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    const bool is_root = requested.is_root(root);
+    requested.in_place = is_root && out == in_place;
+    requested.set_send(requested.in_place ? in : out, count, type);
+    if (is_root) requested.set_receive(in, count, type);
+    requested.set_bytes(count, type);
+    requested.set_arithmetic(op, type);
+    return requested;
   }
 };
 
 struct Gatherv {
   template <class N>
   RequestedOffload operator()(const void* out, N out_count, Datatype out_type, void* in, const N* counts,
-                              const Displacement<N>* places, Datatype in_type, int root, Comm comm) const {
-    RequestedOffload made(SPL_GATHERV, comm);
-    if (made.stays != nullptr) return made;
-    const BlocksV<N> blocks(in, counts, places, in_type);
-    const bool is_root = made.is_root(root);
-    made.has_lists = true;
-    if (is_root) made.add_all(made.receives, blocks, made.size());
+                              const Displacement<N>* displs, Datatype in_type, int root, Comm comm) const {
+    RequestedOffload requested(SPL_GATHERV, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    const BlocksV<N> blocks(in, counts, displs, in_type);
+    const bool is_root = requested.is_root(root);
+    requested.has_lists = true;
+    if (is_root) requested.add_all(requested.receives, blocks, requested.size());
     if (is_root && out == in_place) {
-      made.sends.push_back(made.receives[static_cast<size_t>(root)]);
-      made.copies_send = true;
+      requested.sends.push_back(requested.receives[static_cast<size_t>(root)]);
+      requested.copies_send = true;
     } else {
-      made.add(made.sends, out, out_count, out_type);
+      requested.add(requested.sends, out, out_count, out_type);
     }
-    return made;
+    return requested;
   }
 };
 
 struct Scatterv {
   template <class N>
-  RequestedOffload operator()(const void* out, const N* counts, const Displacement<N>* places, Datatype out_type,
+  RequestedOffload operator()(const void* out, const N* counts, const Displacement<N>* displs, Datatype out_type,
                               void* in, N in_count, Datatype in_type, int root, Comm comm) const {
-    RequestedOffload made(SPL_SCATTERV, comm);
-    if (made.stays != nullptr) return made;
-    const bool is_root = made.is_root(root);
-    made.has_lists = true;
-    if (is_root) made.add_all(made.sends, BlocksV<N>(out, counts, places, out_type), made.size());
+    RequestedOffload requested(SPL_SCATTERV, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    const bool is_root = requested.is_root(root);
+    requested.has_lists = true;
+    if (is_root) requested.add_all(requested.sends, BlocksV<N>(out, counts, displs, out_type), requested.size());
     if (is_root && in == in_place) {
-      made.receives.push_back(made.sends[static_cast<size_t>(root)]);
-      made.copies_send = true;
+      requested.receives.push_back(requested.sends[static_cast<size_t>(root)]);
+      requested.copies_send = true;
     } else {
-      made.add(made.receives, in, in_count, in_type);
+      requested.add(requested.receives, in, in_count, in_type);
     }
-    return made;
+    return requested;
   }
 };
 
 struct Allgatherv {
   template <class N>
   RequestedOffload operator()(const void* out, N out_count, Datatype out_type, void* in, const N* counts,
-                              const Displacement<N>* places, Datatype in_type, Comm comm) const {
-    RequestedOffload made(SPL_ALLGATHERV, comm);
-    if (made.stays != nullptr) return made;
-    made.has_lists = true;
-    made.add_all(made.receives, BlocksV<N>(in, counts, places, in_type), made.size());
-    made.copies_send = out == in_place;
-    if (made.copies_send) {
-      made.sends.push_back(made.receives[static_cast<size_t>(made.rank())]);
+                              const Displacement<N>* displs, Datatype in_type, Comm comm) const {
+    RequestedOffload requested(SPL_ALLGATHERV, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    requested.has_lists = true;
+    requested.add_all(requested.receives, BlocksV<N>(in, counts, displs, in_type), requested.size());
+    requested.copies_send = out == in_place;
+    if (requested.copies_send) {
+      requested.sends.push_back(requested.receives[static_cast<size_t>(requested.rank())]);
     } else {
-      made.add(made.sends, out, out_count, out_type);
+      requested.add(requested.sends, out, out_count, out_type);
     }
-    return made;
+    return requested;
   }
 };
 
 template <class Out, class In>
 RequestedOffload all_to_all(int operation, const Out& out, const In& in, Comm comm) {
-  RequestedOffload made(operation, comm);
-  if (made.stays != nullptr) return made;
-  made.has_lists = true;
-  made.add_all(made.receives, in, made.size());
-  made.copies_send = out.buffer == in_place;
-  if (made.copies_send) {
-    made.sends = made.receives;
+  RequestedOffload requested(operation, comm);
+  if (requested.why_mpi != nullptr) return requested;
+  requested.has_lists = true;
+  requested.add_all(requested.receives, in, requested.size());
+  requested.copies_send = out.buffer == in_place;
+  if (requested.copies_send) {
+    requested.sends = requested.receives;
   } else {
-    made.add_all(made.sends, out, made.size());
+    requested.add_all(requested.sends, out, requested.size());
   }
-  return made;
+  return requested;
 }
 
 struct Alltoallv {
   template <class N>
-  RequestedOffload operator()(const void* out, const N* out_counts, const Displacement<N>* out_places,
-                              Datatype out_type, void* in, const N* in_counts, const Displacement<N>* in_places,
+  RequestedOffload operator()(const void* out, const N* out_counts, const Displacement<N>* out_displs,
+                              Datatype out_type, void* in, const N* in_counts, const Displacement<N>* in_displs,
                               Datatype in_type, Comm comm) const {
-    return all_to_all(SPL_ALLTOALLV, BlocksV<N>(out, out_counts, out_places, out_type),
-                      BlocksV<N>(in, in_counts, in_places, in_type), comm);
+    return all_to_all(SPL_ALLTOALLV, BlocksV<N>(out, out_counts, out_displs, out_type),
+                      BlocksV<N>(in, in_counts, in_displs, in_type), comm);
   }
 };
 
 struct Alltoallw {
   template <class N>
-  RequestedOffload operator()(const void* out, const N* out_counts, const Displacement<N>* out_places,
-                              const Datatype* out_types, void* in, const N* in_counts, const Displacement<N>* in_places,
+  RequestedOffload operator()(const void* out, const N* out_counts, const Displacement<N>* out_displs,
+                              const Datatype* out_types, void* in, const N* in_counts, const Displacement<N>* in_displs,
                               const Datatype* in_types, Comm comm) const {
-    return all_to_all(SPL_ALLTOALLV, BlocksW<N, Displacement<N>>(out, out_counts, out_places, out_types),
-                      BlocksW<N, Displacement<N>>(in, in_counts, in_places, in_types), comm);
+    return all_to_all(SPL_ALLTOALLV, BlocksW<N, Displacement<N>>(out, out_counts, out_displs, out_types),
+                      BlocksW<N, Displacement<N>>(in, in_counts, in_displs, in_types), comm);
   }
 };
 
 template <class Out, class In>
 RequestedOffload among_neighbours(int operation, const Out& out, const In& in, Comm comm) {
-  RequestedOffload made(operation, comm);
-  if (made.stays != nullptr) return made;
-  made.has_lists = true;
-  made.set_neighbours(RequestedOffload::Order::matters);
-  if (made.stays != nullptr) return made;
-  made.add_all(made.sends, out, static_cast<int>(made.destinations.size()));
-  made.add_all(made.receives, in, static_cast<int>(made.sources.size()));
-  RequestedOffload::leave_out_nobody(made.sends, made.destinations);
-  RequestedOffload::leave_out_nobody(made.receives, made.sources);
-  return made;
+  RequestedOffload requested(operation, comm);
+  if (requested.why_mpi != nullptr) return requested;
+  requested.has_lists = true;
+  requested.set_neighbours(RequestedOffload::Order::matters);
+  if (requested.why_mpi != nullptr) return requested;
+  requested.add_all(requested.sends, out, static_cast<int>(requested.destinations.size()));
+  requested.add_all(requested.receives, in, static_cast<int>(requested.sources.size()));
+  RequestedOffload::empty_blocks_of_nobody(requested.sends, requested.destinations);
+  RequestedOffload::empty_blocks_of_nobody(requested.receives, requested.sources);
+  return requested;
 }
 
 template <class In>
 RequestedOffload from_neighbours(const void* out, int64_t count, Datatype type, const In& in, Comm comm) {
-  RequestedOffload made(SPL_NEIGHBOR_ALLGATHERV, comm);
-  if (made.stays != nullptr) return made;
-  made.has_lists = true;
-  made.set_neighbours(RequestedOffload::Order::any);
-  if (made.stays != nullptr) return made;
-  made.add(made.sends, out, count, type);
-  made.add_all(made.receives, in, static_cast<int>(made.sources.size()));
-  RequestedOffload::leave_out_nobody(made.receives, made.sources);
-  return made;
+  RequestedOffload requested(SPL_NEIGHBOR_ALLGATHERV, comm);
+  if (requested.why_mpi != nullptr) return requested;
+  requested.has_lists = true;
+  requested.set_neighbours(RequestedOffload::Order::any);
+  if (requested.why_mpi != nullptr) return requested;
+  requested.add(requested.sends, out, count, type);
+  requested.add_all(requested.receives, in, static_cast<int>(requested.sources.size()));
+  RequestedOffload::empty_blocks_of_nobody(requested.receives, requested.sources);
+  return requested;
 }
 
 struct Neighbor_allgather {
@@ -345,8 +346,8 @@ struct Neighbor_allgather {
 struct Neighbor_allgatherv {
   template <class N>
   RequestedOffload operator()(const void* out, N out_count, Datatype out_type, void* in, const N* counts,
-                              const Displacement<N>* places, Datatype in_type, Comm comm) const {
-    return from_neighbours(out, out_count, out_type, BlocksV<N>(in, counts, places, in_type), comm);
+                              const Displacement<N>* displs, Datatype in_type, Comm comm) const {
+    return from_neighbours(out, out_count, out_type, BlocksV<N>(in, counts, displs, in_type), comm);
   }
 };
 
@@ -361,42 +362,43 @@ struct Neighbor_alltoall {
 
 struct Neighbor_alltoallv {
   template <class N>
-  RequestedOffload operator()(const void* out, const N* out_counts, const Displacement<N>* out_places,
-                              Datatype out_type, void* in, const N* in_counts, const Displacement<N>* in_places,
+  RequestedOffload operator()(const void* out, const N* out_counts, const Displacement<N>* out_displs,
+                              Datatype out_type, void* in, const N* in_counts, const Displacement<N>* in_displs,
                               Datatype in_type, Comm comm) const {
-    return among_neighbours(SPL_NEIGHBOR_ALLTOALLV, BlocksV<N>(out, out_counts, out_places, out_type),
-                            BlocksV<N>(in, in_counts, in_places, in_type), comm);
+    return among_neighbours(SPL_NEIGHBOR_ALLTOALLV, BlocksV<N>(out, out_counts, out_displs, out_type),
+                            BlocksV<N>(in, in_counts, in_displs, in_type), comm);
   }
 };
 
 struct Neighbor_alltoallw {
   template <class N>
-  RequestedOffload operator()(const void* out, const N* out_counts, const Aint* out_places, const Datatype* out_types,
-                              void* in, const N* in_counts, const Aint* in_places, const Datatype* in_types,
+  RequestedOffload operator()(const void* out, const N* out_counts, const Aint* out_displs, const Datatype* out_types,
+                              void* in, const N* in_counts, const Aint* in_displs, const Datatype* in_types,
                               Comm comm) const {
-    return among_neighbours(SPL_NEIGHBOR_ALLTOALLV, BlocksW<N, Aint>(out, out_counts, out_places, out_types),
-                            BlocksW<N, Aint>(in, in_counts, in_places, in_types), comm);
+    return among_neighbours(SPL_NEIGHBOR_ALLTOALLV, BlocksW<N, Aint>(out, out_counts, out_displs, out_types),
+                            BlocksW<N, Aint>(in, in_counts, in_displs, in_types), comm);
   }
 };
 
 struct Reduce_scatter {
   template <class N>
   RequestedOffload operator()(const void* out, void* in, const N* counts, Datatype type, Op op, Comm comm) const {
-    RequestedOffload made(SPL_REDUCE_SCATTER, comm);
-    if (made.stays != nullptr) return made;
-    int64_t all = 0;
-    for (int i = 0; i < made.size(); ++i) {
-      if (counts[i] < 0) all = INT64_MIN / 2;
-      all += counts[i];
+    RequestedOffload requested(SPL_REDUCE_SCATTER, comm);
+    if (requested.why_mpi != nullptr) return requested;
+    int64_t total = 0;
+    for (int i = 0; i < requested.size(); ++i) {
+      if (counts[i] < 0) total = INT64_MIN / 2;
+      total += counts[i];
     }
-    made.copies_send = out == in_place;
-    made.set_send(made.copies_send ? in : out, all < 0 ? -1 : all, type);
-    made.set_receive(in, counts[made.rank()], type);
-    made.set_arithmetic(op, type);
-    if (made.stays != nullptr) return made;
+    requested.copies_send = out == in_place;
+    requested.set_send(requested.copies_send ? in : out, total < 0 ? -1 : total, type);
+    requested.set_receive(in, counts[requested.rank()], type);
+    requested.set_arithmetic(op, type);
+    if (requested.why_mpi != nullptr) return requested;
     const auto size = static_cast<uint64_t>(layer.types.form(type)->size);
-    for (int i = 0; i < made.size(); ++i) made.bytes_of_ranks.push_back(static_cast<uint64_t>(counts[i]) * size);
-    return made;
+    for (int i = 0; i < requested.size(); ++i)
+      requested.bytes_of_ranks.push_back(static_cast<uint64_t>(counts[i]) * size);
+    return requested;
   }
 };
 

@@ -17,36 +17,36 @@ void RmaArguments::begin() {
   Comm alone{};
   if (real.Comm_split(handles().comm_self, 0, 0, &alone) == success) {
     real.Comm_set_errhandler(alone, handles().errors_return);
-    asks_ = real.Win_create(nullptr, 0, 1, info, alone, &window_) == success;
+    can_ask_ = real.Win_create(nullptr, 0, 1, info, alone, &window_) == success;
     real.Comm_free(&alone);
   }
   free_info(&info);
-  if (!asks_) return;
-  asks_ = set_handler(window_, handles().errors_return) == success && real.Win_lock_all(0, window_) == success;
-  if (!asks_) real.Win_free(&window_);
+  if (!can_ask_) return;
+  can_ask_ = set_handler(window_, handles().errors_return) == success && real.Win_lock_all(0, window_) == success;
+  if (!can_ask_) real.Win_free(&window_);
 }
 
 void RmaArguments::end() {
-  if (!asks_) return;
-  asks_ = false;
+  if (!can_ask_) return;
+  can_ask_ = false;
   real.Win_unlock_all(window_);
   real.Win_free(&window_);
 }
 
-bool RmaArguments::has_taken(const Call& call) {
+bool RmaArguments::was_accepted(const Call& call) {
   if (const uint64_t changes = layer.types.changes(); changes != changes_) {
     changes_ = changes;
-    taken_.clear();
+    accepted_.clear();
   }
-  const auto found = std::ranges::find(taken_, call);
-  if (found == taken_.end()) return false;
-  if (found != taken_.begin()) std::rotate(taken_.begin(), found, found + 1);
+  const auto found = std::ranges::find(accepted_, call);
+  if (found == accepted_.end()) return false;
+  if (found != accepted_.begin()) std::rotate(accepted_.begin(), found, found + 1);
   return true;
 }
 
 void RmaArguments::add(const Call& call) {
-  if (taken_.size() == most) taken_.pop_back();
-  taken_.insert(taken_.begin(), call);
+  if (accepted_.size() == most) accepted_.pop_back();
+  accepted_.insert(accepted_.begin(), call);
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

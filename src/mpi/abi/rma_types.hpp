@@ -26,7 +26,7 @@ struct RmaType {
 };
 
 // A piece of a message's memory, by its distance from the buffer.
-struct Stretch {
+struct MemoryBlock {
   int64_t offset = 0;
   int64_t bytes = 0;
 };
@@ -38,11 +38,11 @@ class RmaTypes {
   // Returns the operation's number in spinloom/rma.h. Nothing: the NIC has no such operation.
   [[nodiscard]] static std::optional<int> op_of(Op op);
   // Returns the contiguous pieces of `count` elements, in packed order.
-  [[nodiscard]] static std::vector<Stretch> stretches(const Form& form, int64_t count);
+  [[nodiscard]] static std::vector<MemoryBlock> blocks_of(const Form& form, int64_t count);
 
  private:
-  HandleMap<std::unique_ptr<RmaType>> known_;
-  uint64_t changes_ = 0;  // Types::changes() when `known_` was last used
+  HandleMap<std::unique_ptr<RmaType>> types_;
+  uint64_t changes_ = 0;  // Types::changes() when `types_` was last used
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

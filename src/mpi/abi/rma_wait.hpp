@@ -20,7 +20,7 @@ int RmaWindow::wait_for(Test test) {
       if (test(&done) != PTL_OK) return failed();
       if (done != 0) return success;
     }
-    if (layer.offers()) layer.progress(Layer::Waiting::blocked);
+    if (layer.has_work()) layer.progress(Layer::Waiting::blocked);
     if (!spin.pause()) continue;
     int flag = 0;
     (void)real.Iprobe(any_source, any_tag, layer.teams.comm(), &flag, status_ignore);

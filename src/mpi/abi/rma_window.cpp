@@ -207,8 +207,8 @@ bool RmaWindow::has_ended(int target, int& code) {
   return true;
 }
 
-uint8_t* RmaWindow::keep(int target, int64_t bytes, const Buffer* into) {
-  Kept& made = kept_.emplace_back();
+uint8_t* RmaWindow::keep_packed(int target, int64_t bytes, const Buffer* into) {
+  PackedMemory& made = packed_memory_.emplace_back();
   made.target = target;
   made.bytes.resize(static_cast<size_t>(bytes));
   if (into != nullptr) {
@@ -219,7 +219,7 @@ uint8_t* RmaWindow::keep(int target, int64_t bytes, const Buffer* into) {
 }
 
 void RmaWindow::settle(int target) {
-  for (auto one = kept_.begin(); one != kept_.end();) {
+  for (auto one = packed_memory_.begin(); one != packed_memory_.end();) {
     if (one->target != target) {
       ++one;
       continue;
@@ -228,7 +228,7 @@ void RmaWindow::settle(int target) {
       const Message into(*one->form, one->into.count, one->into.address);
       into.unpack({0, static_cast<int64_t>(one->bytes.size())}, one->bytes.data());
     }
-    one = kept_.erase(one);
+    one = packed_memory_.erase(one);
   }
 }
 

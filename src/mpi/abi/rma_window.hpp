@@ -6,9 +6,9 @@
 // Invariants: (1) put and get are messages between the program's own memory at both ends, in pieces where types have
 //   gaps;
 //   (2) what is accumulated is packed first where it is not contiguous, and what is fetched lands packed where its
-//   place is not contiguous: such memory is kept until its operation has ended (Kept); (3) elements that the NIC cannot
-//   change (RmaType::code) are changed by their origin, which holds the target's word meanwhile: update(); (4) calls
-//   that wait look again and again, and let the MPI go on in between, because other ranks may wait for it.
+//   place is not contiguous: such memory is kept until its operation has ended (PackedMemory); (3) elements that the
+//   NIC cannot change (RmaType::code) are changed by their origin, which holds the target's word meanwhile: update();
+//   (4) calls that wait look again and again, and let the MPI go on in between, because other ranks may wait for it.
 // Threads: takes the lock itself, and never keeps it while it waits. Time: none.
 #pragma once
 
@@ -34,11 +34,11 @@ struct RmaCounts {
 class RmaWindow {
  public:
   struct Part {
-    uint32_t rank = 0;  // of the job
+    uint32_t rank = 0;  // the rank in the job
     int64_t bytes = 0;
     int64_t unit = 1;
-    spl_rma_key* key = nullptr;  // of the rank's memory in the window
-    spl_rma_key* word = nullptr;  // of the rank's Word
+    spl_rma_key* key = nullptr;  // the key of the rank's memory in the window
+    spl_rma_key* word = nullptr;  // the key of the rank's Word
   };
   // The word of this rank's memory, which says who is changing it by update(). It lives as long as the window.
   struct Word {
@@ -68,67 +68,67 @@ class RmaWindow {
   // Waits until all ranks have come to the window's end, and ends it at this rank.
   [[nodiscard]] int close();
 
-  // Accesses. A Buffer is `count` elements of a type.
+  // Accesses. A Buffer is `count` elements of a type in this rank's memory; a RemoteBuffer, at the target.
   struct Buffer {
     void* address = nullptr;
     int64_t count = 0;
     Datatype type{};
   };
-  struct There {
+  struct RemoteBuffer {
     int target = 0;
-    Aint place = 0;
+    Aint target_disp = 0;
     int64_t count = 0;
     Datatype type{};
   };
-  [[nodiscard]] int put(const Buffer& from, const There& there);
-  [[nodiscard]] int get(const Buffer& to, const There& there);
+  [[nodiscard]] int put(const Buffer& from, const RemoteBuffer& remote);
+  [[nodiscard]] int get(const Buffer& to, const RemoteBuffer& remote);
   // If there is a `result`, it gets the elements from before the operation.
-  [[nodiscard]] int accumulate(const Buffer& from, const Buffer* result, const There& there, Op op);
-  [[nodiscard]] int compare_and_swap(const void* value, const void* compare, void* result, const There& there);
+  [[nodiscard]] int accumulate(const Buffer& from, const Buffer* result, const RemoteBuffer& remote, Op op);
+  [[nodiscard]] int compare_and_swap(const void* value, const void* compare, void* result, const RemoteBuffer& remote);
   // Makes a request that ends when all accesses to the target have; at once for MPI_PROC_NULL.
   [[nodiscard]] int request_of(int target, Request* request);
   // True if all accesses to the target have ended, and what was fetched is in place, or if `code` is an error.
   [[nodiscard]] bool has_ended(int target, int& code);
 
   // True if an argument is wrong, so that the MPI's own function must be called to raise the error.
-  [[nodiscard]] bool is_wrong(const There& there) const {
-    return there.count < 0 || there.type == handles().type_null ||
-           (there.target != proc_null && (there.target < 0 || static_cast<size_t>(there.target) >= parts_.size()));
+  [[nodiscard]] bool is_wrong(const RemoteBuffer& remote) const {
+    return remote.count < 0 || remote.type == handles().type_null ||
+           (remote.target != proc_null && (remote.target < 0 || static_cast<size_t>(remote.target) >= parts_.size()));
   }
 
  private:
   enum class Hold : uint8_t { none, by_lock, unchecked };
-  struct Kept {
+  struct PackedMemory {
     int target = 0;
     std::vector<uint8_t> bytes;
     Buffer into;
-    FormPointer form;  // of `into`; null: the bytes go nowhere
+    FormPointer form;  // the form of `into`; null: the bytes go nowhere
   };
   // An access with its types, and where its bytes lie.
   struct Access {
     RmaType own;
     RmaType theirs;
-    std::vector<Stretch> own_stretches;
-    std::vector<Stretch> their_stretches;  // by offset in the target's part
+    std::vector<MemoryBlock> own_blocks;
+    std::vector<MemoryBlock> their_blocks;  // by offset in the target's part
     Part* part = nullptr;
     int64_t bytes = 0;
   };
   [[nodiscard]] bool is_open_to(int target) const;
-  [[nodiscard]] int look_at(const There& there, Access& access);
-  [[nodiscard]] int look_at_own(const Buffer& own, Access& access);
-  [[nodiscard]] int move(const Buffer& own, const There& there, bool puts);
-  [[nodiscard]] int change_by_nic(const Buffer* from, const Buffer* result, const There& there, const Access& access,
-                                  int op);
+  [[nodiscard]] int find_remote(const RemoteBuffer& remote, Access& access);
+  [[nodiscard]] int find_own(const Buffer& own, Access& access);
+  [[nodiscard]] int move(const Buffer& own, const RemoteBuffer& remote, bool is_put);
+  [[nodiscard]] int change_by_nic(const Buffer* from, const Buffer* result, const RemoteBuffer& remote,
+                                  const Access& access, int op);
   // Changes elements by this rank's processor: change(bytes) makes of the packed bytes what they become.
   template <class Change>
   [[nodiscard]] int update(int target, const Access& access, Change change);
-  [[nodiscard]] int change_here(const Buffer* from, const Buffer* result, const There& there, const Access& access,
-                                Op op);
+  [[nodiscard]] int change_here(const Buffer* from, const Buffer* result, const RemoteBuffer& remote,
+                                const Access& access, Op op);
   [[nodiscard]] int swap_word(int target, uint64_t from, uint64_t to, uint64_t& was);
-  [[nodiscard]] int move_packed(int target, const Access& access, uint8_t* packed, bool puts);
+  [[nodiscard]] int move_packed(int target, const Access& access, uint8_t* packed, bool is_put);
   // Returns memory for packed bytes, which is kept until all accesses to the target have ended. Then settle() puts the
   // bytes `into` the buffer, if there is one, and frees the memory.
-  [[nodiscard]] uint8_t* keep(int target, int64_t bytes, const Buffer* into = nullptr);
+  [[nodiscard]] uint8_t* keep_packed(int target, int64_t bytes, const Buffer* into = nullptr);
   void settle(int target);
   // Waits until `test` says that what it looks for is over (rma_wait.hpp).
   template <class Test>
@@ -144,7 +144,7 @@ class RmaWindow {
   spl_rma_window* window_;
   std::vector<Part> parts_;
   std::unique_ptr<Word> word_;
-  std::list<Kept> kept_;
+  std::list<PackedMemory> packed_memory_;
   bool is_fenced_ = false;
   bool is_started_ = false;
   bool holds_all_ = false;

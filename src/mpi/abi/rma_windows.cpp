@@ -10,9 +10,9 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 // The facts of its part that a rank sends to the others.
-struct Told {
+struct PartFacts {
   int32_t is_good = 0;
-  int32_t rank = 0;  // of the job
+  int32_t rank = 0;  // the rank in the job
   int64_t bytes = 0;
   int64_t unit = 1;
   spl_rma_part_text part{};
@@ -29,7 +29,7 @@ void RmaWindows::turn_off(std::string why) {
 void RmaWindows::end() {
   if (!is_on()) return;
   has_ended_ = true;
-  known_ = {};
+  windows_ = {};
   arguments_.end();
   // Messages that an MPI has promised to send move only while ranks wait in its calls.
   real.Barrier(layer.teams.comm());
@@ -38,7 +38,7 @@ void RmaWindows::end() {
 void RmaWindows::add(Win handle, Comm comm, void* base, int64_t bytes, int64_t unit) {
   if (!is_on()) return;
   std::shared_ptr<const Members> members;
-  Told own{.rank = layer.rank, .bytes = bytes, .unit = unit};
+  PartFacts own_facts{.rank = layer.rank, .bytes = bytes, .unit = unit};
   auto word = std::make_unique<RmaWindow::Word>();
   spl_rma_window* window = nullptr;
   {
@@ -46,34 +46,36 @@ void RmaWindows::add(Win handle, Comm comm, void* base, int64_t bytes, int64_t u
     members = layer.teams.members(comm);
     if (members == nullptr) return;
     const std::vector<ptl_rank_t> group(members->begin(), members->end());
-    own.is_good =
+    own_facts.is_good =
         nic_.spl_rma_window_part(nic_.memory(), group.data(), static_cast<uint32_t>(group.size()), base,
-                                 static_cast<uint64_t>(bytes), SPL_RMA_ALL, 0, &window, &own.part) == PTL_OK &&
+                                 static_cast<uint64_t>(bytes), SPL_RMA_ALL, 0, &window, &own_facts.part) == PTL_OK &&
         nic_.spl_rma_register(nic_.memory(), &word->value, sizeof word->value, 0, &word->memory) == PTL_OK &&
-        nic_.spl_rma_export(word->memory, SPL_RMA_ATOMIC, &own.word) == PTL_OK;
+        nic_.spl_rma_export(word->memory, SPL_RMA_ATOMIC, &own_facts.word) == PTL_OK;
   }
-  std::vector<Told> told(members->size());
-  const int code = real.Allgather(&own, sizeof own, handles().byte, told.data(), sizeof own, handles().byte, comm);
+  std::vector<PartFacts> all_facts(members->size());
+  const int code = real.Allgather(&own_facts, sizeof own_facts, handles().byte, all_facts.data(), sizeof own_facts,
+                                  handles().byte, comm);
   const Lock lock;
   std::vector<spl_rma_part_text> texts;
-  for (const Told& one : told) texts.push_back(one.part);
-  bool is_good = code == success && std::ranges::all_of(told, [](const Told& one) { return one.is_good == 1; }) &&
+  for (const PartFacts& facts : all_facts) texts.push_back(facts.part);
+  bool is_good = code == success &&
+                 std::ranges::all_of(all_facts, [](const PartFacts& facts) { return facts.is_good == 1; }) &&
                  nic_.spl_rma_window_join(window, texts.data()) == PTL_OK;
   std::vector<RmaWindow::Part> parts;
-  for (const Told& one : told) {
+  for (const PartFacts& facts : all_facts) {
     if (!is_good) break;
     RmaWindow::Part& part = parts.emplace_back();
-    part = {static_cast<uint32_t>(one.rank), one.bytes, one.unit};
+    part = {static_cast<uint32_t>(facts.rank), facts.bytes, facts.unit};
     part.key = nic_.spl_rma_window_key(window, part.rank);
-    is_good = nic_.spl_rma_import(nic_.memory(), &one.word, &part.word) == PTL_OK;
+    is_good = nic_.spl_rma_import(nic_.memory(), &facts.word, &part.word) == PTL_OK;
   }
   if (is_good) {
-    ++made_;
-    known_.put(key_of(handle),
-               std::make_unique<RmaWindow>(nic_, types_, counts_, handle, window, std::move(parts), std::move(word)));
+    ++windows_made_;
+    windows_.put(key_of(handle),
+                 std::make_unique<RmaWindow>(nic_, types_, counts_, handle, window, std::move(parts), std::move(word)));
     return;
   }
-  ++left_to_the_mpi_;
+  ++windows_left_;
   for (const RmaWindow::Part& part : parts) {
     if (part.word != nullptr) nic_.spl_rma_forget(part.word);
   }
@@ -83,20 +85,20 @@ void RmaWindows::add(Win handle, Comm comm, void* base, int64_t bytes, int64_t u
 
 RmaWindow* RmaWindows::find(Win handle) {
   const Lock lock;
-  std::unique_ptr<RmaWindow>* const found = known_.find(key_of(handle));
+  std::unique_ptr<RmaWindow>* const found = windows_.find(key_of(handle));
   return found == nullptr ? nullptr : found->get();
 }
 
 int RmaWindows::free(RmaWindow& window) {
   const int code = window.close();
   const Lock lock;
-  known_.erase(key_of(window.handle()));
+  windows_.erase(key_of(window.handle()));
   return code;
 }
 
 std::string RmaWindows::as_json() const {
   return text("{\"asked\": ", layer.settings.rma ? "true" : "false", ", \"on\": ", why_off_.empty() ? "true" : "false",
-              ", \"why_off\": \"", why_off_, "\", \"windows\": ", made_, ", \"left\": ", left_to_the_mpi_,
+              ", \"why_off\": \"", why_off_, "\", \"windows\": ", windows_made_, ", \"left\": ", windows_left_,
               ", \"puts\": ", counts_.puts, ", \"gets\": ", counts_.gets, ", \"accumulates\": ", counts_.accumulates,
               ", \"fetches\": ", counts_.fetches, ", \"updates\": ", counts_.updates, ", \"bytes\": ", counts_.bytes,
               "}");

@@ -45,12 +45,12 @@ class RmaWindows {
   Nic& nic_;
   std::string why_off_ = "not asked for";
   bool has_ended_ = false;
-  HandleMap<std::unique_ptr<RmaWindow>> known_;
+  HandleMap<std::unique_ptr<RmaWindow>> windows_;
   RmaTypes types_;
   RmaArguments arguments_;
   RmaCounts counts_;
-  uint64_t made_ = 0;
-  uint64_t left_to_the_mpi_ = 0;  // windows for which some rank could not make its part
+  uint64_t windows_made_ = 0;
+  uint64_t windows_left_ = 0;  // windows for which some rank could not make its part
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

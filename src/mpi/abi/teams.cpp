@@ -12,7 +12,7 @@ namespace {
 // call.
 thread_local Key copying;
 
-int hand_on(Comm, int, void*, void*, void* made, int* flag) {
+int copy_lineage(Comm, int, void*, void*, void* made, int* flag) {
   *flag = 0;
   if (copying.is_none()) return success;
   auto* const lineage = new (std::nothrow) Lineage(copying);
@@ -43,11 +43,11 @@ Teams::Copying::~Copying() { copying = {}; }
 void Teams::begin(const Board& board, Group world) {
   const std::vector<int>& founders = board.founders();
   if (founders.empty() || !board.is_founder(static_cast<int>(board.rank()))) return;
-  if (real.Comm_create_keyval(&hand_on, &forget_team, &keyval_, nullptr) != success) return;
+  if (real.Comm_create_keyval(&copy_lineage, &forget_team, &keyval_, nullptr) != success) return;
   board_ = &board;
   rank_ = rank_of(static_cast<int>(board.rank()));
-  agrees_ = founders.size() > 1 && board.can_agree() && make_comm(world);
-  if (agrees_) {
+  can_agree_ = founders.size() > 1 && board.can_agree() && make_comm(world);
+  if (can_agree_) {
     real.Comm_set_errhandler(comm_, handles().errors_return);
     // all_reach() is read when all ranks have looked and before any leaves, so that all find the same.
     layer.pipeline.notice();
@@ -79,23 +79,23 @@ int Teams::rank_of(int in_world) const {
 }
 
 void Teams::end() {
-  if (agrees_) real.Comm_free(&comm_);
-  agrees_ = false;
+  if (can_agree_) real.Comm_free(&comm_);
+  can_agree_ = false;
   board_ = nullptr;
   last_ = nullptr;
-  last_lone_ = nullptr;
+  last_lone_team_ = nullptr;
 }
 
 // False: the communicator does not have our attribute.
-bool Teams::lineage_of(Comm comm, Lineage*& found) const {
+bool Teams::lineage_of(Comm comm, Lineage*& lineage) const {
   void* value = nullptr;
   int is_set = 0;
   if (real.Comm_get_attr(comm, keyval_, static_cast<void*>(&value), &is_set) != success || is_set == 0) return false;
-  found = static_cast<Lineage*>(value);
+  lineage = static_cast<Lineage*>(value);
   return true;
 }
 
-void Teams::let_go(Comm comm) {
+void Teams::drop_attribute(Comm comm) {
   Lineage* lineage = nullptr;
   if (board_ != nullptr && lineage_of(comm, lineage)) real.Comm_delete_attr(comm, keyval_);
 }
@@ -113,78 +113,79 @@ Key Teams::next_window(Comm comm) {
   return lineage->next_window();
 }
 
-void Teams::born(Comm made, Key key) {
+void Teams::give_lineage(Comm made, Key key) {
   if (key.is_none() || made == handles().comm_null) return;
   auto lineage = std::make_unique<Lineage>(key);
   if (real.Comm_set_attr(made, keyval_, lineage.get()) == success) (void)lineage.release();
 }
 
-Key Teams::born_of_group(Comm parent, int tag, Comm made) {
+Key Teams::give_lineage_of_group(Comm parent, int tag, Comm made) {
   Lineage* lineage = nullptr;
   if (board_ == nullptr || made == handles().comm_null || !lineage_of(parent, lineage) || lineage == nullptr) return {};
   const Key key = lineage->next_child(layer.ranks_of(made), tag);
-  born(made, key);
+  give_lineage(made, key);
   return key;
 }
 
 Team* Teams::find(Comm comm) {
-  Known* const found = known(comm);
+  CommEntry* const found = entry_of(comm);
   last_key_ = key_of(comm);
   last_ = found == nullptr ? nullptr : found->team.get();
-  last_lone_ = found == nullptr ? nullptr : found->lone.get();
+  last_lone_team_ = found == nullptr ? nullptr : found->lone_team.get();
   return last_;
 }
 
 std::shared_ptr<const Members> Teams::members(Comm comm) {
-  const Known* const found = known(comm);
+  const CommEntry* const found = entry_of(comm);
   return found == nullptr ? nullptr : found->members;
 }
 
 // Null: there are no teams here, or the communicator does not take our attribute, so that its end would not be noticed.
-Teams::Known* Teams::known(Comm comm) {
+Teams::CommEntry* Teams::entry_of(Comm comm) {
   if (board_ == nullptr || comm == handles().comm_null) return nullptr;
-  take_forgotten();
-  if (const auto* const found = known_.find(key_of(comm))) return found->get();
+  take_freed();
+  if (const auto* const found = entries_.find(key_of(comm))) return found->get();
   Lineage* lineage = nullptr;
   if (!lineage_of(comm, lineage) && real.Comm_set_attr(comm, keyval_, nullptr) != success) return nullptr;
-  return known_.put(key_of(comm), std::make_unique<Known>(look_at(comm, lineage))).get();
+  return entries_.put(key_of(comm), std::make_unique<CommEntry>(make_entry(comm, lineage))).get();
 }
 
-Teams::Known Teams::look_at(Comm comm, const Lineage* lineage) const {
+Teams::CommEntry Teams::make_entry(Comm comm, const Lineage* lineage) const {
   int is_inter = 0;
   if (real.Comm_test_inter(comm, &is_inter) != success || is_inter != 0) return {};
   Members members = layer.ranks_of(comm);
   if (members.empty()) return {};
   if (!std::ranges::all_of(members, [this](int rank) { return board_->is_founder(rank); })) return {};
   const bool is_lone = members.size() == 1;
-  auto team = agrees_ || is_lone ? team_of(comm, members, lineage) : nullptr;
+  auto team = can_agree_ || is_lone ? team_of(comm, members, lineage) : nullptr;
   auto shared = std::make_shared<const Members>(std::move(members));
   if (is_lone) return {std::move(shared), nullptr, std::move(team)};
   return {std::move(shared), std::move(team)};
 }
 
 std::unique_ptr<Team> Teams::team_of(Comm comm, const Members& members, const Lineage* lineage) const {
-  auto made = std::make_unique<Team>();
-  made->size = static_cast<int>(members.size());
-  if (real.Comm_rank(comm, &made->rank) != success) return nullptr;
-  if (lineage != nullptr) made->key = lineage->key().of_members(members);
-  made->min_bytes = board_->min_bytes(static_cast<uint32_t>(members.front()));
-  for (const int rank : members) made->peers.push_back(rank_of(rank));
-  made->neighbours = ordered_neighbours_of(comm);
-  return made;
+  auto team = std::make_unique<Team>();
+  team->size = static_cast<int>(members.size());
+  if (real.Comm_rank(comm, &team->rank) != success) return nullptr;
+  if (lineage != nullptr) team->key = lineage->key().of_members(members);
+  team->min_bytes = board_->min_bytes(static_cast<uint32_t>(members.front()));
+  for (const int rank : members) team->peers.push_back(rank_of(rank));
+  team->neighbours = ordered_neighbours_of(comm);
+  return team;
 }
 
 void Teams::meet(Team& team) const {
   const Polls polls = board_->polls();
   if (!team.ballot) {
     if (team.key.is_none()) return;
-    const bool marks = team.neighbours.meets_twice;
+    const bool is_marked = team.neighbours.meets_twice;
     const uint64_t calls = team.voter.calls();
-    team.ballot = team.rank == 0 ? polls.open(team.key, marks, calls) : polls.join(team.key, marks, calls, team.seen);
+    team.ballot =
+        team.rank == 0 ? polls.open(team.key, is_marked, calls) : polls.join(team.key, is_marked, calls, team.seen);
     if (!team.ballot && team.rank == 0) team.key = {};
     if (!team.ballot) return;
     team.tag = static_cast<int>(*team.ballot) + 1;
-    team.voter.take(&polls.ballot(*team.ballot), &polls.count(*team.ballot));
+    team.voter.join(&polls.ballot(*team.ballot), &polls.count(*team.ballot));
     for (const int peer : team.peers) {
       const int in_world = board_->founders()[static_cast<size_t>(peer)];
       team.counts.push_back(&board_->count(static_cast<uint32_t>(in_world), *team.ballot));
@@ -203,17 +204,17 @@ int Teams::next_tag() const {
   return number > tags ? 0 : static_cast<int>(number);
 }
 
-void Teams::take_forgotten() {
-  if (!forgotten_.any()) return;
-  forgotten_.take([this](uint64_t key) {
-    const auto* const gone = known_.find(key);
-    if (gone == nullptr) return;
-    const Team* const team = (*gone)->team.get();
+void Teams::take_freed() {
+  if (!freed_.any()) return;
+  freed_.take_each([this](uint64_t key) {
+    const auto* const entry = entries_.find(key);
+    if (entry == nullptr) return;
+    const Team* const team = (*entry)->team.get();
     if (team != nullptr && team->ballot) board_->polls().leave(*team->ballot);
-    known_.erase(key);
+    entries_.erase(key);
   });
   last_ = nullptr;
-  last_lone_ = nullptr;
+  last_lone_team_ = nullptr;
   last_key_ = 0;
 }
 

@@ -16,10 +16,10 @@ void ToItself::add(std::vector<Place>& places, const void* buffer, int64_t count
   const int64_t bytes = place.capacity();
   if (bytes == 0) return;
   const bool is_memory = reinterpret_cast<int64_t>(buffer) + place.form->true_lb >= Place::least_address;
-  if (!place.form->known || !is_memory || bytes == INT64_MAX || __builtin_add_overflow(bytes_, bytes, &bytes_)) {
+  if (!place.form->is_known || !is_memory || bytes == INT64_MAX || __builtin_add_overflow(bytes_, bytes, &bytes_)) {
     is_wrong_ = true;
   }
-  has_gaps_ = has_gaps_ || !place.form->contiguous(count);
+  has_gaps_ = has_gaps_ || !place.form->is_contiguous(count);
   places.push_back(std::move(place));
 }
 
@@ -34,7 +34,7 @@ void ToItself::copy(const char* call) {
   for (size_t i = 0; i < sends_.size(); ++i) {
     Place& from = sends_[i];
     from.call = call;
-    if (!copied_here(message_of(from), message_of(receives_[i])))
+    if (!copy_here(message_of(from), message_of(receives_[i])))
       throw std::logic_error("a copy to oneself that was found possible");
     layer.count(from, layer.rank, Way::within, "to itself, copied once");
     layer.pipeline.count_copied(from.capacity());
@@ -44,7 +44,7 @@ void ToItself::copy(const char* call) {
 void ToItself::pass(const char* call, const char* why) {
   for (Place& from : sends_) {
     from.call = call;
-    if (!is_wrong_ && !from.form->contiguous(from.count)) layer.count(from, layer.rank, Way::pass, why);
+    if (!is_wrong_ && !from.form->is_contiguous(from.count)) layer.count(from, layer.rank, Way::pass, why);
   }
 }
 

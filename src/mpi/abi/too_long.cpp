@@ -7,27 +7,27 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 // Calls that nothing else here needs.
-struct More {
+struct HandlerFunctions {
   int (*get_handler)(Comm, Errhandler*);
   int (*create_handler)(void (*)(Comm*, int*, ...), Errhandler*);
   int (*free_handler)(Errhandler*);
   int (*get_name)(Comm, char*, int*);
   int (*set_name)(Comm, const char*);
 
-  static const More& of_mpi() {
-    static const More found = [] {
+  static const HandlerFunctions& of_mpi() {
+    static const HandlerFunctions functions_of_mpi = [] {
       const auto find = [](auto& function, const char* name) {
         function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(Library::of_process().function(name));
       };
-      More more{};
-      find(more.get_handler, "PMPI_Comm_get_errhandler");
-      find(more.create_handler, "PMPI_Comm_create_errhandler");
-      find(more.free_handler, "PMPI_Errhandler_free");
-      find(more.get_name, "PMPI_Comm_get_name");
-      find(more.set_name, "PMPI_Comm_set_name");
-      return more;
+      HandlerFunctions functions{};
+      find(functions.get_handler, "PMPI_Comm_get_errhandler");
+      find(functions.create_handler, "PMPI_Comm_create_errhandler");
+      find(functions.free_handler, "PMPI_Errhandler_free");
+      find(functions.get_name, "PMPI_Comm_get_name");
+      find(functions.set_name, "PMPI_Comm_set_name");
+      return functions;
     }();
-    return found;
+    return functions_of_mpi;
   }
   [[nodiscard]] bool has_all() const {
     return get_handler != nullptr && create_handler != nullptr && free_handler != nullptr && get_name != nullptr &&
@@ -59,30 +59,30 @@ bool is_predefined(Handler handler) {
 
 // A communicator of this rank alone, without the attributes that programs give to MPI_COMM_SELF, with the name and the
 // error handler of another one. A handler of the program's is called with that other one.
-class Twin {
+class TwinComm {
  public:
-  explicit Twin(Comm original) : original_(original) {
-    const More& more = More::of_mpi();
-    if (!more.has_all() || real.Comm_split(handles().comm_self, 0, 0, &comm_) != success) return;
+  explicit TwinComm(Comm original) : original_(original) {
+    const HandlerFunctions& functions = HandlerFunctions::of_mpi();
+    if (!functions.has_all() || real.Comm_split(handles().comm_self, 0, 0, &comm_) != success) return;
     is_made_ = true;
     char name[512] = "";
     int length = 0;
-    if (more.get_name(original, name, &length) == success) more.set_name(comm_, name);
+    if (functions.get_name(original, name, &length) == success) functions.set_name(comm_, name);
     Errhandler handler{};
-    if (more.get_handler(original, &handler) != success) return;
+    if (functions.get_handler(original, &handler) != success) return;
     const bool is_alike = is_predefined(handler);
     if (is_alike) real.Comm_set_errhandler(comm_, handler);
-    more.free_handler(&handler);
-    if (is_alike || more.create_handler(&Twin::raised, &handler) != success) return;
+    functions.free_handler(&handler);
+    if (is_alike || functions.create_handler(&TwinComm::raised, &handler) != success) return;
     real.Comm_set_errhandler(comm_, handler);
-    more.free_handler(&handler);
+    functions.free_handler(&handler);
     outer_ = current_;
     current_ = this;
     is_current_ = true;
   }
-  Twin(const Twin&) = delete;
-  Twin& operator=(const Twin&) = delete;
-  ~Twin() {
+  TwinComm(const TwinComm&) = delete;
+  TwinComm& operator=(const TwinComm&) = delete;
+  ~TwinComm() {
     if (is_current_) current_ = outer_;
     if (is_made_) real.Comm_free(&comm_);
   }
@@ -93,8 +93,8 @@ class Twin {
   static void raised(Comm*, int* code, ...) {  // NOLINT: MPI's prototype
     if (current_ != nullptr) (void)raise(current_->original_, *code);
   }
-  static inline thread_local const Twin* current_ = nullptr;
-  const Twin* outer_ = nullptr;
+  static inline thread_local const TwinComm* current_ = nullptr;
+  const TwinComm* outer_ = nullptr;
   Comm original_;
   Comm comm_{};
   bool is_made_ = false;
@@ -103,21 +103,21 @@ class Twin {
 
 }  // namespace
 
-int Received::again(const Place& place, Comm comm, int tag, Status* status) {
-  if (current_ != nullptr) return current_->again_(current_->what_, place, comm, tag, status);
+int ReceivingCall::again(const Place& place, Comm comm, int tag, Status* status) {
+  if (current_ != nullptr) return current_->again_(current_->call_object_, place, comm, tag, status);
   return end_again<EndCall::wait>(place, comm, tag, status);
 }
 
 int too_long(const uint8_t* message, int64_t length, const Place& place, Status* status) {
   const Status seen = *status;
   int code = error_truncate;
-  bool is_told = false;  // MPICH 5 returns MPI_SUCCESS where a handler of the program's was called
+  bool is_raised = false;  // MPICH 5 returns MPI_SUCCESS where a handler of the program's was called
   const int64_t room = place.capacity();
   if (message != nullptr && length <= too_long_most && place.count == static_cast<int>(place.count)) {
-    const Twin twin(place.comm);
+    const TwinComm twin(place.comm);
     Place into = place;
     std::vector<uint8_t> scratch;
-    if (!cuts_messages_to_ourselves || !Received::has_type()) {
+    if (!cuts_messages_to_ourselves || !ReceivingCall::has_type()) {
       if (const int put = layer.put_bytes(message, room, place); put != success) return put;
       scratch.resize(static_cast<size_t>(length));
       into.buffer = scratch.data();
@@ -127,44 +127,44 @@ int too_long(const uint8_t* message, int64_t length, const Place& place, Status*
     Request sent{};
     if (twin.is_made() &&
         real.Isend(message, static_cast<int>(length), handles().byte, 0, seen.tag, twin.comm(), &sent) == success) {
-      code = Received::again(into, twin.comm(), seen.tag, status);  // the end of the job where errors are fatal
-      is_told = true;
+      code = ReceivingCall::again(into, twin.comm(), seen.tag, status);  // the end of the job where errors are fatal
+      is_raised = true;
       real.Wait(&sent, status_ignore);
     }
   }
-  tell_of(seen, status);
+  give_status(seen, status);
   real.Status_set_elements_x(status, handles().byte, length);
-  return is_told ? code : raise(place.comm, code);
+  return is_raised ? code : raise(place.comm, code);
 }
 
 template <EndCall end>
 int end_again(const Place& place, Comm comm, int tag, Status* status) {
   Request request{};
   int code = real.Irecv(place.buffer, static_cast<int>(place.count), place.type, 0, tag, comm, &request);
-  int over = 0;
+  int is_over = 0;
   int index = 0;
-  Status one{};
-  while (code == success && over == 0) {
+  Status own_status{};
+  while (code == success && is_over == 0) {
     if constexpr (end == EndCall::wait) {
       return real.Wait(&request, status);
     } else if constexpr (end == EndCall::test) {
-      code = real.Test(&request, &over, status);
+      code = real.Test(&request, &is_over, status);
     } else if constexpr (end == EndCall::waitall) {
-      code = real.Waitall(1, &request, &one);
-      over = 1;
+      code = real.Waitall(1, &request, &own_status);
+      is_over = 1;
     } else if constexpr (end == EndCall::testall) {
-      code = real.Testall(1, &request, &over, &one);
+      code = real.Testall(1, &request, &is_over, &own_status);
     } else if constexpr (end == EndCall::waitany) {
       return real.Waitany(1, &request, &index, status);
     } else if constexpr (end == EndCall::testany) {
-      code = real.Testany(1, &request, &index, &over, status);
+      code = real.Testany(1, &request, &index, &is_over, status);
     } else if constexpr (end == EndCall::waitsome) {
-      code = real.Waitsome(1, &request, &over, &index, &one);
+      code = real.Waitsome(1, &request, &is_over, &index, &own_status);
     } else {
-      code = real.Testsome(1, &request, &over, &index, &one);
+      code = real.Testsome(1, &request, &is_over, &index, &own_status);
     }
   }
-  return code == error_in_status ? one.error : code;
+  return code == error_in_status ? own_status.error : code;
 }
 
 template int end_again<EndCall::wait>(const Place&, Comm, int, Status*);

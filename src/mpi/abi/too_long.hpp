@@ -4,9 +4,9 @@
 // name of the call are the MPI's own.
 //
 // Contract: too_long() takes the packed bytes of the whole message, and returns what the program's call returns. Where
-//   the message is null or longer than `too_long_most`, the layer raises the error itself. A ReceivedBy says, while it
-//   lives, by which call the program learns of messages: it makes the same call again for a place, on a communicator of
-//   this rank alone and a tag. The outermost one of a thread counts; without one it is MPI_Wait.
+//   the message is null or longer than `too_long_most`, the layer raises the error itself. A ReceivingCallBy says,
+//   while it lives, by which call the program learns of messages: it makes the same call again for a place, on a
+//   communicator of this rank alone and a tag. The outermost one of a thread counts; without one it is MPI_Wait.
 // Invariants: (1) the status has the true source, tag and size; (2) the communicator's error handler is called once,
 //   and gets the program's communicator if it is a function of the program's. Threads: any. Time: none.
 #pragma once
@@ -20,38 +20,39 @@ inline constexpr int64_t too_long_most = int64_t{256} << 20;
 
 [[nodiscard]] int too_long(const uint8_t* message, int64_t length, const Place& place, Status* status);
 
-class Received {
+class ReceivingCall {
  public:
-  using Again = int(const void* what, const Place& place, Comm comm, int tag, Status* status);
-  Received(const Received&) = delete;
-  Received& operator=(const Received&) = delete;
+  using Again = int(const void* call_object, const Place& place, Comm comm, int tag, Status* status);
+  ReceivingCall(const ReceivingCall&) = delete;
+  ReceivingCall& operator=(const ReceivingCall&) = delete;
 
   [[nodiscard]] static int again(const Place& place, Comm comm, int tag, Status* status);
   // False: the program may have freed the place's type since it made the request.
   [[nodiscard]] static bool has_type() { return current_ != nullptr && !current_->ends_request_; }
 
  protected:
-  Received(Again* call, const void* what, bool ends_request) : again_(call), what_(what), ends_request_(ends_request) {
+  ReceivingCall(Again* call, const void* call_object, bool ends_request)
+      : again_(call), call_object_(call_object), ends_request_(ends_request) {
     if (current_ == nullptr) current_ = this;
   }
-  ~Received() {
+  ~ReceivingCall() {
     if (current_ == this) current_ = nullptr;
   }
 
  private:
-  static inline thread_local const Received* current_ = nullptr;
+  static inline thread_local const ReceivingCall* current_ = nullptr;
   Again* again_;
-  const void* what_;
+  const void* call_object_;
   bool ends_request_;
 };
 
 template <class Call>
-class ReceivedBy : public Received {
+class ReceivingCallBy : public ReceivingCall {
  public:
-  explicit ReceivedBy(Call call)
-      : Received([](const void* what, const Place& place, Comm comm, int tag,
-                    Status* status) { return (*static_cast<const Call*>(what))(place, comm, tag, status); },
-                 &call_, requires { Call::ends_request; }),
+  explicit ReceivingCallBy(Call call)
+      : ReceivingCall([](const void* call_object, const Place& place, Comm comm, int tag,
+                         Status* status) { return (*static_cast<const Call*>(call_object))(place, comm, tag, status); },
+                      &call_, requires { Call::ends_request; }),
         call_(call) {}
 
  private:

@@ -15,13 +15,13 @@ struct Bounds {
 };
 
 std::optional<Bounds> bounds_of(Datatype type) {
-  Bounds found;
-  if (real.Type_size_x(type, &found.size) != success ||
-      real.Type_get_extent_x(type, &found.lb, &found.extent) != success ||
-      real.Type_get_true_extent_x(type, &found.true_lb, &found.true_extent) != success) {
+  Bounds bounds;
+  if (real.Type_size_x(type, &bounds.size) != success ||
+      real.Type_get_extent_x(type, &bounds.lb, &bounds.extent) != success ||
+      real.Type_get_true_extent_x(type, &bounds.true_lb, &bounds.true_extent) != success) {
     return std::nullopt;
   }
-  return found;
+  return bounds;
 }
 
 // Returns the offset, in `span` bytes of memory, that each packed byte comes from; `origin` is the offset of the
@@ -55,20 +55,20 @@ std::optional<layout::Type> type_as_packed(Datatype type) {
   const Count span = 2 * reach + bounds->true_extent;
   const Count origin = reach - bounds->true_lb;
   const std::vector<int64_t> offsets = offsets_of(type, bounds->size, span, origin);
-  std::vector<int64_t> places;
+  std::vector<int64_t> displs;
   std::vector<int64_t> lengths;
   for (const int64_t offset : offsets) {
-    const int64_t place = offset - origin;
-    if (!places.empty() && places.back() + lengths.back() == place) {
+    const int64_t displ = offset - origin;
+    if (!displs.empty() && displs.back() + lengths.back() == displ) {
       ++lengths.back();
     } else {
-      places.push_back(place);
+      displs.push_back(displ);
       lengths.push_back(1);
     }
   }
   const auto byte = layout::primitive("byte");
-  if (places.empty() || !byte) return std::nullopt;
-  auto made = layout::hindexed(std::move(places), std::move(lengths), *byte);
+  if (displs.empty() || !byte) return std::nullopt;
+  auto made = layout::hindexed(std::move(displs), std::move(lengths), *byte);
   if (made) made = layout::resized(bounds->lb, bounds->extent, *made);
   return made ? std::optional(std::move(*made)) : std::nullopt;
 }

@@ -34,8 +34,8 @@ struct TypeContents {
   }
 
   static bool is_basic(Datatype type) {
-    TypeContents own;
-    return !own.read_envelope(type) || own.combiner == combiners.named || own.is_f90();
+    TypeContents contents;
+    return !contents.read_envelope(type) || contents.combiner == combiners.named || contents.is_f90();
   }
   // MPI_COMBINER_F90_REAL, _COMPLEX, _INTEGER: basic types too, which must not be freed.
   [[nodiscard]] bool is_f90() const { return combiner >= combiners.f90_first && combiner <= combiners.f90_last; }
@@ -44,46 +44,49 @@ struct TypeContents {
     if (real.Type_get_envelope_c != nullptr) {
       Count integers_count = 0;
       Count addresses_count = 0;
-      if (real.Type_get_envelope_c(type, &integers_count, &addresses_count, &counts_, &types_, &combiner) != success) {
+      if (real.Type_get_envelope_c(type, &integers_count, &addresses_count, &counts_count_, &types_count_, &combiner) !=
+          success) {
         return false;
       }
-      integers_ = integers_count;
-      addresses_ = addresses_count;
+      integers_count_ = integers_count;
+      addresses_count_ = addresses_count;
       return true;
     }
-    int of[3] = {0, 0, 0};
-    if (real.Type_get_envelope(type, &of[0], &of[1], &of[2], &combiner) != success) return false;
-    integers_ = of[0];
-    addresses_ = of[1];
-    types_ = of[2];
+    int numbers[3] = {0, 0, 0};
+    if (real.Type_get_envelope(type, &numbers[0], &numbers[1], &numbers[2], &combiner) != success) return false;
+    integers_count_ = numbers[0];
+    addresses_count_ = numbers[1];
+    types_count_ = numbers[2];
     return true;
   }
   [[nodiscard]] bool read(Datatype type) {
     if (!read_envelope(type)) return false;
     if (combiner == combiners.named || is_f90()) return true;
-    integers.resize(static_cast<size_t>(integers_) + 1);
-    addresses.resize(static_cast<size_t>(addresses_) + 1);
-    counts.resize(static_cast<size_t>(counts_) + 1);
-    std::vector<Datatype> children(static_cast<size_t>(types_));
+    integers.resize(static_cast<size_t>(integers_count_) + 1);
+    addresses.resize(static_cast<size_t>(addresses_count_) + 1);
+    counts.resize(static_cast<size_t>(counts_count_) + 1);
+    std::vector<Datatype> children(static_cast<size_t>(types_count_));
     const int done =
-        real.Type_get_contents_c != nullptr && counts_ > 0
-            ? real.Type_get_contents_c(type, integers_, addresses_, counts_, types_, integers.data(), addresses.data(),
-                                       counts.data(), children.data())
-            : real.Type_get_contents(type, static_cast<int>(integers_), static_cast<int>(addresses_),
-                                     static_cast<int>(types_), integers.data(), addresses.data(), children.data());
+        real.Type_get_contents_c != nullptr && counts_count_ > 0
+            ? real.Type_get_contents_c(type, integers_count_, addresses_count_, counts_count_, types_count_,
+                                       integers.data(), addresses.data(), counts.data(), children.data())
+            : real.Type_get_contents(type, static_cast<int>(integers_count_), static_cast<int>(addresses_count_),
+                                     static_cast<int>(types_count_), integers.data(), addresses.data(),
+                                     children.data());
     if (done != success) return false;
     types = std::move(children);
-    large = counts_ > 0;
+    has_large_counts = counts_count_ > 0;
     return true;
   }
 
-  bool large = false;  // made by a constructor with large counts: counts, lengths and displacements are in `counts`
+  // True if a constructor with large counts has made the type: counts, lengths and displacements are in `counts`.
+  bool has_large_counts = false;
 
  private:
-  Count integers_ = 0;
-  Count addresses_ = 0;
-  Count counts_ = 0;
-  Count types_ = 0;
+  Count integers_count_ = 0;
+  Count addresses_count_ = 0;
+  Count counts_count_ = 0;
+  Count types_count_ = 0;
 };
 
 // Takes a constructor's arguments in the order of the MPI standard, section "Decoding a Datatype".
@@ -92,25 +95,25 @@ class TypeArguments {
   explicit TypeArguments(const TypeContents& contents) : contents_(contents) {}
 
   int64_t number() {  // a count, block length or size
-    return contents_.large ? contents_.counts.at(count_++) : contents_.integers.at(integer_++);
+    return contents_.has_large_counts ? contents_.counts.at(count_++) : contents_.integers.at(integer_++);
   }
   int64_t plain() { return contents_.integers.at(integer_++); }  // an int in both forms: a rank, an order
-  int64_t place() {  // a displacement in bytes
-    return contents_.large ? contents_.counts.at(count_++) : contents_.addresses.at(address_++);
+  int64_t displacement() {  // a displacement in bytes
+    return contents_.has_large_counts ? contents_.counts.at(count_++) : contents_.addresses.at(address_++);
   }
   std::vector<int64_t> numbers(int64_t n) {
     std::vector<int64_t> list(static_cast<size_t>(n));
-    for (int64_t& one : list) one = number();
+    for (int64_t& value : list) value = number();
     return list;
   }
   std::vector<int64_t> plains(int64_t n) {
     std::vector<int64_t> list(static_cast<size_t>(n));
-    for (int64_t& one : list) one = plain();
+    for (int64_t& value : list) value = plain();
     return list;
   }
-  std::vector<int64_t> places(int64_t n) {
+  std::vector<int64_t> displacements(int64_t n) {
     std::vector<int64_t> list(static_cast<size_t>(n));
-    for (int64_t& one : list) one = place();
+    for (int64_t& value : list) value = displacement();
     return list;
   }
 

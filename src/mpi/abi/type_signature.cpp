@@ -10,13 +10,13 @@ std::optional<Datatype> element(Datatype type, int depth) {
   TypeContents contents;
   if (depth > type_depth_most || !contents.read(type)) return std::nullopt;
   if (contents.combiner == combiners.named || contents.is_f90()) return type;
-  std::optional<Datatype> found;
+  std::optional<Datatype> element_of_all;
   for (const Datatype child : contents.types) {
-    const auto one = element(child, depth + 1);
-    if (!one || (found && *found != *one)) return std::nullopt;
-    found = one;
+    const auto child_element = element(child, depth + 1);
+    if (!child_element || (element_of_all && *element_of_all != *child_element)) return std::nullopt;
+    element_of_all = child_element;
   }
-  return found;
+  return element_of_all;
 }
 
 // Returns the basic types in their order: each constructor but a struct repeats its one child.
@@ -31,22 +31,22 @@ trace::Sequence sequence(Datatype type, int depth) {
     char name[1024] = {};
     int length = 0;
     if (real.Type_get_name(type, name, &length) != success || length <= 0) return trace::Sequence::unknown();
-    return trace::Sequence::one({name, static_cast<size_t>(length)}, size);
+    return trace::Sequence::basic({name, static_cast<size_t>(length)}, size);
   }
   if (contents.combiner == combiners.structure) {
-    TypeArguments of(contents);
-    const std::vector<int64_t> lengths = of.numbers(of.number());
-    trace::Sequence all;
+    TypeArguments arguments(contents);
+    const std::vector<int64_t> lengths = arguments.numbers(arguments.number());
+    trace::Sequence parts;
     for (size_t i = 0; i < contents.types.size() && i < lengths.size(); ++i) {
-      if (lengths[i] > 0) all = all + sequence(contents.types[i], depth + 1).repeated(lengths[i]);
+      if (lengths[i] > 0) parts = parts + sequence(contents.types[i], depth + 1).repeated(lengths[i]);
     }
-    return all;
+    return parts;
   }
-  Count child = 0;
-  if (contents.types.size() != 1 || real.Type_size_x(contents.types[0], &child) != success || child < 0) {
+  Count child_size = 0;
+  if (contents.types.size() != 1 || real.Type_size_x(contents.types[0], &child_size) != success || child_size < 0) {
     return trace::Sequence::unknown();
   }
-  return child == 0 ? trace::Sequence() : sequence(contents.types[0], depth + 1).repeated(size / child);
+  return child_size == 0 ? trace::Sequence() : sequence(contents.types[0], depth + 1).repeated(size / child_size);
 }
 
 }  // namespace

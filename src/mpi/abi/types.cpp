@@ -13,9 +13,9 @@ namespace {
 
 using layout::Type;
 
-std::optional<Type> value_of(Result<Type> made) {
-  if (!made) return std::nullopt;
-  return std::move(*made);
+std::optional<Type> value_of(Result<Type> result) {
+  if (!result) return std::nullopt;
+  return std::move(*result);
 }
 
 // Returns a type of our own in place of a basic type of the same size: only the bytes matter. Nothing for pairs with
@@ -36,75 +36,78 @@ std::optional<Type> basic(Datatype type) {
   }
 }
 
-std::optional<Type> decode_darray(TypeArguments& of, const Type& child) {
-  layout::DarrayArguments dealt;
-  dealt.processes = of.plain();
-  dealt.rank = of.plain();
-  const int64_t dimensions = of.plain();
-  dealt.sizes = of.numbers(dimensions);
+std::optional<Type> decode_darray(TypeArguments& arguments, const Type& child) {
+  layout::DarrayArguments darray;
+  darray.processes = arguments.plain();
+  darray.rank = arguments.plain();
+  const int64_t dimensions = arguments.plain();
+  darray.sizes = arguments.numbers(dimensions);
   for (int64_t i = 0; i < dimensions; ++i) {
-    const int64_t how = of.plain();
-    dealt.distributions.push_back(how == combiners.distribute_block    ? layout::Distribution::block
-                                  : how == combiners.distribute_cyclic ? layout::Distribution::cyclic
-                                                                       : layout::Distribution::none);
+    const int64_t distribution = arguments.plain();
+    darray.distributions.push_back(distribution == combiners.distribute_block    ? layout::Distribution::block
+                                   : distribution == combiners.distribute_cyclic ? layout::Distribution::cyclic
+                                                                                 : layout::Distribution::none);
   }
   for (int64_t i = 0; i < dimensions; ++i) {
-    const int64_t argument = of.plain();
-    dealt.arguments.push_back(argument == combiners.distribute_default ? layout::darray_default : argument);
+    const int64_t argument = arguments.plain();
+    darray.distribution_arguments.push_back(argument == combiners.distribute_default ? layout::darray_default
+                                                                                     : argument);
   }
-  dealt.grid = of.plains(dimensions);
-  dealt.order = of.plain() == combiners.order_c ? layout::Order::c : layout::Order::fortran;
-  return value_of(layout::darray(dealt, child));
+  darray.grid = arguments.plains(dimensions);
+  darray.order = arguments.plain() == combiners.order_c ? layout::Order::c : layout::Order::fortran;
+  return value_of(layout::darray(darray, child));
 }
 
 std::optional<Type> build(const TypeContents& contents, const std::vector<Type>& children) {
-  TypeArguments of(contents);
-  const int how = contents.combiner;
-  if (children.empty() && how != combiners.structure) return std::nullopt;
+  TypeArguments arguments(contents);
+  const int combiner = contents.combiner;
+  if (children.empty() && combiner != combiners.structure) return std::nullopt;
   const auto& child = children.empty() ? Type(nullptr) : children[0];
-  if (how == combiners.dup) return value_of(layout::dup(child));
-  if (how == combiners.contiguous) return value_of(layout::contiguous(of.number(), child));
-  if (how == combiners.vector || how == combiners.hvector) {
-    const int64_t count = of.number();
-    const int64_t length = of.number();
-    if (how == combiners.vector) return value_of(layout::vector(count, length, of.number(), child));
-    return value_of(layout::hvector(count, length, of.place(), child));
+  if (combiner == combiners.dup) return value_of(layout::dup(child));
+  if (combiner == combiners.contiguous) return value_of(layout::contiguous(arguments.number(), child));
+  if (combiner == combiners.vector || combiner == combiners.hvector) {
+    const int64_t count = arguments.number();
+    const int64_t length = arguments.number();
+    if (combiner == combiners.vector) return value_of(layout::vector(count, length, arguments.number(), child));
+    return value_of(layout::hvector(count, length, arguments.displacement(), child));
   }
-  if (how == combiners.indexed || how == combiners.hindexed) {
-    const int64_t count = of.number();
-    std::vector<int64_t> lengths = of.numbers(count);
-    if (how == combiners.indexed) return value_of(layout::indexed(of.numbers(count), std::move(lengths), child));
-    return value_of(layout::hindexed(of.places(count), std::move(lengths), child));
+  if (combiner == combiners.indexed || combiner == combiners.hindexed) {
+    const int64_t count = arguments.number();
+    std::vector<int64_t> lengths = arguments.numbers(count);
+    if (combiner == combiners.indexed)
+      return value_of(layout::indexed(arguments.numbers(count), std::move(lengths), child));
+    return value_of(layout::hindexed(arguments.displacements(count), std::move(lengths), child));
   }
-  if (how == combiners.indexed_block || how == combiners.hindexed_block) {
-    const int64_t count = of.number();
-    const int64_t length = of.number();
-    if (how == combiners.indexed_block) return value_of(layout::indexed_block(length, of.numbers(count), child));
-    return value_of(layout::hindexed_block(length, of.places(count), child));
+  if (combiner == combiners.indexed_block || combiner == combiners.hindexed_block) {
+    const int64_t count = arguments.number();
+    const int64_t length = arguments.number();
+    if (combiner == combiners.indexed_block)
+      return value_of(layout::indexed_block(length, arguments.numbers(count), child));
+    return value_of(layout::hindexed_block(length, arguments.displacements(count), child));
   }
-  if (how == combiners.structure) {
-    const int64_t count = of.number();
-    std::vector<int64_t> lengths = of.numbers(count);
-    return value_of(layout::structure(of.places(count), std::move(lengths), children));
+  if (combiner == combiners.structure) {
+    const int64_t count = arguments.number();
+    std::vector<int64_t> lengths = arguments.numbers(count);
+    return value_of(layout::structure(arguments.displacements(count), std::move(lengths), children));
   }
-  if (how == combiners.subarray) {
-    const int64_t dimensions = of.plain();
-    const std::vector<int64_t> sizes = of.numbers(dimensions);
-    const std::vector<int64_t> subsizes = of.numbers(dimensions);
-    const std::vector<int64_t> starts = of.numbers(dimensions);
-    const layout::Order order = of.plain() == combiners.order_c ? layout::Order::c : layout::Order::fortran;
+  if (combiner == combiners.subarray) {
+    const int64_t dimensions = arguments.plain();
+    const std::vector<int64_t> sizes = arguments.numbers(dimensions);
+    const std::vector<int64_t> subsizes = arguments.numbers(dimensions);
+    const std::vector<int64_t> starts = arguments.numbers(dimensions);
+    const layout::Order order = arguments.plain() == combiners.order_c ? layout::Order::c : layout::Order::fortran;
     return value_of(layout::subarray(sizes, subsizes, starts, order, child));
   }
-  if (how == combiners.darray) return decode_darray(of, child);
-  if (how == combiners.resized) {
-    const int64_t lb = of.place();
-    return value_of(layout::resized(lb, of.place(), child));
+  if (combiner == combiners.darray) return decode_darray(arguments, child);
+  if (combiner == combiners.resized) {
+    const int64_t lb = arguments.displacement();
+    return value_of(layout::resized(lb, arguments.displacement(), child));
   }
   return std::nullopt;
 }
 
 // Returns `made`, with the MPI's bounds where the MPI pads a struct. Nothing where the size or the true bounds differ.
-std::optional<Type> as_the_mpi_has_it(Type made, Datatype type) {
+std::optional<Type> with_bounds_of_mpi(Type made, Datatype type) {
   Count size = 0;
   Count lb = 0;
   Count extent = 0;
@@ -122,7 +125,7 @@ std::optional<Type> as_the_mpi_has_it(Type made, Datatype type) {
 
 // Returns any basic type by the bytes that belong to it. One whose extent is larger than its size is a pair with a gap:
 // something, and an int.
-std::optional<Type> whole_basic(Datatype type) {
+std::optional<Type> any_basic(Datatype type) {
   if (auto made = basic(type)) return made;
   Count size = 0;
   Count lb = 0;
@@ -136,7 +139,7 @@ std::optional<Type> whole_basic(Datatype type) {
   const Count first = size - integer_bytes;
   const Count second = (first + integer_bytes - 1) / integer_bytes * integer_bytes;
   auto pair = layout::structure(std::vector<int64_t>{0, second}, std::vector<int64_t>{first, 1}, {*byte, *integer});
-  return pair ? as_the_mpi_has_it(std::move(*pair), type) : std::nullopt;
+  return pair ? with_bounds_of_mpi(std::move(*pair), type) : std::nullopt;
 }
 
 using BasicType = std::optional<Type>(Datatype);
@@ -154,7 +157,7 @@ std::optional<Type> decode(Datatype type, int depth, BasicType* basic_type = &ba
   }
   auto made = build(contents, children);
   if (!made) return std::nullopt;
-  return as_the_mpi_has_it(std::move(*made), type);
+  return with_bounds_of_mpi(std::move(*made), type);
 }
 
 int forget_type(Datatype type, int, void*, void*) {
@@ -179,7 +182,7 @@ FormPointer make(Datatype type, bool& is_basic) {
   try {
     if (const auto made = decode(type, 0)) {
       FormPointer form = make_form(*made);
-      if (layer.tally && form->known) form->tally = layer.tally->of(*made, *form);
+      if (layer.tally && form->is_known) form->tally = layer.tally->tally_of(*made, *form);
       return form;
     }
   } catch (const std::exception&) {  // lists that are shorter than the standard says, no memory
@@ -191,9 +194,9 @@ FormPointer make(Datatype type, bool& is_basic) {
 // its own.
 void find_tally(const Form& form) {
   if (!layer.tally) return;
-  if (!form.known) {
+  if (!form.is_known) {
     form.tally = layer.tally->unknown();
-  } else if (form.tally == nullptr || form.contiguous(2)) {
+  } else if (form.tally == nullptr || form.is_contiguous(2)) {
     form.tally = layer.tally->contiguous();
   }
 }
@@ -202,38 +205,38 @@ void find_tally(const Form& form) {
 
 bool is_basic_type(Datatype type) { return TypeContents::is_basic(type); }
 std::optional<Type> decode_type(Datatype type) { return decode(type, 0); }
-std::optional<Type> decode_whole_type(Datatype type) { return decode(type, 0, &whole_basic); }
+std::optional<Type> decode_whole_type(Datatype type) { return decode(type, 0, &any_basic); }
 
 bool Types::begin() { return real.Type_create_keyval(&copies_no_type, &forget_type, &keyval_, nullptr) == success; }
 
 void Types::note_bypass(Datatype type, const Form& form) {
-  if (layer.threaded || layer.tally || stays_) return;
+  if (layer.is_threaded || layer.tally || is_bypass_disabled_) return;
   constexpr int64_t all = INT64_MAX;
   // The least count of which a message has `bytes` bytes.
   const auto count_of = [&form](int64_t bytes) {
     return form.size <= 0 ? all : bytes / form.size + (bytes % form.size != 0 ? 1 : 0);
   };
-  Bypass& kept = bypass(type);
-  kept = {key_of(type), all, all, 1};
-  if (layer.on) {
-    kept.sends = count_of(layer.settings.min_bytes);
-    kept.receives = count_of(Record::least);
-    if (!layer.settings.offers_runs()) kept.sends = std::max(kept.sends, form.contiguous_below());
+  Bypass& entry = bypass(type);
+  entry = {key_of(type), all, all, 1};
+  if (layer.is_on) {
+    entry.sends = count_of(layer.settings.min_bytes);
+    entry.receives = count_of(Record::least);
+    if (!layer.settings.offers_contiguous()) entry.sends = std::max(entry.sends, form.contiguous_below());
   }
-  kept.packs = !form.known || form.size <= 0 || layer.settings.path == Path::pass ? all : form.contiguous_below();
+  entry.packs = !form.is_known || form.size <= 0 || layer.settings.path == Path::pass ? all : form.contiguous_below();
 }
 
-void Types::let_go(Datatype type) {
-  if (forgotten_.any()) take_forgotten();
+void Types::drop_attribute(Datatype type) {
+  if (freed_.any()) take_freed();
   // Basic types, and types that are not known, do not have the attribute: to delete it would be an error.
   if (forms_.find(key_of(type)) != nullptr && !TypeContents::is_basic(type)) real.Type_delete_attr(type, keyval_);
 }
 
-void Types::take_forgotten() {
+void Types::take_freed() {
   ++changes_;
   last_key_ = no_key;
-  layer.spare_open.clear();  // they keep forms of freed types
-  forgotten_.take([this](uint64_t key) {
+  layer.spare_requests.clear();  // they keep forms of freed types
+  freed_.take_each([this](uint64_t key) {
     forms_.erase(key);
     tried_.erase(key);
   });
@@ -243,7 +246,7 @@ const FormPointer& Types::find(Datatype type) {
   static const FormPointer unusable = unknown_form(0);
   // A question about MPI_DATATYPE_NULL would raise an error in the MPI; programs may name it if they send nothing.
   if (type == handles().type_null) return unusable;
-  if (forgotten_.any()) take_forgotten();
+  if (freed_.any()) take_freed();
   const uint64_t key = key_of(type);
   const FormPointer* found = forms_.find(key);
   if (found == nullptr) {

@@ -4,10 +4,11 @@
 //   from layout::Type, and compares sizes and bounds with the MPI's. A call that bypasses the layer asks bypasses_...()
 //   only, which cost a few instructions.
 // Invariants: (1) a handle is forgotten when its datatype is freed: by the delete function of an attribute, which
-//   let_go() takes away when the program frees the type, and the MPI itself where it frees one without a call of ours;
-//   (2) a type that cannot be built here, or whose sizes differ, has a Form that is not `known`; (3) Bypass says yes
+//   drop_attribute() takes away when the program frees the type, and the MPI itself where it frees one without a call
+//   of ours;
+//   (2) a type that cannot be built here, or whose sizes differ, has a Form with `is_known` false; (3) Bypass says yes
 //   only where the call needs nothing of the layer; it is empty among threads, which it is not made for, where a report
-//   counts every call, and after stay().
+//   counts every call, and after disable_bypass().
 // Threads: the caller's lock. Time: none.
 #pragma once
 
@@ -42,40 +43,40 @@ class Types {
   // The pointer holds until the next call; copy it to keep it.
   [[nodiscard]] const FormPointer& form(Datatype type) {
     const uint64_t key = key_of(type);
-    if (key == last_key_ && !forgotten_.any()) return *last_;
+    if (key == last_key_ && !freed_.any()) return *last_;
     return find(type);
   }
   // Grows when handles may have got another meaning.
   [[nodiscard]] uint64_t changes() {
-    if (forgotten_.any()) take_forgotten();
+    if (freed_.any()) take_freed();
     return changes_;
   }
   // Takes our attribute away from a datatype that the program is about to free.
-  void let_go(Datatype type);
+  void drop_attribute(Datatype type);
   void forget(Datatype type) {  // needs no lock
-    Bypass& kept = bypass(type);
-    if (kept.key != no_key) kept = {};
-    forgotten_.add(key_of(type));
+    Bypass& entry = bypass(type);
+    if (entry.key != no_key) entry = {};
+    freed_.add(key_of(type));
   }
   // True if it is known that a send, a receive, or a call of MPI_Pack or MPI_Unpack of `count` elements is left to the
   // MPI. False: form() must find out.
   [[nodiscard]] bool bypasses_send(Datatype type, int64_t count) {
-    const Bypass& kept = bypass(type);
-    return kept.key == key_of(type) && count < kept.sends;
+    const Bypass& entry = bypass(type);
+    return entry.key == key_of(type) && count < entry.sends;
   }
   [[nodiscard]] bool bypasses_receive(Datatype type, int64_t count) {
-    const Bypass& kept = bypass(type);
-    return kept.key == key_of(type) && count < kept.receives;
+    const Bypass& entry = bypass(type);
+    return entry.key == key_of(type) && count < entry.receives;
   }
   [[nodiscard]] bool bypasses_pack(Datatype type, int64_t count) {
-    const Bypass& kept = bypass(type);
-    return kept.key == key_of(type) && count < kept.packs;
+    const Bypass& entry = bypass(type);
+    return entry.key == key_of(type) && count < entry.packs;
   }
   // From now on no send, receive or pack bypasses the layer: it may have a buffer whose message the layer sends
   // (bounced.hpp).
-  void stay() {
-    if (stays_) return;
-    stays_ = true;
+  void disable_bypass() {
+    if (is_bypass_disabled_) return;
+    is_bypass_disabled_ = true;
     bypass_ = {};
   }
   // True if the MPI has taken a call with this type without an error: the type is committed.
@@ -97,17 +98,17 @@ class Types {
   }
   void note_bypass(Datatype type, const Form& form);
   [[nodiscard]] const FormPointer& find(Datatype type);
-  void take_forgotten();
+  void take_freed();
 
   std::array<Bypass, size_t{1} << bypass_bits> bypass_;
   HandleMap<FormPointer> forms_;
-  Forgotten forgotten_;
+  FreedHandles freed_;
   HandleMap<bool> tried_;
   uint64_t last_key_ = no_key;
   const FormPointer* last_ = nullptr;
   uint64_t changes_ = 0;
   int keyval_ = 0;
-  bool stays_ = false;
+  bool is_bypass_disabled_ = false;
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

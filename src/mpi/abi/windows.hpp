@@ -3,9 +3,9 @@
 //
 // Contract: add() follows a window's creation, on every rank of its communicator, and sends nothing; forget() precedes
 //   its end. look_up() finds what a target has posted of its memory, when this rank wants to access it; until it is
-//   there, accesses are the MPI's. The calls by which epochs begin and end (epochs.cpp) tell the Window so. closed()
-//   says why a copy to or from a target's memory must not be made at once, in place of a call of MPI_Put or MPI_Get;
-//   null: it may be.
+//   there, accesses are the MPI's. The calls by which epochs begin and end (epochs.cpp) tell the Window so.
+//   why_closed() says why a copy to or from a target's memory must not be made at once, in place of a call of MPI_Put
+//   or MPI_Get; null: it may be.
 // Invariants: (1) all ranks of a window's communicator know the window, or none does, so that they change asserts
 //   alike; what each can reach, it finds out for itself. (2) A copy is made at once only where the target has granted
 //   access:
@@ -21,7 +21,7 @@
 //   until then the program must not touch the same place by any other access than an accumulate (MPI 4.1, 12.7), and
 //   these all are the MPI's. So accesses of both kinds may be mixed. (4) Nothing is copied where the MPI has a separate
 //   copy of the window (MPI_WIN_SEPARATE).
-// Threads: Lock, for all but Windows::add(), closed(), forbid_calls(), close() and close_all(), which take it
+// Threads: Lock, for all but Windows::add(), why_closed(), forbid_cma(), unlock() and unlock_all(), which take it
 //   themselves, and count_copy() and copies(). Time: none.
 #pragma once
 
@@ -47,33 +47,33 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 class Window {
  public:
   // A target's memory, as the target has given it to the window.
-  struct Part {
-    std::byte* here = nullptr;  // by an address of this process; null: it cannot be mapped
+  struct TargetMemory {
+    std::byte* local_address = nullptr;  // its address in this process; null: it cannot be mapped
     int64_t bytes = 0;
     int64_t unit = 1;
-    uint64_t there = 0;  // by the target's own address
-    bool by_calls = false;  // true if system calls of this process reach it
-    int rank = -1;  // of the target in MPI_COMM_WORLD
+    uint64_t remote_address = 0;  // its address in the target's process
+    bool is_reached_by_cma = false;  // true if system calls of this process reach it
+    int rank = -1;  // the target's rank in MPI_COMM_WORLD
     const Posts::Count* posts = nullptr;  // the number of the target's posts to this rank; null: not known
   };
   // Properties of the windows of the MPI that is loaded.
-  struct Ways {
+  struct MpiTraits {
     bool fences_meet = false;  // a fence returns when all ranks have come to it
     bool locks_wait = false;  // a call that locks returns when the lock is granted
-    bool calls_pay = false;  // its accesses to long blocks that cannot be mapped take longer than system calls
+    bool is_cma_quicker = false;  // system calls take less time than its accesses to long blocks that cannot be mapped
   };
 
   // `key`: by which the ranks have posted what they tell of their memory; none: they could not. `own`: what this rank
   // tells.
-  Window(Win handle, Key key, std::shared_ptr<const Members> members, Told own, Posts posts, Ways ways);
+  Window(Win handle, Key key, std::shared_ptr<const Members> members, PostedMemory own, Posts posts, MpiTraits traits);
 
-  [[nodiscard]] const Part* part(int target) const {
-    return target >= 0 && static_cast<size_t>(target) < targets_.size() ? &targets_[static_cast<size_t>(target)].part
+  [[nodiscard]] const TargetMemory* memory_of(int target) const {
+    return target >= 0 && static_cast<size_t>(target) < targets_.size() ? &targets_[static_cast<size_t>(target)].memory
                                                                         : nullptr;
   }
   // Finds out where the memory of `target` lies, if the target has posted it.
   void look_up(int target);
-  [[nodiscard]] bool has_told(int target) const { return targets_[static_cast<size_t>(target)].is_known; }
+  [[nodiscard]] bool has_posted_memory(int target) const { return targets_[static_cast<size_t>(target)].is_known; }
   [[nodiscard]] Key key() const { return key_; }
   void fence(int assert) { epoch_ = (assert& mode_nosucceed) != 0 ? Epoch::none : Epoch::fenced; }
   // `targets`: ranks of the window.
@@ -82,38 +82,38 @@ class Window {
   [[nodiscard]] const Posts& posts() const { return posts_; }
   void lock(int target, int assert);
   void lock_all(int assert);
-  void close(int target);  // before MPI_Win_unlock
-  void close_all();
-  [[nodiscard]] bool calls_pay() const { return ways_.calls_pay; }
+  void unlock(int target);  // precedes MPI_Win_unlock
+  void unlock_all();
+  [[nodiscard]] bool is_cma_quicker() const { return traits_.is_cma_quicker; }
   [[nodiscard]] bool is_passive() const { return epoch_ == Epoch::locked; }
   // Lets no more system calls be used for a target, because they have failed.
-  void forbid_calls(int target);
+  void forbid_cma(int target);
   // Returns why a copy must not be made now; null: it may. `target` must have a part.
-  [[nodiscard]] const char* closed(int target);
+  [[nodiscard]] const char* why_closed(int target);
 
  private:
   enum class Epoch : uint8_t { none, fenced, started, locked };
   enum class Grant : uint8_t { none, wanted, asked, granted };
   struct Target {
-    Part part;
+    TargetMemory memory;
     bool is_known = false;
     uint64_t seen = 0;  // what Postings::find() has seen so far
     Grant grant = Grant::none;
-    Request asked{};
-    uint8_t byte = 0;
+    Request grant_request{};
+    uint8_t grant_byte = 0;
     bool is_started = false;
     bool is_late = false;  // this rank has waited for its post in vain
     uint64_t starts = 0;
   };
   [[nodiscard]] Grant granted_by(int assert) const {
-    return ways_.locks_wait || (assert& mode_nocheck) != 0 ? Grant::granted : Grant::wanted;
+    return traits_.locks_wait || (assert& mode_nocheck) != 0 ? Grant::granted : Grant::wanted;
   }
-  [[nodiscard]] bool ask(Target& target, int rank);
-  [[nodiscard]] static bool look(Target& target);
+  [[nodiscard]] bool request_grant(Target& target, int rank);
+  [[nodiscard]] static bool poll_grant(Target& target);
   [[nodiscard]] static bool has_posted(const Target& target) {
-    return target.part.posts != nullptr && target.part.posts->load(std::memory_order_acquire) >= target.starts;
+    return target.memory.posts != nullptr && target.memory.posts->load(std::memory_order_acquire) >= target.starts;
   }
-  [[nodiscard]] const char* look_again(Target& target) const;
+  [[nodiscard]] const char* why_not_granted(Target& target) const;
   static void settle(Target& target);
 
   [[nodiscard]] bool is_unified();
@@ -121,31 +121,31 @@ class Window {
   Win handle_;
   Key key_;
   std::shared_ptr<const Members> members_;
-  Told own_;
+  PostedMemory own_;
   std::optional<bool> is_unified_;
   std::vector<Target> targets_;
   Posts posts_;
-  Ways ways_;
+  MpiTraits traits_;
   Epoch epoch_ = Epoch::none;
   int locks_ = 0;
 };
 
 class Windows {
  public:
-  [[nodiscard]] bool none() const { return known_.empty(); }
+  [[nodiscard]] bool none() const { return windows_.empty(); }
   [[nodiscard]] Window* find(Win handle) {
-    std::unique_ptr<Window>* const found = known_.find(key_of(handle));
+    std::unique_ptr<Window>* const found = windows_.find(key_of(handle));
     return found == nullptr ? nullptr : found->get();
   }
-  // `comm`: the window's communicator. `key`: the window's, from Teams::next_window(). `told`: what this rank tells of
-  // its memory.
-  void add(Win handle, Comm comm, Key key, Told told);
+  // `comm`: the window's communicator. `key`: the window's, from Teams::next_window(). `posted`: what this rank tells
+  // of its memory.
+  void add(Win handle, Comm comm, Key key, PostedMemory posted);
   void forget(Win handle);
   void count_copy() { copies_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] uint64_t copies() const { return copies_.load(std::memory_order_relaxed); }
 
  private:
-  HandleMap<std::unique_ptr<Window>> known_;
+  HandleMap<std::unique_ptr<Window>> windows_;
   std::atomic<uint64_t> copies_{0};
 };
 

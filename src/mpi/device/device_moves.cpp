@@ -28,7 +28,7 @@ int64_t origin_of(std::span<const DeviceBlock> blocks) { return blocks.front().o
 // The side of a block on the device.
 Result<gpu::Side> side_of(const DeviceBlock& block, int64_t origin) {
   const Form& form = *block.form;
-  if (form.contiguous(block.count)) {
+  if (form.is_contiguous(block.count)) {
     SPL_ASSIGN(layout::Blob blob, contiguous_blob(bytes_of(block)));
     return gpu::Side::of(std::move(blob), 1, block.offset + form.true_lb - origin);
   }
@@ -173,7 +173,7 @@ Status DeviceMoves::move(int ordinal, std::span<const DeviceBlock> blocks, std::
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
   SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
   const DeviceBlock& first = blocks.front();
-  if (blocks.size() == 1 && first.form->contiguous(first.count)) {
+  if (blocks.size() == 1 && first.form->is_contiguous(first.count)) {
     std::byte* const there = buffer + first.offset + first.form->true_lb;
     std::byte* const here = packed + first.packed + (first.is_image ? first.offset + first.form->true_lb : 0);
     SPL_TRY(gpu::copy_bytes(device, packs ? here : there, packs ? there : here, static_cast<size_t>(bytes), nullptr));
@@ -232,7 +232,7 @@ Status DeviceMoves::unpack_part(int ordinal, const std::byte* packed, const Devi
 
 Status DeviceMoves::take(int ordinal, const DeviceSource& from, const DeviceBlock* to, std::byte* base) {
   SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
-  if (from.blob == nullptr && (to == nullptr || to->form->contiguous(to->count))) {
+  if (from.blob == nullptr && (to == nullptr || to->form->is_contiguous(to->count))) {
     SPL_TRY(gpu::copy_bytes(device, base, from.data + from.offset, static_cast<size_t>(from.bytes), nullptr));
   } else {
     SPL_ASSIGN(const PlanPointer found, plan_to_take(device, from, to));

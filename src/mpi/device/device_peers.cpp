@@ -55,7 +55,7 @@ void DevicePeers::notice_now() {
 
 Status DevicePeers::read_sign(const DeviceSign& sign) const {
   SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal()));
-  SPL_ASSIGN(const gpu::PeerMemory there, gpu::PeerMemory::open_once(device, sign.memory));
+  SPL_ASSIGN(const gpu::PeerMemory there, gpu::PeerMemory::open_uncached(device, sign.memory));
   uint64_t found = 0;
   SPL_TRY(gpu::copy_bytes(device, &found, there.data(), sizeof found, nullptr));
   SPL_TRY(device.synchronise());

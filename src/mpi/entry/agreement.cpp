@@ -28,15 +28,15 @@ bool heed_barriers() { return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITE
 uint64_t Voter::await(uint32_t kind, Counts counts) {
   constexpr int tries = 10'000;
   for (int i = 0; i < tries; ++i) {
-    const uint64_t from = ballot_->from[kind].load(std::memory_order_acquire);
-    if (from != Ballot::counting) return from;
+    const uint64_t first = ballot_->first_call[kind].load(std::memory_order_acquire);
+    if (first != Ballot::undecided) return first;
     pause_briefly();
   }
-  return count(kind, counts);
+  return settle_number(kind, counts);
 }
 
 // Gives the proposal its number, and returns the number that it has.
-uint64_t Voter::count(uint32_t kind, Counts counts) {
+uint64_t Voter::settle_number(uint32_t kind, Counts counts) {
   uint64_t number = UINT64_MAX;
   if (membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED)) {
     number = 0;
@@ -44,14 +44,14 @@ uint64_t Voter::count(uint32_t kind, Counts counts) {
       number = std::max(number, each->load(std::memory_order_acquire) + 1);
     }
   }
-  uint64_t found = Ballot::counting;
-  const bool is_first = ballot_->from[kind].compare_exchange_strong(found, number, std::memory_order_acq_rel);
-  return is_first ? number : found;
+  uint64_t current = Ballot::undecided;
+  const bool is_first = ballot_->first_call[kind].compare_exchange_strong(current, number, std::memory_order_acq_rel);
+  return is_first ? number : current;
 }
 
 void Voter::propose(uint32_t kind, Counts counts) {
   uint64_t nobody = 0;
-  if (ballot_->from[kind].compare_exchange_strong(nobody, Ballot::counting)) count(kind, counts);
+  if (ballot_->first_call[kind].compare_exchange_strong(nobody, Ballot::undecided)) settle_number(kind, counts);
 }
 
 }  // namespace spinloom::mpi

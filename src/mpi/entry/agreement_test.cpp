@@ -24,7 +24,7 @@ TEST(Agreement, AllRanksSeeTheSameCallsGoTheNewWay) {
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&, rank] {
         Voter voter;
-        voter.take(&ballot, &counts[rank]);
+        voter.join(&ballot, &counts[rank]);
         for (int call = 0; call < calls; ++call) {
           const uint32_t kind = static_cast<uint32_t>(call) % 2;
           went[rank].push_back(voter.begin_call(kind, all));
@@ -42,8 +42,8 @@ TEST(Agreement, AllRanksSeeTheSameCallsGoTheNewWay) {
 
 struct TwoRanks {
   TwoRanks() {
-    first.take(&ballot, &counts[0]);
-    second.take(&ballot, &counts[1]);
+    first.join(&ballot, &counts[0]);
+    second.join(&ballot, &counts[1]);
   }
   Ballot ballot{};
   std::atomic<uint64_t> counts[2] = {};
@@ -59,10 +59,10 @@ TEST(Agreement, CallsAreCountedBeforeTheBallotIsFound) {
   const std::array<std::atomic<uint64_t>*, 2> all{&counts[0], &counts[1]};
   Voter first;
   Voter second;
-  first.take(&ballot, &counts[0]);
+  first.join(&ballot, &counts[0]);
   for (int call = 0; call < 3; ++call) EXPECT_FALSE(second.begin_call(0, all));
   counts[1] = second.calls();
-  second.take(&ballot, &counts[1]);
+  second.join(&ballot, &counts[1]);
   EXPECT_FALSE(first.begin_call(0, all));
   first.propose(0, all);  // from the fourth on
   for (int call = 1; call < 3; ++call) EXPECT_FALSE(first.begin_call(0, all));
@@ -75,7 +75,7 @@ TEST(Agreement, NobodyWaitsForTheOneWhoProposes) {
   if (!heed_barriers()) GTEST_SKIP() << "this kernel has no barrier for other processes";
   TwoRanks ranks;
   EXPECT_FALSE(ranks.first.begin_call(0, ranks.all));
-  ranks.ballot.from[0] = Ballot::counting;
+  ranks.ballot.first_call[0] = Ballot::undecided;
   for (int call = 0; call < 3; ++call) EXPECT_FALSE(ranks.second.begin_call(1, ranks.all));
   EXPECT_FALSE(ranks.second.begin_call(0, ranks.all));  // the fourth
   EXPECT_TRUE(ranks.second.begin_call(0, ranks.all));

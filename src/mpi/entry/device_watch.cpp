@@ -40,17 +40,17 @@ DeviceWatch& DeviceWatch::of_process() {
   return *watch;
 }
 
-bool DeviceWatch::look() {
-  const uint64_t loaded = loads();
-  if (loaded == loads_.load(std::memory_order_relaxed)) return false;
+bool DeviceWatch::look_for_driver() {
+  const uint64_t loaded = load_count();
+  if (loaded == loads_seen_.load(std::memory_order_relaxed)) return false;
   const std::lock_guard lock(mutex_);
   if (has_driver_) return true;
   if (lists_driver()) {
     void* const driver = dlopen(driver_name, RTLD_LAZY | RTLD_NOLOAD);
-    if (driver != nullptr) attributes_ = reinterpret_cast<Attributes>(dlsym(driver, "cuPointerGetAttributes"));
+    if (driver != nullptr) get_attributes_ = reinterpret_cast<Attributes>(dlsym(driver, "cuPointerGetAttributes"));
   }
-  if (attributes_ != nullptr) has_driver_.store(true, std::memory_order_release);
-  loads_.store(loaded, std::memory_order_relaxed);
+  if (get_attributes_ != nullptr) has_driver_.store(true, std::memory_order_release);
+  loads_seen_.store(loaded, std::memory_order_relaxed);
   return has_driver_;
 }
 
@@ -62,7 +62,7 @@ Result<DeviceWatch::Owner> DeviceWatch::owner(const void* address) {
   int attributes[] = {attribute_type, attribute_managed, attribute_number};
   void* values[] = {&type, &managed, &number};
   // A driver that is not initialised has given out no memory; memory that it does not know is the host's.
-  if (attributes_(3, attributes, values, reinterpret_cast<uintptr_t>(address)) != 0) return Owner{};
+  if (get_attributes_(3, attributes, values, reinterpret_cast<uintptr_t>(address)) != 0) return Owner{};
   if (type != type_device || managed != 0) return Owner{};
   const std::lock_guard lock(mutex_);
   if (const Owner* const known = owners_.find(number)) return *known;

@@ -1,11 +1,12 @@
 // DeviceWatch - finds out if this process uses a GPU's driver, and to which memory an address belongs.
 //
-// Contract: every call that has a buffer calls none(). It is true as long as no driver of a GPU is loaded, and costs
-//   some nanoseconds unless the loader has loaded a library since the last look. owner() calls the driver that the
-//   program has loaded, once for an allocation that is known; nothing is loaded or initialised for it. Allocations are
-//   kept by their numbers, which CUDA gives out once, so that memory that was freed and given out again is not
+// Contract: every call that has a buffer calls has_no_driver(). It is true as long as no driver of a GPU is loaded, and
+//   costs some nanoseconds unless the loader has loaded a library since the last look. owner() calls the driver that
+//   the program has loaded, once for an allocation that is known; nothing is loaded or initialised for it. Allocations
+//   are kept by their numbers, which CUDA gives out once, so that memory that was freed and given out again is not
 //   mistaken. Memory that host and device both reach (pinned, managed) is the host's here.
-// Invariants: (1) none() stays false once a driver is there; (2) the process's driver is never initialised here.
+// Invariants: (1) has_no_driver() stays false once a driver is there; (2) the process's driver is never initialised
+//   here.
 // Threads: any. Time: none.
 #pragma once
 
@@ -23,7 +24,7 @@ class DeviceWatch {
  public:
   static DeviceWatch& of_process();
 
-  [[nodiscard]] bool none() { return !has_driver_.load(std::memory_order_relaxed) && !look(); }
+  [[nodiscard]] bool has_no_driver() { return !has_driver_.load(std::memory_order_relaxed) && !look_for_driver(); }
 
   struct Owner {
     int ordinal = -1;  // the device; below 0: memory of the host, and `start` and `bytes` are not set
@@ -38,11 +39,11 @@ class DeviceWatch {
 
  private:
   using Attributes = int (*)(unsigned, int*, void**, unsigned long long);
-  [[nodiscard]] bool look();
+  [[nodiscard]] bool look_for_driver();
 
-  std::atomic<uint64_t> loads_{0};  // loads() at the last look
+  std::atomic<uint64_t> loads_seen_{0};  // load_count() at the last look
   std::atomic<bool> has_driver_{false};
-  Attributes attributes_ = nullptr;
+  Attributes get_attributes_ = nullptr;
   std::mutex mutex_;
   HandleMap<Owner> owners_;  // owners by the numbers of allocations
 };

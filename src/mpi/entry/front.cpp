@@ -42,15 +42,15 @@ std::string fortran_name(std::string_view name) {
 }
 
 // The tables of one binary interface.
-struct Ours {
+struct InterfaceTables {
   Hooks (*hooks)();
   Hooks (*stand_ins)();
   const RecordingHook* (*recording_hook)(std::string_view name);
-  const OffloadHook* (*offload_hook)(std::string_view name);
-  const OffloadHook* (*rma_hook)(std::string_view name);
-  const OffloadHook* (*bounce_hook)(std::string_view name);
+  const ForwardingHook* (*offload_hook)(std::string_view name);
+  const ForwardingHook* (*rma_hook)(std::string_view name);
+  const ForwardingHook* (*bounce_hook)(std::string_view name);
 };
-Ours ours(Abi abi) {
+InterfaceTables tables_of(Abi abi) {
   switch (abi) {
     case Abi::openmpi:
       return {&openmpi::hooks,        &openmpi::stand_ins, &openmpi::recording_hook,
@@ -64,7 +64,7 @@ Ours ours(Abi abi) {
     case Abi::none: break;
   }
   const auto nothing = [] { return Hooks{nullptr, 0}; };
-  const auto no_hook = [](std::string_view) -> const OffloadHook* { return nullptr; };
+  const auto no_hook = [](std::string_view) -> const ForwardingHook* { return nullptr; };
   return {nothing, nothing, [](std::string_view) -> const RecordingHook* { return nullptr; },
           no_hook, no_hook, no_hook};
 }
@@ -92,7 +92,7 @@ void* find_in(const Hooks& hooks, std::string_view word) {
 }
 
 // Returns the function that the door `name` leads to.
-void* find(const std::string& name) {
+void* find_target(const std::string& name) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   Library& library = Library::of_process();
@@ -103,43 +103,44 @@ void* find(const std::string& name) {
   settle_shown(Moment::later);
   const std::string in_fortran = fortran_name(name);
   if (!in_fortran.empty() || name.starts_with("MPIX_")) {
-    if (void* const own = find_in(ours(library.abi()).hooks(), in_fortran.empty() ? name : in_fortran)) return own;
+    if (void* const function = find_in(tables_of(library.abi()).hooks(), in_fortran.empty() ? name : in_fortran))
+      return function;
     std::fprintf(stderr, "spinloom: %s needs MPI 3 or later\n", name.c_str());
     std::exit(127);
   }
   const bool is_public = name[0] == 'M';
   if (is_public) {
-    if (void* const tool = library.between(name)) return tool;
+    if (void* const tool = library.tool_function(name)) return tool;
   }
   const std::string word = name.substr(is_public ? 4 : 5);
-  const Ours own = ours(library.abi());
+  const InterfaceTables tables = tables_of(library.abi());
   void* const real = library.function("PMPI_" + word);
-  void* const hook = find_in(own.hooks(), word);
+  void* const hook = find_in(tables.hooks(), word);
   void* target = hook != nullptr ? hook : real;
   if (real == nullptr) {
     const bool is_large =
         word.ends_with("_c") && library.function("PMPI_" + word.substr(0, word.size() - 2)) != nullptr;
-    if (target == nullptr) target = find_in(own.stand_ins(), word);
+    if (target == nullptr) target = find_in(tables.stand_ins(), word);
     if (!is_large || target == nullptr) {  // a call with large counts is done by the one with ints
       std::fprintf(stderr, "spinloom: the MPI library that is loaded has no %s\n", name.c_str());
-      if (void* const refuse = find_in(own.hooks(), "refuse")) return refuse;
+      if (void* const refuse = find_in(tables.hooks(), "refuse")) return refuse;
       std::exit(127);
     }
   }
-  const OffloadHook* offload = is_on("SPINLOOM_MPI_COLLECTIVES") ? own.offload_hook(word) : nullptr;
-  if (offload == nullptr && is_on("SPINLOOM_MPI_RMA")) offload = own.rma_hook(word);
+  const ForwardingHook* offload = is_on("SPINLOOM_MPI_COLLECTIVES") ? tables.offload_hook(word) : nullptr;
+  if (offload == nullptr && is_on("SPINLOOM_MPI_RMA")) offload = tables.rma_hook(word);
   if (offload != nullptr) {
     *offload->next = target;
-    *offload->the_mpis = real;
+    *offload->mpi_function = real;
     target = offload->function;
   }
-  const OffloadHook* const bounce = is_bouncing() ? own.bounce_hook(word) : nullptr;
+  const ForwardingHook* const bounce = is_bouncing() ? tables.bounce_hook(word) : nullptr;
   if (bounce != nullptr) {
     *bounce->next = target;
-    *bounce->the_mpis = real != nullptr ? real : target;  // null for large counts that the MPI lacks
+    *bounce->mpi_function = real != nullptr ? real : target;  // null for large counts that the MPI lacks
     target = bounce->function;
   }
-  const RecordingHook* const recording = is_recording() ? own.recording_hook(word) : nullptr;
+  const RecordingHook* const recording = is_recording() ? tables.recording_hook(word) : nullptr;
   if (recording == nullptr) return target;
   *recording->next = target;
   return recording->function;
@@ -153,7 +154,7 @@ extern "C" {
 
 // Called by a door that has not been used yet.
 [[gnu::visibility("hidden")]] void* spinloom_mpi_open_door(uint64_t number) {
-  void* const target = spinloom::mpi::find(spinloom::mpi::names[number]);
+  void* const target = spinloom::mpi::find_target(spinloom::mpi::names[number]);
   __atomic_store_n(&spinloom_mpi_doors[number], target, __ATOMIC_RELEASE);
   return target;
 }
@@ -162,7 +163,7 @@ extern "C" {
 // dlvsym, which gets a version that none of our names has. Names that the MPI lacks are taken out of ours first.
 [[gnu::visibility("hidden")]] void* spinloom_mpi_asked(void*, const char* name) {
   spinloom::mpi::settle_shown(spinloom::mpi::Moment::later);
-  if (spinloom::mpi::is_nobodys(name)) return reinterpret_cast<void*>(&dlvsym);
+  if (spinloom::mpi::is_ours_alone(name)) return reinterpret_cast<void*>(&dlvsym);
   return spinloom::mpi::dlsym_behind();
 }
 

@@ -34,38 +34,38 @@ struct RecordingHook {
 };
 
 // A function that gives a collective call or a call on a window to the NIC, where the job asks for it, or that passes
-// memory of the host in place of a GPU's. In all other cases it calls the function in `*next`. `*the_mpis` is the MPI's
-// own function.
-struct OffloadHook {
+// memory of the host in place of a GPU's. In all other cases it calls the function in `*next`. `*mpi_function` is the
+// MPI's own function.
+struct ForwardingHook {
   const char* name;
   void* function;
   void** next;
-  void** the_mpis;
+  void** mpi_function;
 };
 
 namespace openmpi {
 [[nodiscard]] Hooks hooks();
 [[nodiscard]] Hooks stand_ins();
 [[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* offload_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* rma_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* bounce_hook(std::string_view name);
+[[nodiscard]] const ForwardingHook* offload_hook(std::string_view name);
+[[nodiscard]] const ForwardingHook* rma_hook(std::string_view name);
+[[nodiscard]] const ForwardingHook* bounce_hook(std::string_view name);
 }  // namespace openmpi
 namespace mpich {
 [[nodiscard]] Hooks hooks();
 [[nodiscard]] Hooks stand_ins();
 [[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* offload_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* rma_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* bounce_hook(std::string_view name);
+[[nodiscard]] const ForwardingHook* offload_hook(std::string_view name);
+[[nodiscard]] const ForwardingHook* rma_hook(std::string_view name);
+[[nodiscard]] const ForwardingHook* bounce_hook(std::string_view name);
 }  // namespace mpich
 namespace standard {
 [[nodiscard]] Hooks hooks();
 [[nodiscard]] Hooks stand_ins();
 [[nodiscard]] const RecordingHook* recording_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* offload_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* rma_hook(std::string_view name);
-[[nodiscard]] const OffloadHook* bounce_hook(std::string_view name);
+[[nodiscard]] const ForwardingHook* offload_hook(std::string_view name);
+[[nodiscard]] const ForwardingHook* rma_hook(std::string_view name);
+[[nodiscard]] const ForwardingHook* bounce_hook(std::string_view name);
 }  // namespace standard
 
 }  // namespace spinloom::mpi

@@ -19,79 +19,79 @@ namespace spinloom::mpi {
 template <class Value>
 class HandleMap {
  public:
-  [[nodiscard]] bool empty() const { return used_ == 0; }
-  [[nodiscard]] size_t size() const { return used_; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] size_t size() const { return size_; }
 
   [[nodiscard]] Value* find(uint64_t key) {
-    if (used_ == 0) return nullptr;
-    for (size_t i = place_of(key);; i = next(i)) {
-      if (!cells_[i].taken) return nullptr;
+    if (size_ == 0) return nullptr;
+    for (size_t i = home_of(key);; i = next(i)) {
+      if (!cells_[i].is_used) return nullptr;
       if (cells_[i].key == key) return &cells_[i].value;
     }
   }
 
   Value& put(uint64_t key, Value value) {
-    if (2 * (used_ + 1) > cells_.size()) grow();
-    size_t i = place_of(key);
-    while (cells_[i].taken && cells_[i].key != key) i = next(i);
-    if (!cells_[i].taken) ++used_;
+    if (2 * (size_ + 1) > cells_.size()) grow();
+    size_t i = home_of(key);
+    while (cells_[i].is_used && cells_[i].key != key) i = next(i);
+    if (!cells_[i].is_used) ++size_;
     cells_[i] = {key, true, std::move(value)};
     return cells_[i].value;
   }
 
   bool erase(uint64_t key) {
-    if (used_ == 0) return false;
-    size_t hole = place_of(key);
-    while (cells_[hole].key != key || !cells_[hole].taken) {
-      if (!cells_[hole].taken) return false;
+    if (size_ == 0) return false;
+    size_t hole = home_of(key);
+    while (cells_[hole].key != key || !cells_[hole].is_used) {
+      if (!cells_[hole].is_used) return false;
       hole = next(hole);
     }
     // Cells behind the hole move up unless they already lie at or behind their own place.
-    for (size_t i = next(hole); cells_[i].taken; i = next(i)) {
-      const size_t home = place_of(cells_[i].key);
+    for (size_t i = next(hole); cells_[i].is_used; i = next(i)) {
+      const size_t home = home_of(cells_[i].key);
       if (((i - home) & mask()) < ((i - hole) & mask())) continue;
       cells_[hole] = std::move(cells_[i]);
       hole = i;
     }
     cells_[hole] = {};
-    --used_;
+    --size_;
     return true;
   }
 
   template <class Visit>  // visit(key, value)
   void for_each(Visit&& visit) {
     for (auto& cell : cells_) {
-      if (cell.taken) visit(cell.key, cell.value);
+      if (cell.is_used) visit(cell.key, cell.value);
     }
   }
 
  private:
   struct Cell {
     uint64_t key = 0;
-    bool taken = false;
+    bool is_used = false;
     Value value{};
   };
 
   [[nodiscard]] size_t mask() const { return cells_.size() - 1; }
   [[nodiscard]] size_t next(size_t i) const { return (i + 1) & mask(); }
-  [[nodiscard]] size_t place_of(uint64_t key) const { return (key * 0x9e37'79b9'7f4a'7c15 >> 32) & mask(); }
+  [[nodiscard]] size_t home_of(uint64_t key) const { return (key * 0x9e37'79b9'7f4a'7c15 >> 32) & mask(); }
 
   void grow() {
     std::vector<Cell> old(cells_.empty() ? 64 : 2 * cells_.size());
     old.swap(cells_);
-    used_ = 0;
+    size_ = 0;
     for (Cell& cell : old) {
-      if (cell.taken) put(cell.key, std::move(cell.value));
+      if (cell.is_used) put(cell.key, std::move(cell.value));
     }
   }
 
   std::vector<Cell> cells_;
-  size_t used_ = 0;
+  size_t size_ = 0;
 };
 
 // Handles that the MPI has freed. The MPI's callbacks add them here: a callback may hold locks of the MPI, so it must
 // not wait for the layer's lock. Threads: any.
-class Forgotten {
+class FreedHandles {
  public:
   void add(uint64_t key) {
     const std::lock_guard lock(mutex_);
@@ -101,7 +101,7 @@ class Forgotten {
   [[nodiscard]] bool any() const { return any_.load(std::memory_order_acquire); }
   // Calls visit(key) for each handle, and forgets them.
   template <class Visit>
-  void take(Visit&& visit) {
+  void take_each(Visit&& visit) {
     const std::lock_guard lock(mutex_);
     for (const uint64_t key : keys_) visit(key);
     keys_.clear();

@@ -87,11 +87,11 @@ void have_lists_zeroed(const Object& mpi) {
       reinterpret_cast<spinloom::ZeroedBlocks*>(dlsym(RTLD_DEFAULT, SPINLOOM_NAME_OF(SPINLOOM_ZEROED_BLOCKS)));
   if (ask == nullptr) return;
   bool copies_by_calls = false;
-  for_each_loaded([&](const Loaded& object) {
+  for_each_loaded([&](const LoadedObject& object) {
     if (object.path != mpi.path) return false;
     for (uint32_t i = 0; i < object.count() && !copies_by_calls; ++i) {
       const ElfW(Sym) & symbol = object.symbols[i];
-      copies_by_calls = !Loaded::is_defined(symbol) && object.name(symbol) == "process_vm_readv";
+      copies_by_calls = !LoadedObject::is_defined(symbol) && object.name(symbol) == "process_vm_readv";
     }
     return true;
   });
@@ -130,11 +130,11 @@ bool Library::find() {
     abi_ = file_of(path_).starts_with("libmpi_abi") ? Abi::standard : Abi::mpich;
     have_lists_zeroed(*found);
   }
-  learn();
+  find_parts();
   return true;
 }
 
-void Library::learn() {
+void Library::find_parts() {
   parts_.clear();
   for (auto& place : outside_) place.store(0, std::memory_order_relaxed);
   bool is_program = true;  // the first object is the program
@@ -146,7 +146,7 @@ void Library::learn() {
   std::ranges::sort(parts_, {}, &Span::first);
 }
 
-bool Library::is_inside(uint64_t place) const {
+bool Library::contains_place(uint64_t place) const {
   if (place - main_.first < main_.bytes || is_part(place)) return true;
   outside_[place % outside_.size()].store(place, std::memory_order_relaxed);
   return false;
@@ -163,7 +163,7 @@ void* Library::function(const std::string& name) const {
   return handle_ == nullptr ? nullptr : dlsym(handle_, name.c_str());
 }
 
-void* Library::between(const std::string& name) const {
+void* Library::tool_function(const std::string& name) const {
   void* const next = dlsym(RTLD_NEXT, name.c_str());
   if (next == nullptr) return nullptr;
   const auto place = reinterpret_cast<uint64_t>(next);
@@ -179,10 +179,10 @@ void* Library::object(const char* name) const {
 
 std::string Library::unknown_receives() const {
   std::string unknown;
-  for_each_loaded([&](const Loaded& object) {
+  for_each_loaded([&](const LoadedObject& object) {
     if (object.path != path_) return false;
     for (uint32_t i = 0; i < object.count(); ++i) {
-      if (!Loaded::is_defined(object.symbols[i])) continue;
+      if (!LoadedObject::is_defined(object.symbols[i])) continue;
       const std::string_view name = object.name(object.symbols[i]);
       if (is_receive(name) && !is_known(name)) unknown += (unknown.empty() ? "" : ", ") + std::string(name);
     }

@@ -51,7 +51,7 @@ class Lineage {
   Key key_;
   uint64_t children_ = 0;
   uint64_t windows_ = 0;
-  std::map<std::vector<int>, uint64_t> of_groups_;  // numbers of calls, by tag and members
+  std::map<std::vector<int>, uint64_t> group_calls_;  // numbers of calls, by tag and members
 };
 
 }  // namespace spinloom::mpi

@@ -17,16 +17,16 @@ constexpr size_t symbols_most = 4096;
 using Marks = std::bitset<symbols_most>;  // a bit for each symbol of our table
 
 std::atomic<bool> is_settled{false};  // true once an MPI was found and our names were taken out
-std::atomic<uint64_t> looked_at{0};  // loads() at the last look
+std::atomic<uint64_t> loads_seen{0};  // load_count() at the last look
 std::atomic_flag is_settling = ATOMIC_FLAG_INIT;
 
-bool is_ours(const Loaded& object) { return object.holds(&is_settled); }
+bool is_ours(const LoadedObject& object) { return object.holds(&is_settled); }
 
 bool is_of_mpi(std::string_view name) { return name.starts_with("MPI_") || name.starts_with("PMPI_"); }
 
-Loaded own() {
-  Loaded found;
-  for_each_loaded([&](const Loaded& object) {
+LoadedObject own_object() {
+  LoadedObject found;
+  for_each_loaded([&](const LoadedObject& object) {
     if (!is_ours(object)) return false;
     found = object;
     return true;
@@ -34,9 +34,9 @@ Loaded own() {
   return found;
 }
 
-bool find_mpi(Loaded& mpi) {
+bool find_mpi(LoadedObject& mpi) {
   bool found = false;
-  for_each_loaded([&](const Loaded& object) {
+  for_each_loaded([&](const LoadedObject& object) {
     if (is_ours(object) || object.find("PMPI_Init") == nullptr) return false;
     mpi = object;
     return found = true;
@@ -46,16 +46,16 @@ bool find_mpi(Loaded& mpi) {
 
 bool is_defined_elsewhere(std::string_view name) {
   bool found = false;
-  for_each_loaded([&](const Loaded& object) { return found = !is_ours(object) && object.find(name) != nullptr; });
+  for_each_loaded([&](const LoadedObject& object) { return found = !is_ours(object) && object.find(name) != nullptr; });
   return found;
 }
 
 // Marks those of our names that the process would not find without us.
-Marks nobodys(const Loaded& ours, const Loaded& mpi) {
+Marks names_of_ours_alone(const LoadedObject& ours, const LoadedObject& mpi) {
   Marks marks;
   const uint32_t count = std::min<uint32_t>(ours.count(), symbols_most);
   for (uint32_t i = 0; i < count; ++i) {
-    if (!Loaded::is_defined(ours.symbols[i])) continue;
+    if (!LoadedObject::is_defined(ours.symbols[i])) continue;
     const std::string_view name = ours.name(ours.symbols[i]);
     marks[i] = is_of_mpi(name) && mpi.find(name) == nullptr && !is_defined_elsewhere(name);
   }
@@ -64,10 +64,10 @@ Marks nobodys(const Loaded& ours, const Loaded& mpi) {
 
 // Writes null to a word whose page the loader may have made read-only. The page is made read-only again only at the
 // process's start: later the loader may be about to write there itself.
-void write(const Loaded& object, void** word, Moment moment) {
+void write_null(const LoadedObject& object, void** word, Moment moment) {
   const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t page = reinterpret_cast<uint64_t>(word) / page_bytes * page_bytes;
-  const bool is_protected = std::ranges::any_of(object.parts, [&](const ElfW(Phdr) & part) {
+  const bool is_protected = std::ranges::any_of(object.segments, [&](const ElfW(Phdr) & part) {
     const uint64_t first = (object.base + part.p_vaddr) / page_bytes * page_bytes;
     const uint64_t last = (object.base + part.p_vaddr + part.p_memsz) / page_bytes * page_bytes;
     return part.p_type == PT_GNU_RELRO && page >= first && page < last;
@@ -79,8 +79,8 @@ void write(const Loaded& object, void** word, Moment moment) {
 }
 
 // Makes the weak references null that are bound to our definitions of marked names.
-void unbind(const Loaded& ours, const Marks& marks, Moment moment) {
-  for_each_loaded([&](const Loaded& object) {
+void unbind(const LoadedObject& ours, const Marks& marks, Moment moment) {
+  for_each_loaded([&](const LoadedObject& object) {
     if (object.hash == nullptr || is_ours(object)) return false;
     for (const auto& list : {object.relocations, object.calls}) {
       for (const ElfW(Rela) & entry : list) {
@@ -92,7 +92,7 @@ void unbind(const Loaded& ours, const Marks& marks, Moment moment) {
         const ElfW(Sym)* const symbol = is_of_mpi(name) ? ours.find(name) : nullptr;
         if (symbol == nullptr || !marks[static_cast<size_t>(symbol - ours.symbols)]) continue;
         auto** const word = reinterpret_cast<void**>(object.base + entry.r_offset);  // NOLINT: an address
-        if (*word == ours.place(*symbol)) write(object, word, moment);
+        if (*word == ours.address_of(*symbol)) write_null(object, word, moment);
       }
     }
     return false;
@@ -101,12 +101,12 @@ void unbind(const Loaded& ours, const Marks& marks, Moment moment) {
 
 // Takes the marked names out of our symbol table, which lies in a read-only part: the loader does not find a symbol
 // whose value is 0.
-void take_out(const Loaded& ours, const Marks& marks) {
+void take_out(const LoadedObject& ours, const Marks& marks) {
   const auto page_bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uint64_t>(ours.symbols) / page_bytes * page_bytes;
   const auto end = reinterpret_cast<uint64_t>(ours.symbols + ours.count());
   int allowed = 0;
-  for (const ElfW(Phdr) & part : ours.parts) {
+  for (const ElfW(Phdr) & part : ours.segments) {
     if (part.p_type != PT_LOAD || end - ours.base - part.p_vaddr > part.p_memsz) continue;
     allowed = ((part.p_flags & PF_R) != 0 ? PROT_READ : 0) | ((part.p_flags & PF_W) != 0 ? PROT_WRITE : 0) |
               ((part.p_flags & PF_X) != 0 ? PROT_EXEC : 0);
@@ -121,15 +121,15 @@ void take_out(const Loaded& ours, const Marks& marks) {
 }
 
 void settle(Moment moment) {
-  const uint64_t loaded = loads();
-  if (moment == Moment::later && loaded == looked_at.load(std::memory_order_relaxed)) return;
-  looked_at.store(loaded, std::memory_order_relaxed);
-  Loaded mpi;
+  const uint64_t loaded = load_count();
+  if (moment == Moment::later && loaded == loads_seen.load(std::memory_order_relaxed)) return;
+  loads_seen.store(loaded, std::memory_order_relaxed);
+  LoadedObject mpi;
   const bool has_mpi = find_mpi(mpi);
   if (!has_mpi && moment == Moment::later) return;
-  const Loaded ours = own();
+  const LoadedObject ours = own_object();
   if (ours.hash == nullptr) return;
-  const Marks marks = nobodys(ours, mpi);
+  const Marks marks = names_of_ours_alone(ours, mpi);
   unbind(ours, marks, moment);
   if (!has_mpi) return;
   take_out(ours, marks);
@@ -144,24 +144,24 @@ void settle_shown(Moment moment) {
   is_settling.clear(std::memory_order_release);
 }
 
-bool is_nobodys(const char* name) {
+bool is_ours_alone(const char* name) {
   if (is_settled.load(std::memory_order_acquire) || name == nullptr || !is_of_mpi(name)) return false;
-  Loaded mpi;
-  return !find_mpi(mpi) && own().find(name) != nullptr && !is_defined_elsewhere(name);
+  LoadedObject mpi;
+  return !find_mpi(mpi) && own_object().find(name) != nullptr && !is_defined_elsewhere(name);
 }
 
 void* dlsym_behind() {
-  static std::atomic<void*> known{nullptr};
-  void* found = known.load(std::memory_order_relaxed);
+  static std::atomic<void*> cached{nullptr};
+  void* found = cached.load(std::memory_order_relaxed);
   if (found != nullptr) return found;
   bool is_behind = false;
-  for_each_loaded([&](const Loaded& object) {
+  for_each_loaded([&](const LoadedObject& object) {
     if (is_ours(object)) return (is_behind = true, false);
     const ElfW(Sym)* const symbol = is_behind ? object.find("dlsym") : nullptr;
-    if (symbol != nullptr) found = object.place(*symbol);
+    if (symbol != nullptr) found = object.address_of(*symbol);
     return found != nullptr;
   });
-  known.store(found, std::memory_order_relaxed);
+  cached.store(found, std::memory_order_relaxed);
   return found;
 }
 

@@ -22,28 +22,28 @@ class Slots {
   struct Slot {
     bool is_persistent = false;
     bool is_active = false;  // true for a persistent request while it is started, and for all others
-    bool asks_any = false;  // a receive of any source or any tag
+    bool has_wildcard = false;  // a receive of any source or any tag
     bool is_claimed = false;  // a call that may complete it has claimed it
     bool is_cancelling = false;  // MPI_Cancel was called for it: its end shows whether it was cancelled
-    uint32_t behind = none;  // the next slot with the same handle
+    uint32_t next = none;  // the next slot with the same handle
   };
 
-  uint32_t add(uint64_t handle, bool is_persistent, bool asks_any) {
-    const uint32_t made = take_lowest();
-    slots_[made] = {is_persistent, !is_persistent, asks_any, false, false, none};
-    asking_ += asks_any ? 1 : 0;
+  uint32_t add(uint64_t handle, bool is_persistent, bool has_wildcard) {
+    const uint32_t slot = take_lowest();
+    slots_[slot] = {is_persistent, !is_persistent, has_wildcard, false, false, none};
+    wanted_statuses_ += has_wildcard ? 1 : 0;
     if (Queue* const same = by_handle_.find(handle)) {
-      slots_[same->last].behind = made;
-      same->last = made;
+      slots_[same->last].next = slot;
+      same->last = slot;
     } else {
-      by_handle_.put(handle, {made, made});
+      by_handle_.put(handle, {slot, slot});
     }
-    return made;
+    return slot;
   }
   [[nodiscard]] uint32_t find(uint64_t handle) {
     const Queue* const found = by_handle_.find(handle);
     uint32_t slot = found == nullptr ? none : found->first;
-    while (slot != none && slots_[slot].is_claimed) slot = slots_[slot].behind;
+    while (slot != none && slots_[slot].is_claimed) slot = slots_[slot].next;
     return slot;
   }
   // Finds the slot for a call that may complete the request. No other call finds it until `is_claimed` is reset.
@@ -58,36 +58,36 @@ class Slots {
   void remove(uint64_t handle, uint32_t slot) {
     Queue* const found = by_handle_.find(handle);
     if (found == nullptr || slot == none) return;
-    const uint32_t behind = slots_[slot].behind;
+    const uint32_t next = slots_[slot].next;
     if (found->first == slot) {
-      found->first = behind;
+      found->first = next;
     } else {
       uint32_t before = found->first;
-      while (slots_[before].behind != slot) before = slots_[before].behind;
-      slots_[before].behind = behind;
+      while (slots_[before].next != slot) before = slots_[before].next;
+      slots_[before].next = next;
       if (found->last == slot) found->last = before;
     }
-    asking_ -= wants_status(slots_[slot]) ? 1 : 0;
+    wanted_statuses_ -= wants_status(slots_[slot]) ? 1 : 0;
     free_[slot / 64] |= uint64_t{1} << slot % 64;
     if (slot / 64 < lowest_word_) lowest_word_ = slot / 64;
     if (found->first == none) by_handle_.erase(handle);
   }
   void set_cancelling(uint32_t slot, bool is_cancelling) {
-    Slot& one = slots_[slot];
-    asking_ -= wants_status(one) ? 1 : 0;
-    one.is_cancelling = is_cancelling;
-    asking_ += wants_status(one) ? 1 : 0;
+    Slot& changed = slots_[slot];
+    wanted_statuses_ -= wants_status(changed) ? 1 : 0;
+    changed.is_cancelling = is_cancelling;
+    wanted_statuses_ += wants_status(changed) ? 1 : 0;
   }
   // True if the status of an open request must be read: of a receive from any source or with any tag, or of a request
   // that MPI_Cancel was called for.
-  [[nodiscard]] bool any_asks() const { return asking_ != 0; }
+  [[nodiscard]] bool any_wants_status() const { return wanted_statuses_ != 0; }
 
  private:
   struct Queue {
     uint32_t first = none;
     uint32_t last = none;
   };
-  static bool wants_status(const Slot& slot) { return slot.asks_any || slot.is_cancelling; }
+  static bool wants_status(const Slot& slot) { return slot.has_wildcard || slot.is_cancelling; }
   uint32_t take_lowest() {
     while (lowest_word_ < free_.size() && free_[lowest_word_] == 0) ++lowest_word_;
     if (lowest_word_ == free_.size()) {
@@ -103,7 +103,7 @@ class Slots {
   std::vector<Slot> slots_;
   std::vector<uint64_t> free_;  // a bit for each slot
   size_t lowest_word_ = 0;  // no word before this one has a free slot
-  uint32_t asking_ = 0;  // number of open requests whose status must be read
+  uint32_t wanted_statuses_ = 0;  // number of open requests whose status must be read
 };
 
 }  // namespace spinloom::mpi

@@ -18,10 +18,10 @@ TEST(Slots, ALoopTakesTheSameSlotsEachTime) {
   for (int round = 0; round < 3; ++round) {
     EXPECT_EQ(slots.add(10, false, false), 1U);
     EXPECT_EQ(slots.add(11, false, true), 2U);
-    EXPECT_TRUE(slots.any_asks());
+    EXPECT_TRUE(slots.any_wants_status());
     slots.remove(10);
     slots.remove(11);
-    EXPECT_FALSE(slots.any_asks());
+    EXPECT_FALSE(slots.any_wants_status());
   }
   EXPECT_EQ(slots.find(70), 0U);
   EXPECT_EQ(slots.find(10), Slots::none);
@@ -32,12 +32,12 @@ TEST(Slots, OneThatMayBeCancelledAsksForAStatus) {
   const uint32_t slot = slots.add(10, true, false);
   slots.set_cancelling(slot, true);
   slots.set_cancelling(slot, true);
-  EXPECT_TRUE(slots.any_asks());
+  EXPECT_TRUE(slots.any_wants_status());
   slots.set_cancelling(slot, false);
-  EXPECT_FALSE(slots.any_asks());
+  EXPECT_FALSE(slots.any_wants_status());
   slots.set_cancelling(slot, true);
   slots.remove(10);
-  EXPECT_FALSE(slots.any_asks());
+  EXPECT_FALSE(slots.any_wants_status());
   EXPECT_EQ(slots.add(11, false, false), slot);
   EXPECT_FALSE(slots.at(slot).is_cancelling);
 }
@@ -50,7 +50,7 @@ TEST(Slots, OneHandleMayHaveSeveral) {
   EXPECT_EQ(slots.find(5), 0U);
   slots.remove(5);
   EXPECT_EQ(slots.find(5), 1U);
-  EXPECT_TRUE(slots.at(1).asks_any);
+  EXPECT_TRUE(slots.at(1).has_wildcard);
   slots.remove(5);
   EXPECT_EQ(slots.find(5), 2U);
   EXPECT_TRUE(slots.at(2).is_persistent);
@@ -95,13 +95,13 @@ TEST(Slots, AClaimedSlotIsNotFoundByOthers) {
   EXPECT_EQ(slots.claim(7), second);
   slots.remove(7, second);
   EXPECT_EQ(slots.find(7), Slots::none);
-  EXPECT_TRUE(slots.any_asks());
+  EXPECT_TRUE(slots.any_wants_status());
   slots.at(first).is_claimed = false;  // a test in vain
   EXPECT_EQ(slots.find(7), first);
   const uint32_t third = slots.add(7, false, false);
   EXPECT_EQ(third, second);  // the lowest free one
   slots.remove(7);
-  EXPECT_FALSE(slots.any_asks());
+  EXPECT_FALSE(slots.any_wants_status());
   EXPECT_EQ(slots.find(7), third);
   slots.remove(7);
   EXPECT_EQ(slots.find(7), Slots::none);

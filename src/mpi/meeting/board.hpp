@@ -51,7 +51,7 @@ enum class Stage : uint32_t {
 struct DeviceOffer {
   gpu::PeerHandle memory{};
   int64_t offset = 0;  // the distance from that byte to the buffer
-  bool waits = false;  // the sender does nothing else, and packs the message if the receiver returns it
+  bool sender_waits = false;  // the sender does nothing else, and packs the message if the receiver returns it
 };
 
 // A rank's sign, by which others find out whether they can map the memory of its device.
@@ -66,7 +66,7 @@ struct alignas(128) Slot {
   std::atomic<uint64_t> ready;  // the number of its packed bytes that can be read
   std::atomic<Stage> stage;
   Offer offer;
-  DeviceOffer device;  // valid if the offer is `on_device`
+  DeviceOffer device;  // valid if the offer is `is_on_device`
   alignas(64) JointCopy joint;
   alignas(64) std::atomic<uint64_t> done;  // the serial of the last message that is over
   alignas(64) uint8_t record[128];  // the record as it is sent; MPI may read it until the message is matched
@@ -80,9 +80,9 @@ class Board {
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
-  // `local`: how many ranks of the world run on this machine; 0: not known. `min_bytes`: this rank's
+  // `local_ranks`: how many ranks of the world run on this machine; 0: not known. `min_bytes`: this rank's
   // Settings::min_bytes, which others read by min_bytes().
-  [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local,
+  [[nodiscard]] Status join(const std::string& name, uint32_t rank, uint32_t size, uint32_t local_ranks,
                             int64_t min_bytes = 0);
   void leave();
   void notice();
@@ -99,17 +99,17 @@ class Board {
   [[nodiscard]] uint32_t rank() const { return rank_; }
   [[nodiscard]] uint32_t size() const { return size_; }
   [[nodiscard]] bool can_reach(uint32_t receiver) const {
-    return seen_by(receiver)[rank_].load(std::memory_order_acquire) != 0;
+    return reach_row(receiver)[rank_].load(std::memory_order_acquire) != 0;
   }
   [[nodiscard]] bool can_read(uint32_t receiver) const {
-    return seen_by(receiver)[rank_].load(std::memory_order_acquire) == reads_memory;
+    return reach_row(receiver)[rank_].load(std::memory_order_acquire) == reads_memory;
   }
-  // True if this rank can read all memory of `there`, which is another rank, by system calls. word_of() is the word
+  // True if this rank can read all memory of `other`, which is another rank, by system calls. word_of() is the word
   // that tells that process from another one.
-  [[nodiscard]] bool reads_memory_of(uint32_t there) const {
-    return seen_by(rank_)[there].load(std::memory_order_relaxed) == reads_memory;
+  [[nodiscard]] bool reads_memory_of(uint32_t other) const {
+    return reach_row(rank_)[other].load(std::memory_order_relaxed) == reads_memory;
   }
-  [[nodiscard]] peer::Word word_of(uint32_t there) const;
+  [[nodiscard]] peer::KnownWord word_of(uint32_t other) const;
   [[nodiscard]] Slot& slot(uint32_t rank, uint32_t number) const;
   // Returns where this process has mapped these bytes of a sender's heap; null if they do not lie in it, or if the heap
   // is not mapped.
@@ -120,7 +120,7 @@ class Board {
   [[nodiscard]] uint8_t* writable_at(uint32_t receiver, uint64_t address, uint64_t bytes) const {
     return receiver < views_.size() ? views_[receiver].heap.writable_at(address, bytes) : nullptr;
   }
-  [[nodiscard]] bool lives(uint32_t sender) const { return views_[sender].process.holds(); }
+  [[nodiscard]] bool is_alive(uint32_t sender) const { return views_[sender].process.is_alive(); }
   [[nodiscard]] const peer::Process& process(uint32_t sender) const { return views_[sender].process; }
 
   [[nodiscard]] Polls polls() const { return {*polls_table(), counts(rank_)}; }
@@ -139,14 +139,16 @@ class Board {
   [[nodiscard]] DeviceSign& device_sign(uint32_t rank) const;
   [[nodiscard]] std::atomic<uint32_t>& device_signs() const { return header_->device_signs; }
   [[nodiscard]] std::atomic<uint8_t>& maps_device(uint32_t receiver, uint32_t sender) const {
-    return seen_by(size_ + receiver)[sender];
+    return reach_row(size_ + receiver)[sender];
   }
   // True if every founder has mapped the heap of every other.
   [[nodiscard]] bool all_reach() const;
   // True if every founder takes part in the barriers of others (agreement.hpp): else ranks cannot agree.
   [[nodiscard]] bool can_agree() const;
   // A number that no call has returned before.
-  [[nodiscard]] uint32_t next_number() const { return header_->numbers.fetch_add(1, std::memory_order_relaxed) + 1; }
+  [[nodiscard]] uint32_t next_number() const {
+    return header_->last_number.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
 
  private:
   struct Header {
@@ -155,7 +157,7 @@ class Board {
     std::atomic<uint32_t> joined;
     std::atomic<uint32_t> left;
     std::atomic<uint32_t> settled;  // 1 once a rank has settled
-    std::atomic<uint32_t> numbers;
+    std::atomic<uint32_t> last_number;
     std::atomic<uint32_t> device_signs;
   };
   enum class Standing : uint32_t { open, here, founder, late };
@@ -169,30 +171,30 @@ class Board {
     uint64_t word_address;  // address of `word_`: others find out by it if they can read this process
     int64_t min_bytes;
   };
-  // The values of seen_by() besides 0: the receiver has mapped the sender's heap; it can read all of the sender's
+  // The values of reach_row() besides 0: the receiver has mapped the sender's heap; it can read all of the sender's
   // memory, too.
   static constexpr uint8_t reads_heap = 1;
   static constexpr uint8_t reads_memory = 2;
   struct View {
-    bool tried = false;
+    bool is_tried = false;
     peer::HeapView heap;
     peer::Process process;
   };
 
   void await_others(std::chrono::nanoseconds patience) const;
   [[nodiscard]] Status map(const std::string& name);
-  [[nodiscard]] Status fill(uint64_t first, uint64_t bytes) const;
+  [[nodiscard]] Status allocate(uint64_t first, uint64_t bytes) const;
   [[nodiscard]] Status await_maker() const;
-  [[nodiscard]] bool reads(const Member& there, const peer::Process& process) const;
-  [[nodiscard]] uint64_t polls_place() const;
-  [[nodiscard]] uint64_t own_place(uint32_t rank) const;
+  [[nodiscard]] bool can_read_word(const Member& other, const peer::Process& process) const;
+  [[nodiscard]] uint64_t polls_offset() const;
+  [[nodiscard]] uint64_t rank_offset(uint32_t rank) const;
   [[nodiscard]] Polls::Table* polls_table() const;
   [[nodiscard]] Polls::Counts& counts(uint32_t rank) const;
   [[nodiscard]] Member& member(uint32_t rank) const;
   [[nodiscard]] uint64_t rows_bytes() const { return 2 * uint64_t{size_} * size_; }
   // A row of flags about each sender. Rows below `size_` belong to can_reach() and can_read() of a receiver, those from
   // `size_` on to maps_device().
-  [[nodiscard]] std::atomic<uint8_t>* seen_by(uint32_t row) const;
+  [[nodiscard]] std::atomic<uint8_t>* reach_row(uint32_t row) const;
 
   std::string name_;
   int file_ = -1;
@@ -201,7 +203,7 @@ class Board {
   uint64_t bytes_ = 0;
   uint32_t rank_ = 0;
   uint32_t size_ = 0;
-  uint32_t local_ = 0;
+  uint32_t local_ranks_ = 0;
   uint32_t noticed_ = 0;
   uint64_t word_ = 0;  // the second word of the job's secret, which other ranks try to read here
   std::vector<View> views_;

@@ -32,8 +32,8 @@ struct World {
     for (Board& board : boards) board.leave();
   }
   // `size`: of the world, of which some ranks may be elsewhere.
-  void join(uint32_t rank, uint32_t size, uint32_t local) {
-    const Status joined = boards[rank].join(name, rank, size, local);
+  void join(uint32_t rank, uint32_t size, uint32_t local_ranks) {
+    const Status joined = boards[rank].join(name, rank, size, local_ranks);
     EXPECT_TRUE(joined.ok()) << joined.error().message;
   }
 

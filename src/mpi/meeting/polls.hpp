@@ -2,7 +2,7 @@
 //
 // Contract: the first rank of a communicator opens its ballot; the others join it, if they find it. No rank waits: one
 //   that comes before the first rank looks again later. A ballot is marked if any of its ranks opened or joined it with
-//   `marks`. leave() is the last call of a rank on a ballot.
+//   `is_marked`. leave() is the last call of a rank on a ballot.
 // Invariants: (1) an Entry's state holds the ballot's generation, how many ranks have come and how many have
 //   left; it is changed by compare-and-swap only, so that a rank comes to the very ballot whose key it has read. (2)
 //   One rank opens a key, once, so that a key has no two ballots. (3) A ballot is free again when all that have come
@@ -36,14 +36,14 @@ class Polls {
   };
   using Counts = std::array<std::atomic<uint64_t>, most>;  // one rank's counts of calls, by ballot
 
-  Polls(Table& table, Counts& own) : table_(&table), own_(&own) {}
+  Polls(Table& table, Counts& own_counts) : table_(&table), own_counts_(&own_counts) {}
 
   // Both return the number of a ballot. open() returns nothing if the table is full; join() if the ballot is not open
   // yet, is over, or was never made. `calls`: how many calls this rank has begun.
-  [[nodiscard]] std::optional<uint32_t> open(Key key, bool marks, uint64_t calls) const;
+  [[nodiscard]] std::optional<uint32_t> open(Key key, bool is_marked, uint64_t calls) const;
   // `seen`: a variable of the caller for this key, 0 at first. While no ballot was opened since the last look, join()
   // is one load and returns nothing.
-  [[nodiscard]] std::optional<uint32_t> join(Key key, bool marks, uint64_t calls, uint64_t& seen) const;
+  [[nodiscard]] std::optional<uint32_t> join(Key key, bool is_marked, uint64_t calls, uint64_t& seen) const;
   struct Turnout {
     uint32_t ranks = 0;
     bool is_marked = false;
@@ -53,11 +53,11 @@ class Polls {
   void leave(uint32_t number) const;
 
   [[nodiscard]] Ballot& ballot(uint32_t number) const { return table_->ballots[number]; }
-  [[nodiscard]] std::atomic<uint64_t>& count(uint32_t number) const { return (*own_)[number]; }
+  [[nodiscard]] std::atomic<uint64_t>& count(uint32_t number) const { return (*own_counts_)[number]; }
 
  private:
   Table* table_;
-  Counts* own_;
+  Counts* own_counts_;
 };
 
 }  // namespace spinloom::mpi

@@ -93,13 +93,13 @@ TEST_F(PollsTest, ABallotThatAllHaveLeftIsFreeAgainAndNew) {
   const auto number = of(0).open(key, true, 9);
   ASSERT_TRUE(number);
   ASSERT_EQ(come(of(1), key), number);
-  of(0).ballot(*number).from[3] = 17;
+  of(0).ballot(*number).first_call[3] = 17;
   of(0).leave(*number);
   EXPECT_EQ(of(1).turnout(*number).ranks, 2U);
   of(1).leave(*number);
   EXPECT_EQ(of(1).turnout(*number).ranks, 0U);
   ASSERT_EQ(of(2).open({3, 4}, false, 1), number);
-  EXPECT_EQ(of(2).ballot(*number).from[3], 0U);
+  EXPECT_EQ(of(2).ballot(*number).first_call[3], 0U);
   EXPECT_FALSE(of(2).turnout(*number).is_marked);
   EXPECT_FALSE(come(of(1), key));
 }

@@ -2,17 +2,17 @@
 
 namespace spinloom::mpi {
 
-void Postings::post(Key key, const Told& told) const {
+void Postings::post(Key key, const PostedMemory& memory) const {
   for (uint32_t i = 0; i < most; ++i) {
     Entry& entry = table_->entries[(key.low + i) % most];
     if (entry.low.load(std::memory_order_relaxed) != 0) continue;
     std::atomic_thread_fence(std::memory_order_release);  // remove() took the old key away before this
     entry.high.store(key.high, std::memory_order_relaxed);
-    entry.base.store(told.base, std::memory_order_relaxed);
-    entry.bytes.store(static_cast<uint64_t>(told.bytes), std::memory_order_relaxed);
-    entry.unit.store(static_cast<uint64_t>(told.unit), std::memory_order_relaxed);
-    entry.where.store(static_cast<uint64_t>(told.where), std::memory_order_relaxed);
-    entry.posts.store(told.posts, std::memory_order_relaxed);
+    entry.base.store(memory.base, std::memory_order_relaxed);
+    entry.bytes.store(static_cast<uint64_t>(memory.bytes), std::memory_order_relaxed);
+    entry.unit.store(static_cast<uint64_t>(memory.unit), std::memory_order_relaxed);
+    entry.location.store(static_cast<uint64_t>(memory.location), std::memory_order_relaxed);
+    entry.posts.store(memory.posts, std::memory_order_relaxed);
     entry.low.store(key.low, std::memory_order_release);
     table_->posted.fetch_add(1, std::memory_order_release);
     return;
@@ -29,7 +29,7 @@ void Postings::remove(Key key) const {
   }
 }
 
-std::optional<Told> Postings::find(Key key, uint64_t& seen) const {
+std::optional<PostedMemory> Postings::find(Key key, uint64_t& seen) const {
   const uint64_t posted = table_->posted.load(std::memory_order_acquire);
   if (posted == seen) return std::nullopt;
   seen = posted;
@@ -37,15 +37,15 @@ std::optional<Told> Postings::find(Key key, uint64_t& seen) const {
     const Entry& entry = table_->entries[(key.low + i) % most];
     if (entry.low.load(std::memory_order_acquire) != key.low) continue;
     if (entry.high.load(std::memory_order_relaxed) != key.high) continue;
-    const Told told{entry.base.load(std::memory_order_relaxed),
-                    static_cast<int64_t>(entry.bytes.load(std::memory_order_relaxed)),
-                    static_cast<int64_t>(entry.unit.load(std::memory_order_relaxed)),
-                    static_cast<Told::Lies>(entry.where.load(std::memory_order_relaxed)),
-                    entry.posts.load(std::memory_order_relaxed)};
+    const PostedMemory memory{entry.base.load(std::memory_order_relaxed),
+                              static_cast<int64_t>(entry.bytes.load(std::memory_order_relaxed)),
+                              static_cast<int64_t>(entry.unit.load(std::memory_order_relaxed)),
+                              static_cast<PostedMemory::Location>(entry.location.load(std::memory_order_relaxed)),
+                              entry.posts.load(std::memory_order_relaxed)};
     std::atomic_thread_fence(std::memory_order_acquire);
     // Another key with the same `low` may have come meanwhile: its `high` was written before its `low`.
     if (entry.low.load(std::memory_order_acquire) != key.low) continue;
-    if (entry.high.load(std::memory_order_relaxed) == key.high) return told;
+    if (entry.high.load(std::memory_order_relaxed) == key.high) return memory;
   }
   return std::nullopt;
 }

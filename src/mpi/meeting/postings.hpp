@@ -17,11 +17,11 @@
 namespace spinloom::mpi {
 
 // A rank's part of a window.
-struct Told {
+struct PostedMemory {
   uint64_t base = 0;
   int64_t bytes = 0;
   int64_t unit = 1;
-  enum class Lies : uint64_t { elsewhere, in_heap, in_mpis_memory } where = Lies::elsewhere;
+  enum class Location : uint64_t { elsewhere, in_heap, in_mpis_memory } location = Location::elsewhere;
   uint64_t posts = 0;  // address of its Posts; 0: it has none
 };
 
@@ -31,7 +31,7 @@ class Postings {
 
   struct alignas(64) Entry {
     std::atomic<uint64_t> low;  // half of the key; 0: the entry is free
-    std::atomic<uint64_t> high, base, bytes, unit, where, posts;
+    std::atomic<uint64_t> high, base, bytes, unit, location, posts;
   };
   // An empty table is all zeros, as the kernel gives its memory.
   struct Table {
@@ -41,11 +41,11 @@ class Postings {
 
   explicit Postings(Table& table) : table_(&table) {}
 
-  void post(Key key, const Told& told) const;
+  void post(Key key, const PostedMemory& memory) const;
   void remove(Key key) const;
   // `seen`: a variable of the caller for this key and this owner, 0 at first. While nothing was posted since the last
   // look, find() is one load and returns nothing, even if it has found the posting before.
-  [[nodiscard]] std::optional<Told> find(Key key, uint64_t& seen) const;
+  [[nodiscard]] std::optional<PostedMemory> find(Key key, uint64_t& seen) const;
 
  private:
   Table* table_;

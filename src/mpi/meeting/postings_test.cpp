@@ -18,35 +18,37 @@ class PostingsTest : public testing::Test {
     table_ = static_cast<Postings::Table*>(memory);
   }
   void TearDown() override { munmap(table_, sizeof(Postings::Table)); }
-  [[nodiscard]] std::optional<Told> find(Key key) const {
+  [[nodiscard]] std::optional<PostedMemory> find(Key key) const {
     uint64_t seen = 0;
     return Postings(*table_).find(key, seen);
   }
   Postings::Table* table_ = nullptr;
 };
 
-Told told(uint64_t number) { return {number, static_cast<int64_t>(2 * number), 8, Told::Lies::in_heap}; }
+PostedMemory memory(uint64_t number) {
+  return {number, static_cast<int64_t>(2 * number), 8, PostedMemory::Location::in_heap};
+}
 
 TEST_F(PostingsTest, WhatIsPostedIsFoundUntilItIsRemoved) {
   const Postings own(*table_);
   const Key key{5, 6};
   uint64_t seen = 0;
   EXPECT_FALSE(own.find(key, seen));
-  own.post(key, told(40));
+  own.post(key, memory(40));
   const auto found = own.find(key, seen);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->base, 40U);
   EXPECT_EQ(found->bytes, 80);
   EXPECT_EQ(found->unit, 8);
-  EXPECT_EQ(found->where, Told::Lies::in_heap);
+  EXPECT_EQ(found->location, PostedMemory::Location::in_heap);
   own.remove(key);
   EXPECT_FALSE(find(key));
 }
 
 TEST_F(PostingsTest, KeysThatAreAlikeInOneHalfAreTwo) {
   const Postings own(*table_);
-  own.post({5, 6}, told(1));
-  own.post({5, 7}, told(2));
+  own.post({5, 6}, memory(1));
+  own.post({5, 7}, memory(2));
   EXPECT_EQ(find({5, 7})->base, 2U);
   EXPECT_EQ(find({5, 6})->base, 1U);
   EXPECT_FALSE(find({5, 8}));
@@ -57,13 +59,13 @@ TEST_F(PostingsTest, KeysThatAreAlikeInOneHalfAreTwo) {
 
 TEST_F(PostingsTest, WhereThereIsNoRoomOthersFindNothing) {
   const Postings own(*table_);
-  for (uint64_t i = 1; i <= Postings::most; ++i) own.post({i * i, i}, told(i));
+  for (uint64_t i = 1; i <= Postings::most; ++i) own.post({i * i, i}, memory(i));
   const Key late{7, 7'000'000};
-  own.post(late, told(1));
+  own.post(late, memory(1));
   EXPECT_FALSE(find(late));
   for (uint64_t i = 1; i <= Postings::most; ++i) EXPECT_EQ(find({i * i, i})->base, i);
   own.remove({25, 5});
-  own.post(late, told(1));
+  own.post(late, memory(1));
   EXPECT_TRUE(find(late));
 }
 
@@ -74,7 +76,7 @@ TEST_F(PostingsTest, AReaderNeverSeesHalfAPosting) {
   if (owner == 0) {
     const Postings own(*table_);
     for (uint64_t i = 1; i <= windows; ++i) {
-      own.post({5, i}, told(i));
+      own.post({5, i}, memory(i));
       if (i < windows) own.remove({5, i});
     }
     _exit(0);

@@ -11,12 +11,12 @@ Posts::~Posts() {
 }
 
 Posts Posts::make(size_t ranks) {
-  Posts made;
+  Posts posts;
   void* const start = process_heap().allocate(ranks * sizeof(Count));
-  if (start == nullptr) return made;
-  made.counts_ = static_cast<Count*>(start);
-  for (size_t i = 0; i < ranks; ++i) new (&made.counts_[i]) Count(0);
-  return made;
+  if (start == nullptr) return posts;
+  posts.counts_ = static_cast<Count*>(start);
+  for (size_t i = 0; i < ranks; ++i) new (&posts.counts_[i]) Count(0);
+  return posts;
 }
 
 }  // namespace spinloom::mpi

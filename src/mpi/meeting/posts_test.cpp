@@ -14,14 +14,14 @@ namespace spinloom::mpi {
 namespace {
 
 const Posts::Count& count_of(const Posts& posts, int origin) {
-  return *reinterpret_cast<const Posts::Count*>(posts.address() + Posts::place_of(origin));  // NOLINT: an address
+  return *reinterpret_cast<const Posts::Count*>(posts.address() + Posts::offset_of(origin));  // NOLINT: an address
 }
 
 TEST(Posts, LieInMemoryThatPeersMap) {
   const Posts posts = Posts::make(5);
   ASSERT_NE(posts.address(), 0U);
   EXPECT_TRUE(
-      process_heap().holds(reinterpret_cast<const void*>(posts.address()), 5 * sizeof(Posts::Count)));  // NOLINT
+      process_heap().contains(reinterpret_cast<const void*>(posts.address()), 5 * sizeof(Posts::Count)));  // NOLINT
 }
 
 TEST(Posts, AreCountedForThoseInTheirGroupsOnly) {

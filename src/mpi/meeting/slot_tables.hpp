@@ -1,10 +1,10 @@
 // SlotTables - shared memory by which ranks exchange messages in a call that all ranks of a communicator make.
 //
 // Contract: each rank has, in its heap, a slot table of `depth` entries for each founder of the board. Both ends of a
-//   pair number its messages alike, by next_sent() and next_received(). room_for() gives the sender the entry of a
-//   message, or null while an earlier message lies in it; the sender fills it and calls post(). arrived() gives the
-//   entry to the receiver, or null while the message has not come. The receiver gives the entry back by take(); then
-//   is_taken() is true for the sender.
+//   pair number its messages alike, by next_sent() and next_received(). free_entry_for() gives the sender the entry of
+//   a message, or null while an earlier message lies in it; the sender fills it and calls post(). find_arrived() gives
+//   the entry to the receiver, or null while the message has not come. The receiver gives the entry back by take();
+//   then is_taken() is true for the sender.
 // Invariants: (1) an entry is valid for one message: its key holds the number of the communicator, which no other
 //   communicator of the same ballot has, and the number of the message. So entries that an earlier communicator has
 //   left are never taken for messages; (2) only one end writes each cache line; (3) the memory is kept until another
@@ -49,17 +49,17 @@ class SlotTables {
   [[nodiscard]] uint64_t next_received(int peer) { return ++pairs_[static_cast<size_t>(peer)].received; }
 
   // are_made(): false before make(), or if there was no memory; without memory the MPI carries all messages of this
-  // rank. come_by_mpi(): true if `peer` had no memory.
-  [[nodiscard]] bool are_made() const { return own_ != nullptr; }
-  [[nodiscard]] bool come_by_mpi(int peer);
+  // rank. comes_by_mpi(): true if `peer` had no memory.
+  [[nodiscard]] bool are_made() const { return own_tables_ != nullptr; }
+  [[nodiscard]] bool comes_by_mpi(int peer);
 
-  [[nodiscard]] Entry* room_for(int peer, uint64_t message) const;
+  [[nodiscard]] Entry* free_entry_for(int peer, uint64_t message) const;
   void post(Entry& entry, uint64_t message) const { entry.key.store(key(message), std::memory_order_release); }
-  [[nodiscard]] const Entry* arrived(int peer, uint64_t message);
+  [[nodiscard]] const Entry* find_arrived(int peer, uint64_t message);
   void take(int peer, uint64_t message) const;
   [[nodiscard]] bool is_taken(int peer, uint64_t message) const;
 
-  [[nodiscard]] bool lives(int peer) const { return board_->lives(world_rank(peer)); }
+  [[nodiscard]] bool is_alive(int peer) const { return board_->is_alive(world_rank(peer)); }
 
  private:
   struct SlotTable {
@@ -73,18 +73,18 @@ class SlotTables {
     uint64_t received = 0;
     SlotTable* theirs = nullptr;
   };
-  [[nodiscard]] uint64_t key(uint64_t message) const { return communicator_ + message; }
+  [[nodiscard]] uint64_t key(uint64_t message) const { return communicator_key_ + message; }
   [[nodiscard]] uint32_t world_rank(int peer) const {
     return static_cast<uint32_t>(board_->founders()[static_cast<size_t>(peer)]);
   }
-  [[nodiscard]] SlotTable* find(int peer);
+  [[nodiscard]] SlotTable* find_table(int peer);
 
   const Board* board_ = nullptr;
   uint32_t ballot_ = 0;
-  uint64_t communicator_ = 0;
-  bool tried_ = false;
-  SlotTable* own_ = nullptr;  // an array, with a table for each founder
-  size_t own_number_ = 0;  // this rank's number among the founders
+  uint64_t communicator_key_ = 0;
+  bool is_tried_ = false;
+  SlotTable* own_tables_ = nullptr;  // an array, with a table for each founder
+  size_t own_founder_number_ = 0;  // this rank's number among the founders
   std::vector<Pair> pairs_;
 };
 

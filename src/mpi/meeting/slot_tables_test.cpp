@@ -35,7 +35,7 @@ class SlotTablesTest : public ::testing::Test {
   // Rank 0 to rank 1. False: there is no room.
   bool send(uint64_t message, uint8_t byte) {
     ranks_[0].make();
-    SlotTables::Entry* const entry = ranks_[0].room_for(1, message);
+    SlotTables::Entry* const entry = ranks_[0].free_entry_for(1, message);
     if (entry == nullptr) return false;
     entry->kind = SlotTables::Kind::bytes;
     entry->bytes = 1;
@@ -45,7 +45,7 @@ class SlotTablesTest : public ::testing::Test {
   }
   // The byte; below zero: no message has arrived.
   int receive(uint64_t message) {
-    const SlotTables::Entry* const entry = ranks_[1].arrived(0, message);
+    const SlotTables::Entry* const entry = ranks_[1].find_arrived(0, message);
     if (entry == nullptr) return -1;
     const int byte = entry->data[0];
     ranks_[1].take(0, message);
@@ -96,18 +96,18 @@ TEST_F(SlotTablesTest, TheNextCommunicatorUsesTheSameMemoryAndFindsNoMessageOfTh
   const uint64_t first = address();
   open(2);
   EXPECT_EQ(receive(1), -1);
-  EXPECT_FALSE(ranks_[1].come_by_mpi(0));
+  EXPECT_FALSE(ranks_[1].comes_by_mpi(0));
   ASSERT_TRUE(send(1, 8));
   EXPECT_EQ(address(), first);
   EXPECT_EQ(receive(1), 8);
 }
 
 TEST_F(SlotTablesTest, ARankWithoutMemoryForSlotTablesIsKnown) {
-  EXPECT_FALSE(ranks_[1].come_by_mpi(0));
+  EXPECT_FALSE(ranks_[1].comes_by_mpi(0));
   ASSERT_TRUE(send(1, 7));
-  EXPECT_FALSE(ranks_[1].come_by_mpi(0));
+  EXPECT_FALSE(ranks_[1].comes_by_mpi(0));
   boards_[0].slot_table_place(0, 3).address = 0;
-  EXPECT_TRUE(ranks_[1].come_by_mpi(0));
+  EXPECT_TRUE(ranks_[1].comes_by_mpi(0));
 }
 
 TEST_F(SlotTablesTest, ThreadsPassManyMessagesInOrder) {

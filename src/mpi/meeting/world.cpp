@@ -21,7 +21,7 @@ std::string_view variable(const char* name) {
 
 // Returns the time when a process began, in ticks since the machine was started. With the process's number it names one
 // process for ever.
-std::string start_of(pid_t process) {
+std::string start_time_of(pid_t process) {
   std::ifstream file(text("/proc/", process, "/stat"));
   std::string line;
   if (!std::getline(file, line)) return {};
@@ -37,25 +37,25 @@ std::string start_of(pid_t process) {
 }
 
 // Hydra gives each rank one end of a socket; its own end belongs to the proxy of this machine and job.
-std::string hydra() {
+std::string hydra_name() {
   const std::string number(variable("PMI_FD"));
   if (number.empty()) return {};
   ucred peer{};
   socklen_t bytes = sizeof peer;
   if (getsockopt(std::atoi(number.c_str()), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0 || peer.pid <= 0) return {};
-  return text("hydra-", peer.pid, "-", start_of(peer.pid));
+  return text("hydra-", peer.pid, "-", start_time_of(peer.pid));
 }
 
-std::string both(const char* kind, const char* first, const char* second) {
+std::string pair_name(const char* kind, const char* first, const char* second) {
   if (variable(first).empty()) return {};
   return text(kind, "-", variable(first), "-", variable(second));
 }
 
 // Names the step of srun if its tasks are the ranks. A batch script has a job but no such step. Other launchers, which
 // a script or a step starts, make worlds of their own.
-std::string slurm(int64_t size) {
+std::string slurm_name(int64_t size) {
   if (variable("SLURM_STEP_NUM_TASKS") != std::to_string(size)) return {};
-  return both("slurm", "SLURM_JOB_ID", "SLURM_STEP_ID");
+  return pair_name("slurm", "SLURM_JOB_ID", "SLURM_STEP_ID");
 }
 
 // Removes a number of up to nine digits from the front of `text` and returns it; below zero: there is none.
@@ -69,14 +69,14 @@ int64_t take_number(std::string_view& text) {
   return number;
 }
 
-bool take(std::string_view& text, std::string_view word) {
+bool take_word(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) return false;
   text.remove_prefix(word.size());
   return true;
 }
 
 // Returns a hash of a name as 16 hexadecimal digits (FNV-1a, 64 bits).
-std::string short_of(std::string_view name) {
+std::string hash_text(std::string_view name) {
   uint64_t hash = 0xcbf2'9ce4'8422'2325;
   for (const char letter : name) hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100'0000'01b3;
   char digits[17];
@@ -85,40 +85,40 @@ std::string short_of(std::string_view name) {
 }
 
 std::string board_name(std::string_view prefix, std::string_view job) {
-  return text("spinloom-mpi-", getuid(), "-", short_of(prefix), "-", short_of(job));
+  return text("spinloom-mpi-", getuid(), "-", hash_text(prefix), "-", hash_text(job));
 }
 
 }  // namespace
 
 std::string world_name(std::string_view prefix, int64_t size) {
   // PMIx counts its namespaces for each launcher; the launcher's address tells two of them apart.
-  std::string job = both("pmix", "PMIX_NAMESPACE", "PMIX_SERVER_URI2");
-  if (job.empty()) job = hydra();
-  if (job.empty()) job = slurm(size);
-  if (job.empty()) job = both("pals", "PALS_APID", "PALS_APPNUM");
+  std::string job = pair_name("pmix", "PMIX_NAMESPACE", "PMIX_SERVER_URI2");
+  if (job.empty()) job = hydra_name();
+  if (job.empty()) job = slurm_name(size);
+  if (job.empty()) job = pair_name("pals", "PALS_APID", "PALS_APPNUM");
   if (job.empty()) return {};
   return board_name(prefix, text(job, "-of-", size));
 }
 
 std::string lone_name(std::string_view prefix) {
-  return board_name(prefix, text("alone-", getpid(), "-", start_of(getpid())));
+  return board_name(prefix, text("alone-", getpid(), "-", start_time_of(getpid())));
 }
 
 uint32_t tasks_of_node(std::string_view list, int64_t node, int64_t size) {
   int64_t nodes = 0;
   int64_t tasks = 0;
-  int64_t found = 0;
+  int64_t node_tasks = 0;
   do {
     const int64_t each = take_number(list);
     int64_t times = 1;
-    if (take(list, "(x") && ((times = take_number(list)) < 1 || !take(list, ")"))) return 0;
+    if (take_word(list, "(x") && ((times = take_number(list)) < 1 || !take_word(list, ")"))) return 0;
     if (each < 0) return 0;
-    if (node >= nodes && node < nodes + times) found = each;
+    if (node >= nodes && node < nodes + times) node_tasks = each;
     nodes += times;
     tasks += each * times;
     if (tasks > size) return 0;
-  } while (take(list, ","));
-  return list.empty() && tasks == size ? static_cast<uint32_t>(found) : 0;
+  } while (take_word(list, ","));
+  return list.empty() && tasks == size ? static_cast<uint32_t>(node_tasks) : 0;
 }
 
 uint32_t local_ranks(int64_t size) {
@@ -145,9 +145,9 @@ std::string foreign_launcher() {
   };
   int64_t size = -1;
   for (const char* const name : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
-    const int64_t said = number_of(name);
-    if (said == 1) return {};
-    if (size < 0) size = said;
+    const int64_t launcher_size = number_of(name);
+    if (launcher_size == 1) return {};
+    if (size < 0) size = launcher_size;
   }
   int64_t rank = -1;  // Open MPI sets PMIX_RANK itself where it finds no launcher
   for (const char* const name : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK"}) {

@@ -33,9 +33,9 @@ struct Far {
     EXPECT_EQ(process.open(child.id()), 0);
     return process;
   }
-  [[nodiscard]] peer::Word known() const { return {peer::address_of(&word), known_value}; }
-  [[nodiscard]] FarPlace columns() const { return {&column->layout->blob(), 1, pages.address()}; }
-  [[nodiscard]] FarPlace bytes() const { return {nullptr, 0, pages.address()}; }
+  [[nodiscard]] peer::KnownWord known() const { return {peer::address_of(&word), known_value}; }
+  [[nodiscard]] RemotePlace columns() const { return {&column->layout->blob(), 1, pages.address()}; }
+  [[nodiscard]] RemotePlace bytes() const { return {nullptr, 0, pages.address()}; }
   [[nodiscard]] int64_t size() const { return column->size; }
 };
 
@@ -90,7 +90,7 @@ TEST(Cma, SaysWhereSomeBytesCannotBeWritten) {
   std::vector<int32_t> own(numbers, 5);
   EXPECT_FALSE(write_by_cma(process, far.known(), far.columns(), {*far.run, numbers, own.data()}, far.size()).ok());
   int32_t last = 0;  // behind the page: the last number of the column
-  const FarPlace place{nullptr, 0, far.pages.address(size_t{numbers - 1} * step * sizeof last)};
+  const RemotePlace place{nullptr, 0, far.pages.address(size_t{numbers - 1} * step * sizeof last)};
   ASSERT_TRUE(read_by_cma(process, place, {*far.run, 1, &last}, sizeof last).ok());
   EXPECT_EQ(last, -1);
 }

@@ -7,13 +7,13 @@
 
 namespace spinloom::mpi {
 
-End end_of(const Message& message, int64_t count) {
+CopyEnd end_of(const Message& message, int64_t count) {
   const Form& form = message.form();
-  if (form.contiguous(count)) return {nullptr, count, message.buffer() + form.true_lb};
+  if (form.is_contiguous(count)) return {nullptr, count, message.buffer() + form.true_lb};
   return {&form.layout->blob(), count, message.buffer()};
 }
 
-Status copy_part(const End& from, const End& to, Range range) {
+Status copy_part(const CopyEnd& from, const CopyEnd& to, Range range) {
   const auto [first, last] = range;
   const auto bytes = static_cast<size_t>(last - first);
   if (from.blob != nullptr && to.blob != nullptr) {

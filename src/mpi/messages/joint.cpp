@@ -28,11 +28,11 @@ void JointCopy::open(const Offer& target, int64_t bytes, int64_t bundle_bytes) {
 Range JointCopy::part_from(int64_t first) const { return {first, std::min(first + part_bytes_, bytes_)}; }
 
 std::optional<Range> JointCopy::take(Side side) {
-  const uint64_t one = side == Side::receiver ? 1 : uint64_t{1} << by_sender;
-  const uint64_t before = taken_.fetch_add(one, std::memory_order_acq_rel);
-  if (taken(before) >= parts_) return std::nullopt;
-  const int64_t part =
-      side == Side::receiver ? static_cast<uint32_t>(before) : parts_ - 1 - static_cast<int64_t>(before >> by_sender);
+  const uint64_t increment = side == Side::receiver ? 1 : uint64_t{1} << sender_shift;
+  const uint64_t before = taken_.fetch_add(increment, std::memory_order_acq_rel);
+  if (taken_parts(before) >= parts_) return std::nullopt;
+  const int64_t part = side == Side::receiver ? static_cast<uint32_t>(before)
+                                              : parts_ - 1 - static_cast<int64_t>(before >> sender_shift);
   return part_from(part * part_bytes_);
 }
 

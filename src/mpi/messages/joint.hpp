@@ -28,7 +28,7 @@ class JointCopy {
   // `bundle_bytes`: parts are multiples of this (message.hpp), and of at least 64 bytes.
   void open(const Offer& target, int64_t bytes, int64_t bundle_bytes);
 
-  [[nodiscard]] bool has_more() const { return taken(taken_.load(std::memory_order_relaxed)) < parts_; }
+  [[nodiscard]] bool has_more() const { return taken_parts(taken_.load(std::memory_order_relaxed)) < parts_; }
   [[nodiscard]] std::optional<Range> take(Side side);
   void finish() { copied_.fetch_add(1, std::memory_order_release); }
   void refuse(Range part) { refused_.store(part.first + 1, std::memory_order_release); }
@@ -40,8 +40,10 @@ class JointCopy {
   [[nodiscard]] const Offer& target() const { return target_; }
 
  private:
-  static constexpr uint32_t by_sender = 32;  // from this bit on, `taken_` counts the sender's parts
-  [[nodiscard]] static uint64_t taken(uint64_t both) { return (both >> by_sender) + static_cast<uint32_t>(both); }
+  static constexpr uint32_t sender_shift = 32;  // from this bit on, `taken_` counts the sender's parts
+  [[nodiscard]] static uint64_t taken_parts(uint64_t both) {
+    return (both >> sender_shift) + static_cast<uint32_t>(both);
+  }
   [[nodiscard]] Range part_from(int64_t first) const;
 
   Offer target_;

@@ -13,7 +13,7 @@
 namespace spinloom::mpi {
 namespace {
 
-struct Found {
+struct EndFound {
   int64_t bytes;
 };
 
@@ -26,16 +26,16 @@ int64_t first_end(const layout::Type& type) {
   try {
     layout::oracle::for_each_primitive_of(type, elements, [&](int64_t, int64_t length) {
       bytes += length;
-      if (bytes >= Record::least) throw Found{bytes};
+      if (bytes >= Record::least) throw EndFound{bytes};
     });
-  } catch (const Found& found) {
-    return found.bytes <= Record::most ? found.bytes : 0;
+  } catch (const EndFound& end) {
+    return end.bytes <= Record::most ? end.bytes : 0;
   }
   return 0;
 }
 
 // True if an element is one run. Blocks that fill their true extent need not follow each other: they may step back.
-bool is_single(const layout::Blob& blob) {
+bool is_one_run(const layout::Blob& blob) {
   if (blob.size() == 0 || blob.root_kind() != SPL_LEAF_VECTOR || blob.true_extent() != blob.size()) return false;
   int64_t first_bytes = 0;
   const auto look = [&first_bytes](const layout::Piece& block) {
@@ -93,19 +93,19 @@ uint64_t next_number() {
 
 FormPointer basic_form(int64_t size, int64_t extent) {
   auto form = std::make_shared<Form>();
-  form->known = size == extent;
+  form->is_known = size == extent;
   form->size = size;
   form->extent = extent;
   form->true_extent = size;
   const int64_t record = size <= 0 ? 0 : (Record::least + size - 1) / size * size;
-  if (form->known && record <= Record::most) form->record_bytes = record;
+  if (form->is_known && record <= Record::most) form->record_bytes = record;
   return form;
 }
 
 FormPointer unknown_form(int64_t size) {
   auto form = std::make_shared<Form>();
-  form->known = false;
-  form->single = false;
+  form->is_known = false;
+  form->is_one_run = false;
   form->size = size;
   return form;
 }
@@ -118,7 +118,7 @@ FormPointer make_form(const layout::Type& type) {
   form->extent = type.extent();
   form->true_lb = type.true_lb();
   form->true_extent = type.true_extent();
-  form->single = is_single(committed->blob());
+  form->is_one_run = is_one_run(committed->blob());
   form->record_bytes = first_end(type);
   form->layout = std::move(*committed);
   const Density density = density_of(form->layout->blob());
@@ -147,7 +147,7 @@ bool Message::reach(const std::byte*& first, int64_t& bytes) const {
 
 void Message::pack(Range range, uint8_t* to) const {
   const auto bytes = static_cast<size_t>(range.last - range.first);
-  if (form_.contiguous(count_)) {
+  if (form_.is_contiguous(count_)) {
     std::memcpy(to, base_ + form_.true_lb + range.first, bytes);
     return;
   }
@@ -160,7 +160,7 @@ void Message::pack(Range range, uint8_t* to) const {
 
 void Message::unpack(Range range, const uint8_t* from) const {
   const auto bytes = static_cast<size_t>(range.last - range.first);
-  if (form_.contiguous(count_)) {
+  if (form_.is_contiguous(count_)) {
     std::memcpy(base_ + form_.true_lb + range.first, from, bytes);
     return;
   }

@@ -2,9 +2,9 @@
 //
 // Contract: make_form() normalises a decoded type once. pack() and unpack() move the packed bytes [first, last) of a
 //   message.
-// Invariants: (1) a `known` Form without a layout is one run of `size` bytes at the buffer, repeated every `extent`
+// Invariants: (1) a `is_known` Form without a layout is one run of `size` bytes at the buffer, repeated every `extent`
 //   bytes (the basic types). Only a Form that was made of a peer's Blob has neither: it serves for reach() alone. (2)
-//   Bytes of a Form that is not `known` are moved by the MPI itself.
+//   Bytes of a Form with `is_known` false are moved by the MPI itself.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -32,11 +32,11 @@ class TypeTally;
 }
 
 struct Form {
-  bool known = true;
+  bool is_known = true;
   int64_t size = 0;
   int64_t extent = 0;
   int64_t true_lb = 0;
-  bool single = true;  // one element is one run
+  bool is_one_run = true;  // the bytes of one element are contiguous
   int64_t record_bytes = 0;  // length of a record in place of such a message; 0: no length would do
   int64_t true_extent = 0;
   double spread = 1;  // cache lines that an element touches, for each line that its packed bytes fill
@@ -53,15 +53,15 @@ struct Form {
       : size(blob.size()),
         extent(blob.extent()),
         true_lb(blob.true_lb()),
-        single(false),
+        is_one_run(false),
         true_extent(blob.true_extent()) {}
-  [[nodiscard]] bool contiguous(int64_t count) const { return single && (count <= 1 || extent == size); }
+  [[nodiscard]] bool is_contiguous(int64_t count) const { return is_one_run && (count <= 1 || extent == size); }
   // The number of bytes that are packed before they are handed to the receiver.
   [[nodiscard]] int64_t chunk_bytes(int64_t least) const {
     return std::max(least, bundle_bytes(size, extent, true_extent));
   }
-  // The least count that is not contiguous().
-  [[nodiscard]] int64_t contiguous_below() const { return !single ? INT64_MIN : extent == size ? INT64_MAX : 2; }
+  // The least count that is not is_contiguous().
+  [[nodiscard]] int64_t contiguous_below() const { return !is_one_run ? INT64_MIN : extent == size ? INT64_MAX : 2; }
 };
 using FormPointer = std::shared_ptr<const Form>;
 

@@ -5,10 +5,10 @@
 namespace spinloom::mpi {
 
 BlobPointer PeerLayouts::find(uint32_t sender, uint64_t number) {
-  for (Known& known : known_) {
-    if (known.number != number || known.sender != sender) continue;
-    known.asked = ++asked_;
-    return known.blob;
+  for (KeptLayout& kept : kept_) {
+    if (kept.number != number || kept.sender != sender) continue;
+    kept.last_use = ++uses_;
+    return kept.blob;
   }
   return nullptr;
 }
@@ -16,13 +16,13 @@ BlobPointer PeerLayouts::find(uint32_t sender, uint64_t number) {
 BlobPointer PeerLayouts::learn(uint32_t sender, uint64_t number, std::span<const std::byte> bytes) {
   auto blob = layout::Blob::validate(bytes);
   if (!blob) return nullptr;
-  Known known{sender, number, ++asked_, std::make_shared<const layout::Blob>(std::move(*blob))};
-  if (known_.size() < most) {
-    known_.push_back(std::move(known));
-    return known_.back().blob;
+  KeptLayout kept{sender, number, ++uses_, std::make_shared<const layout::Blob>(std::move(*blob))};
+  if (kept_.size() < most) {
+    kept_.push_back(std::move(kept));
+    return kept_.back().blob;
   }
-  Known& oldest = *std::ranges::min_element(known_, {}, &Known::asked);
-  oldest = std::move(known);
+  KeptLayout& oldest = *std::ranges::min_element(kept_, {}, &KeptLayout::last_use);
+  oldest = std::move(kept);
   return oldest.blob;
 }
 

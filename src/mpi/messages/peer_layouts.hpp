@@ -25,18 +25,18 @@ class PeerLayouts {
 
   [[nodiscard]] BlobPointer find(uint32_t sender, uint64_t number);
   [[nodiscard]] BlobPointer learn(uint32_t sender, uint64_t number, std::span<const std::byte> bytes);
-  [[nodiscard]] size_t size() const { return known_.size(); }
+  [[nodiscard]] size_t size() const { return kept_.size(); }
 
  private:
-  struct Known {
+  struct KeptLayout {
     uint32_t sender;
     uint64_t number;
-    uint64_t asked;  // the count of uses at the last use
+    uint64_t last_use;  // the count of uses at the last use
     BlobPointer blob;
   };
 
-  std::vector<Known> known_;
-  uint64_t asked_ = 0;
+  std::vector<KeptLayout> kept_;
+  uint64_t uses_ = 0;
 };
 
 }  // namespace spinloom::mpi

@@ -35,7 +35,7 @@ class Reader {
   void read(std::string_view name, std::string_view value) {
     if (name == "SPINLOOM_MPI") {
       if (value == "off" || value == "0") {
-        settings_.off = true;
+        settings_.is_off = true;
       } else if (value != "on" && value != "1") {
         complain(name, value, "on or off");
       }
@@ -96,9 +96,9 @@ class Reader {
     settings_.complaints.push_back(text(name, "=", value, " is ignored: it must be ", legal));
   }
   void number(std::string_view name, std::string_view value, int64_t least, int64_t& into) {
-    const auto found = bytes_in(value);
-    if (found && *found >= least) {
-      into = *found;
+    const auto bytes = bytes_in(value);
+    if (bytes && *bytes >= least) {
+      into = *bytes;
     } else {
       complain(name, value, text("a number of bytes from ", least, ", such as 65536 or 64K"));
     }

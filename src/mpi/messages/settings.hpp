@@ -23,7 +23,7 @@ enum class Path : uint8_t {
 };
 
 struct Settings {
-  bool off = false;
+  bool is_off = false;
   Path path = Path::automatic;
   int64_t min_bytes = 6 << 10;  // shorter messages are left to the MPI
   int64_t chunk_bytes = 4 << 10;  // packed bytes that are handed to the receiver at once
@@ -40,7 +40,9 @@ struct Settings {
   std::vector<std::string> complaints;
 
   // True if contiguous messages are offered where they lie, too.
-  [[nodiscard]] bool offers_runs() const { return path == Path::mapped || path == Path::joint || path == Path::cma; }
+  [[nodiscard]] bool offers_contiguous() const {
+    return path == Path::mapped || path == Path::joint || path == Path::cma;
+  }
 };
 
 [[nodiscard]] Settings read_settings(const char* const* environment);

@@ -15,7 +15,7 @@ TEST(MpiSettings, ReadsWhatItUnderstandsAndNamesTheRest) {
                                      "SPINLOOM_MPI_RECORD_CLOCK=cpu",
                                      nullptr};
   const Settings settings = read_settings(environment);
-  EXPECT_TRUE(settings.off);
+  EXPECT_TRUE(settings.is_off);
   EXPECT_EQ(settings.path, Path::staged);
   EXPECT_TRUE(settings.records_cpu_time);
   EXPECT_EQ(settings.min_bytes, 4096);

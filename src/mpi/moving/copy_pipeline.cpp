@@ -7,39 +7,39 @@
 
 namespace spinloom::mpi {
 
-Status CopyPipeline::begin(const std::string& name, uint32_t rank, uint32_t size, uint32_t local,
+Status CopyPipeline::begin(const std::string& name, uint32_t rank, uint32_t size, uint32_t local_ranks,
                            const Settings& settings) {
-  staging_.limit(settings.staging_bytes);
+  staging_.set_limit(settings.staging_bytes);
   chunk_bytes_ = settings.chunk_bytes;
-  memoised_ = settings.memoised;
-  for (uint32_t slot = Board::slots; slot > 0; --slot) idle_.push_back(slot - 1);
+  keeps_layouts_ = settings.memoised;
+  for (uint32_t slot = Board::slots; slot > 0; --slot) idle_slots_.push_back(slot - 1);
   in_use_.reserve(Board::slots);
-  return board_.join(name, rank, size, local, settings.min_bytes);
+  return board_.join(name, rank, size, local_ranks, settings.min_bytes);
 }
 
 // Takes back the slots and buffers of messages that their receivers have taken, or that were abandoned.
-void CopyPipeline::take_back() {
-  const auto taken = [this](const InUse& one) {
-    const Slot& slot = board_.slot(board_.rank(), one.slot);
+void CopyPipeline::reclaim_slots() {
+  const auto taken = [this](const SlotInUse& used) {
+    const Slot& slot = board_.slot(board_.rank(), used.slot);
     if (slot.done.load(std::memory_order_acquire) != slot.serial.load(std::memory_order_relaxed)) return false;
-    staging_.give(one.buffer);
-    idle_.push_back(one.slot);
+    staging_.give_back(used.buffer);
+    idle_slots_.push_back(used.slot);
     return true;
   };
   in_use_.erase(std::remove_if(in_use_.begin(), in_use_.end(), taken), in_use_.end());
 }
 
 std::optional<PendingSend> CopyPipeline::prepare(int64_t bytes, bool will_pack) {
-  take_back();
+  reclaim_slots();
   const auto wanted = static_cast<uint64_t>(bytes);
   Staging::Buffer buffer;
-  if (!idle_.empty()) buffer = will_pack ? staging_.take(wanted) : staging_.reserve(wanted);
+  if (!idle_slots_.empty()) buffer = will_pack ? staging_.take(wanted) : staging_.reserve(wanted);
   if (buffer.start == nullptr) {
     ++totals_.refused;
     return std::nullopt;
   }
-  const uint32_t number = idle_.back();
-  idle_.pop_back();
+  const uint32_t number = idle_slots_.back();
+  idle_slots_.pop_back();
   in_use_.push_back({number, buffer});
   ++totals_.sent;
   totals_.sent_bytes += static_cast<uint64_t>(bytes);
@@ -49,7 +49,7 @@ std::optional<PendingSend> CopyPipeline::prepare(int64_t bytes, bool will_pack) 
   record.secret = board_.secret();
   record.sender = board_.rank();
   record.slot = number;
-  record.serial = ++serial_;
+  record.serial = ++last_serial_;
   record.bytes = static_cast<uint64_t>(bytes);
   record.address = reinterpret_cast<uint64_t>(buffer.start);
   std::memcpy(slot.record, &record, sizeof record);
@@ -62,7 +62,7 @@ std::optional<PendingSend> CopyPipeline::prepare(int64_t bytes, bool will_pack) 
 bool CopyPipeline::is_mapped(const Message& message) {
   const std::byte* first = nullptr;
   int64_t bytes = 0;
-  return message.reach(first, bytes) && process_heap().shares(first, static_cast<size_t>(bytes));
+  return message.reach(first, bytes) && process_heap().is_shared(first, static_cast<size_t>(bytes));
 }
 
 bool CopyPipeline::publish(const Form& form) {
@@ -70,13 +70,19 @@ bool CopyPipeline::publish(const Form& form) {
   return form.published.address() != 0;
 }
 
-std::optional<Offer> CopyPipeline::offer_of(const Message& message, By by) {
+std::optional<Offer> CopyPipeline::offer_of(const Message& message, CopyMode mode) {
   const Form& form = message.form();
-  Offer offer{reinterpret_cast<uint64_t>(message.buffer()), message.count(), 0, 0, 0, by == By::cma, by == By::both};
-  offer.within = by == By::within;
-  if (!form.contiguous(message.count())) {
-    offer.form = form.number;
-    if (offer.within) {
+  Offer offer{reinterpret_cast<uint64_t>(message.buffer()),
+              message.count(),
+              0,
+              0,
+              0,
+              mode == CopyMode::cma,
+              mode == CopyMode::both};
+  offer.is_within = mode == CopyMode::within;
+  if (!form.is_contiguous(message.count())) {
+    offer.layout_number = form.number;
+    if (offer.is_within) {
       offer.blob = reinterpret_cast<uint64_t>(&form.layout->blob());
       return offer;
     }
@@ -89,12 +95,12 @@ std::optional<Offer> CopyPipeline::offer_of(const Message& message, By by) {
   return offer;
 }
 
-std::optional<PendingSend> CopyPipeline::offer(const Message& message, By by) {
-  const auto offer = offer_of(message, by);
+std::optional<PendingSend> CopyPipeline::offer(const Message& message, CopyMode mode) {
+  const auto offer = offer_of(message, mode);
   if (!offer) return std::nullopt;
   auto pending = prepare(message.bytes(), false);
   if (!pending) return pending;
-  pending->offered = true;
+  pending->is_offered = true;
   pending->slot->offer = *offer;
   pending->slot->stage.store(Stage::offered, std::memory_order_release);
   ++totals_.offered;
@@ -110,21 +116,21 @@ std::optional<PendingSend> CopyPipeline::offer(const DeviceEnd& end, bool waits,
     why = "the GPU's driver does not export the buffer's memory";
     return std::nullopt;
   }
-  Offer offer{.buffer = 0, .count = block.count, .form = 0, .blob = 0, .blob_bytes = 0, .on_device = true};
-  DeviceOffer there{.memory = *memory, .offset = 0, .waits = waits};
+  Offer offer{.buffer = 0, .count = block.count, .layout_number = 0, .blob = 0, .blob_bytes = 0, .is_on_device = true};
+  DeviceOffer device_offer{.memory = *memory, .offset = 0, .sender_waits = waits};
   why = "there was no room in shared memory";
-  if (!form.contiguous(block.count)) {
+  if (!form.is_contiguous(block.count)) {
     if (!form.layout || !publish(form)) return std::nullopt;
-    offer.form = form.number;
+    offer.layout_number = form.number;
     offer.blob = form.published.address();
     offer.blob_bytes = form.published.bytes();
-    there.offset = -form.true_lb;
+    device_offer.offset = -form.true_lb;
   }
   auto pending = prepare(form.size * block.count, false);
   if (!pending) return pending;
-  pending->offered = true;
+  pending->is_offered = true;
   pending->slot->offer = offer;
-  pending->slot->device = there;
+  pending->slot->device = device_offer;
   pending->slot->stage.store(Stage::offered, std::memory_order_release);
   ++totals_.offered;
   return pending;
@@ -152,7 +158,7 @@ void CopyPipeline::help(const PendingSend& pending, const Message& message) {
   std::optional<Range> part = joint.take(JointCopy::Side::sender);
   if (!part) return;
   const PeerEnd to = end_at(pending.receiver, joint.target(), message.bytes());
-  const End from = end_of(message, message.count());
+  const CopyEnd from = end_of(message, message.count());
   for (; part; part = joint.take(JointCopy::Side::sender)) {
     if (to.end.base == nullptr || !copy_part(from, to.end, *part).ok()) {
       joint.refuse(*part);

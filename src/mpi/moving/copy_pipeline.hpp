@@ -38,10 +38,10 @@ namespace spinloom::mpi {
 
 struct PendingSend {
   Slot* slot = nullptr;
-  uint32_t number = 0;
+  uint32_t slot_number = 0;
   uint64_t serial = 0;
   uint8_t* packed = nullptr;
-  bool offered = false;
+  bool is_offered = false;
   uint32_t receiver = 0;  // the receiver's rank in MPI_COMM_WORLD
   [[nodiscard]] const void* record() const { return slot->record; }
 };
@@ -57,7 +57,7 @@ class CopyPipeline {
     std::atomic<uint64_t> helped{0};  // parts that the sender has copied
   };
 
-  [[nodiscard]] Status begin(const std::string& name, uint32_t rank, uint32_t size, uint32_t local,
+  [[nodiscard]] Status begin(const std::string& name, uint32_t rank, uint32_t size, uint32_t local_ranks,
                              const Settings& settings);
   void end() { board_.leave(); }
 
@@ -71,16 +71,17 @@ class CopyPipeline {
   [[nodiscard]] std::optional<PendingSend> prepare(int64_t bytes) { return prepare(bytes, true); }
   // True if peers can read all memory that the message may touch.
   [[nodiscard]] static bool is_mapped(const Message& message);
-  // The side that copies. The message must be mapped, except for cma and for within (this rank itself receives it).
-  enum class By : uint8_t { receiver, both, cma, within };
-  [[nodiscard]] std::optional<PendingSend> offer(const Message& message, By by = By::receiver);
+  // The side that copies, and its means. The message must be mapped, except for cma and for within (this rank itself
+  // receives it).
+  enum class CopyMode : uint8_t { receiver, both, cma, within };
+  [[nodiscard]] std::optional<PendingSend> offer(const Message& message, CopyMode mode = CopyMode::receiver);
   // Returns the offer that a receiver gets; nothing if there is no room for the layout.
-  [[nodiscard]] static std::optional<Offer> offer_of(const Message& message, By by = By::receiver);
+  [[nodiscard]] static std::optional<Offer> offer_of(const Message& message, CopyMode mode = CopyMode::receiver);
   // The place of a sender's message, by addresses of this process. fetch() looks it up again only for another offer.
   struct Source {
     Offer offer{};
     BlobPointer blob;  // keeps the layout
-    End end;
+    CopyEnd end;
   };
   [[nodiscard]] Status fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source);
   // Offers a message where it lies in a device's memory, if the receiver is known to map that memory (devices()) and
@@ -131,21 +132,21 @@ class CopyPipeline {
   [[nodiscard]] const Totals& totals() const { return totals_; }
 
  private:
-  struct InUse {
+  struct SlotInUse {
     uint32_t slot;
     Staging::Buffer buffer;
   };
   [[nodiscard]] std::optional<PendingSend> prepare(int64_t bytes, bool will_pack);
-  void take_back();
+  void reclaim_slots();
   [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const;
   [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);
   [[nodiscard]] Status pull_from_device(const Record& record, const Slot& slot, const Message& into, DeviceEnd* end,
                                         bool& is_mapped);
   [[nodiscard]] bool can_join(const Record& record, const Message& into) const;
-  [[nodiscard]] Status pull_jointly(const Record& record, const End& theirs, const Message& into);
+  [[nodiscard]] Status pull_jointly(const Record& record, const CopyEnd& theirs, const Message& into);
   struct PeerEnd {
     BlobPointer blob;  // keeps the layout
-    End end;
+    CopyEnd end;
   };
   [[nodiscard]] PeerEnd end_at(uint32_t peer, const Offer& offer, int64_t bytes);
   [[nodiscard]] BlobPointer layout_of(uint32_t sender, const Offer& offer);
@@ -155,12 +156,12 @@ class CopyPipeline {
   Staging staging_;
   Totals totals_;
   int64_t chunk_bytes_ = 0;
-  uint64_t serial_ = 0;
-  std::vector<uint32_t> idle_;
-  std::vector<InUse> in_use_;  // oldest first
+  uint64_t last_serial_ = 0;
+  std::vector<uint32_t> idle_slots_;
+  std::vector<SlotInUse> in_use_;  // oldest first
   std::mutex layouts_mutex_;
   PeerLayouts layouts_;
-  bool memoised_ = true;
+  bool keeps_layouts_ = true;
 };
 
 }  // namespace spinloom::mpi

@@ -10,16 +10,18 @@
 namespace spinloom::mpi {
 namespace {
 
-Status lost(uint32_t sender) { return fail(Code::environment, "rank ", sender, " offers what cannot be read"); }
+Status unreadable_offer(uint32_t sender) {
+  return fail(Code::environment, "rank ", sender, " offers what cannot be read");
+}
 
-Status ended(const Record& record) {
+Status sender_died(const Record& record) {
   return fail(Code::environment, "rank ", record.sender, " ended while it sent a message");
 }
 
 // Copies the `bytes` packed bytes of a layout to the first bytes of a message.
 Status copy_between(const layout::Source& from, const Message& into, int64_t bytes) {
   const Form& form = into.form();
-  if (form.contiguous(into.count())) {
+  if (form.is_contiguous(into.count())) {
     const std::span<std::byte> run{into.buffer() + form.true_lb, static_cast<size_t>(bytes)};
     if (layout::pack_at_once(from.blob, from.count, from.base, run.data())) return {};
     return layout::pack(from.blob, from.count, from.base, 0, bytes, run);
@@ -40,7 +42,7 @@ Status copy_between(const layout::Source& from, const Message& into, int64_t byt
 }
 
 // Copies a message from a place of a peer or of this rank itself.
-Status copy_from(const End& theirs, const Message& into, int64_t bytes) {
+Status copy_from(const CopyEnd& theirs, const Message& into, int64_t bytes) {
   if (theirs.blob != nullptr) return copy_between({*theirs.blob, theirs.count, theirs.base}, into, bytes);
   into.unpack({0, bytes}, reinterpret_cast<const uint8_t*>(theirs.base));
   return {};
@@ -66,7 +68,7 @@ Status CopyPipeline::land(const Record& record, const Message& into, void (*idle
   Slot& slot = board_.slot(record.sender, record.slot);
   Stage stage = Stage::offered;
   bool pulls = slot.stage.compare_exchange_strong(stage, Stage::taken, std::memory_order_acq_rel);
-  const bool on_device = pulls && slot.offer.on_device;
+  const bool on_device = pulls && slot.offer.is_on_device;
   bool is_mapped = true;
   Status moved = on_device ? pull_from_device(record, slot, into, end, is_mapped)
                  : pulls   ? pull(record, slot.offer, into)
@@ -74,7 +76,7 @@ Status CopyPipeline::land(const Record& record, const Message& into, void (*idle
   if (!is_mapped) devices_.give_up(record.sender, moved.error());
   // A message that cannot be read or mapped goes back to its sender, which packs it. A message on a device goes back
   // only to a sender that waits for that: another may be in a call that never looks.
-  if (!moved.ok() && (on_device ? !is_mapped && slot.device.waits : slot.offer.by_cma)) {
+  if (!moved.ok() && (on_device ? !is_mapped && slot.device.sender_waits : slot.offer.is_read_by_cma)) {
     slot.stage.store(Stage::returned, std::memory_order_release);
     pulls = false;
   }
@@ -91,20 +93,20 @@ Status CopyPipeline::land(const Record& record, const Message& into, void (*idle
 Status CopyPipeline::unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const {
   const uint8_t* const packed = board_.at(record.sender, record.address, record.bytes);
   const auto bytes = static_cast<int64_t>(record.bytes);
-  Spin wait;
+  Spin spin;
   for (int64_t first = 0; first < bytes;) {
     const auto ready = static_cast<int64_t>(slot.ready.load(std::memory_order_acquire));
     const int64_t last = std::min(ready, bytes);
     if (last <= first) {
-      if (!wait.pause()) continue;
-      if (!board_.lives(record.sender)) return ended(record);
+      if (!spin.pause()) continue;
+      if (!board_.is_alive(record.sender)) return sender_died(record);
       if (slot.stage.load(std::memory_order_relaxed) == Stage::broken) {
         return fail(Code::environment, "rank ", record.sender, " cannot read its GPU's memory any more");
       }
       if (idle != nullptr) idle();
       continue;
     }
-    wait = {};
+    spin = {};
     into.unpack({first, last}, packed + first);
     first = last;
   }
@@ -117,17 +119,17 @@ bool CopyPipeline::can_join(const Record& record, const Message& into) const {
   const Form& form = into.form();
   if (form.size <= 0 || bytes % form.size != 0 || !can_reach(record.sender)) return false;
   const int64_t count = bytes / form.size;
-  return is_mapped({form, count, into.buffer()}) && (form.contiguous(count) || publish(form));
+  return is_mapped({form, count, into.buffer()}) && (form.is_contiguous(count) || publish(form));
 }
 
 // Copies together with the sender, which helps if it waits.
-Status CopyPipeline::pull_jointly(const Record& record, const End& theirs, const Message& into) {
+Status CopyPipeline::pull_jointly(const Record& record, const CopyEnd& theirs, const Message& into) {
   const auto bytes = static_cast<int64_t>(record.bytes);
   const Form& form = into.form();
-  const End ours = end_of(into, bytes / form.size);
+  const CopyEnd ours = end_of(into, bytes / form.size);
   Offer target{reinterpret_cast<uint64_t>(ours.base), ours.count, 0, 0, 0};
   if (ours.blob != nullptr) {
-    target.form = form.number;
+    target.layout_number = form.number;
     target.blob = form.published.address();
     target.blob_bytes = form.published.bytes();
   }
@@ -141,12 +143,12 @@ Status CopyPipeline::pull_jointly(const Record& record, const End& theirs, const
     slot.joint.finish();
   };
   while (const auto part = slot.joint.take(JointCopy::Side::receiver)) copy(*part);
-  Spin wait;
+  Spin spin;
   while (!slot.joint.is_over()) {
     if (const auto part = slot.joint.take_refused()) {
       copy(*part);
-    } else if (wait.pause() && !board_.lives(record.sender)) {
-      return ended(record);
+    } else if (spin.pause() && !board_.is_alive(record.sender)) {
+      return sender_died(record);
     }
   }
   return copied;
@@ -154,47 +156,48 @@ Status CopyPipeline::pull_jointly(const Record& record, const End& theirs, const
 
 BlobPointer CopyPipeline::layout_of(uint32_t sender, const Offer& offer) {
   const std::lock_guard lock(layouts_mutex_);
-  if (memoised_) {
-    if (BlobPointer known = layouts_.find(sender, offer.form)) return known;
+  if (keeps_layouts_) {
+    if (BlobPointer layout = layouts_.find(sender, offer.layout_number)) return layout;
   }
   const uint8_t* const bytes = board_.at(sender, offer.blob, offer.blob_bytes);
   if (bytes == nullptr) return nullptr;
-  return layouts_.learn(sender, offer.form, {reinterpret_cast<const std::byte*>(bytes), offer.blob_bytes});
+  return layouts_.learn(sender, offer.layout_number, {reinterpret_cast<const std::byte*>(bytes), offer.blob_bytes});
 }
 
 // Returns a peer's place by addresses of this process. It has no base if it cannot be read or does not hold `bytes`
 // bytes.
 CopyPipeline::PeerEnd CopyPipeline::end_at(uint32_t peer, const Offer& offer, int64_t bytes) {
-  PeerEnd found;
-  found.end.count = offer.count;
-  const auto* const there = reinterpret_cast<const std::byte*>(offer.buffer);
-  const std::byte* first = there;
+  PeerEnd peer_end;
+  peer_end.end.count = offer.count;
+  const auto* const their_base = reinterpret_cast<const std::byte*>(offer.buffer);
+  const std::byte* first = their_base;
   int64_t length = bytes;
-  if (offer.form != 0) {
-    found.blob = layout_of(peer, offer);
-    if (!found.blob || found.blob->size() * offer.count != bytes) return found;
-    if (!Message(Form(*found.blob), offer.count, there).reach(first, length)) return found;
-    found.end.blob = found.blob.get();
+  if (offer.layout_number != 0) {
+    peer_end.blob = layout_of(peer, offer);
+    if (!peer_end.blob || peer_end.blob->size() * offer.count != bytes) return peer_end;
+    if (!Message(Form(*peer_end.blob), offer.count, their_base).reach(first, length)) return peer_end;
+    peer_end.end.blob = peer_end.blob.get();
   }
-  uint8_t* const here = board_.writable_at(peer, reinterpret_cast<uint64_t>(first), static_cast<uint64_t>(length));
-  if (here != nullptr) found.end.base = reinterpret_cast<std::byte*>(here) - (first - there);
-  return found;
+  uint8_t* const mapped = board_.writable_at(peer, reinterpret_cast<uint64_t>(first), static_cast<uint64_t>(length));
+  if (mapped != nullptr) peer_end.end.base = reinterpret_cast<std::byte*>(mapped) - (first - their_base);
+  return peer_end;
 }
 
 // Copies a message from the sender's memory to its destination.
 Status CopyPipeline::pull(const Record& record, const Offer& offer, const Message& into) {
   const auto bytes = static_cast<int64_t>(record.bytes);
-  if (offer.by_cma) {
-    const BlobPointer blob = offer.form == 0 ? nullptr : layout_of(record.sender, offer);
-    if (offer.form != 0 && (!blob || blob->size() * offer.count != bytes)) return lost(record.sender);
+  if (offer.is_read_by_cma) {
+    const BlobPointer blob = offer.layout_number == 0 ? nullptr : layout_of(record.sender, offer);
+    if (offer.layout_number != 0 && (!blob || blob->size() * offer.count != bytes))
+      return unreadable_offer(record.sender);
     return read_by_cma(board_.process(record.sender), {blob.get(), offer.count, offer.buffer}, into, bytes);
   }
-  if (offer.within) {
+  if (offer.is_within) {
     auto* const base = reinterpret_cast<std::byte*>(offer.buffer);
     return copy_from({reinterpret_cast<const layout::Blob*>(offer.blob), offer.count, base}, into, bytes);
   }
   const PeerEnd theirs = end_at(record.sender, offer, bytes);
-  if (theirs.end.base == nullptr) return lost(record.sender);
+  if (theirs.end.base == nullptr) return unreadable_offer(record.sender);
   if (offer.joins && can_join(record, into)) return pull_jointly(record, theirs.end, into);
   return copy_from(theirs.end, into, bytes);
 }
@@ -228,9 +231,9 @@ Status take_span(int ordinal, const DeviceSource& from, const Message& into) {
   }
   std::vector<std::byte> span(static_cast<size_t>(length));
   SPL_TRY(DeviceMoves::of_process().read(ordinal, first, span.data(), length));
-  End here{.blob = from.blob.get(), .count = from.count};
-  here.base = span.data() + (buffer - first);
-  return copy_from(here, into, from.bytes);
+  CopyEnd span_end{.blob = from.blob.get(), .count = from.count};
+  span_end.base = span.data() + (buffer - first);
+  return copy_from(span_end, into, from.bytes);
 }
 
 }  // namespace
@@ -240,9 +243,9 @@ Status CopyPipeline::pull_from_device(const Record& record, const Slot& slot, co
   const auto bytes = static_cast<int64_t>(record.bytes);
   const Offer& offer = slot.offer;
   DeviceSource from{.blob = nullptr, .count = offer.count, .bytes = bytes, .offset = slot.device.offset};
-  if (offer.form != 0) {
+  if (offer.layout_number != 0) {
     from.blob = layout_of(record.sender, offer);
-    if (!from.blob || from.blob->size() * offer.count != bytes) return lost(record.sender);
+    if (!from.blob || from.blob->size() * offer.count != bytes) return unreadable_offer(record.sender);
   }
   if (end != nullptr) SPL_TRY(end->check());
   const int ordinal = devices_.ordinal();
@@ -260,10 +263,10 @@ Status CopyPipeline::pull_from_device(const Record& record, const Slot& slot, co
 
 Status CopyPipeline::fetch(uint32_t sender, const Offer& offer, int64_t bytes, const Message& into, Source& source) {
   if (source.end.base == nullptr || !(source.offer == offer)) {
-    PeerEnd found = end_at(sender, offer, bytes);
-    source = {offer, std::move(found.blob), found.end};
+    PeerEnd peer_end = end_at(sender, offer, bytes);
+    source = {offer, std::move(peer_end.blob), peer_end.end};
   }
-  if (source.end.base == nullptr) return lost(sender);
+  if (source.end.base == nullptr) return unreadable_offer(sender);
   SPL_TRY(copy_from(source.end, into, bytes));
   totals_.landed.fetch_add(1, std::memory_order_relaxed);
   totals_.landed_bytes.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);

@@ -97,9 +97,9 @@ TEST_F(CopyPipelineTest, WithoutRoomMessagesGoTheOtherWay) {
 
 TEST(Form, BlocksThatStepBackAreNotOneRun) {
   const auto real = *layout::primitive("double");
-  EXPECT_TRUE(make_form(*layout::contiguous(6, real))->contiguous(1));
-  EXPECT_TRUE(make_form(*layout::vector(3, 2, 2, real))->contiguous(1));
-  EXPECT_FALSE(make_form(*layout::vector(3, 2, -2, real))->contiguous(1));
+  EXPECT_TRUE(make_form(*layout::contiguous(6, real))->is_contiguous(1));
+  EXPECT_TRUE(make_form(*layout::vector(3, 2, 2, real))->is_contiguous(1));
+  EXPECT_FALSE(make_form(*layout::vector(3, 2, -2, real))->is_contiguous(1));
 }
 
 TEST(Form, RecordsEndWhereElementsEnd) {

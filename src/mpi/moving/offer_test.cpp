@@ -108,7 +108,7 @@ TEST_P(OfferTest, ThreadsLearnLayoutsAtOnce) {
       while (!go) std::this_thread::yield();
       for (uint64_t i = 0; i < 4 * PeerLayouts::most; ++i) {
         Offer one = offer;
-        one.form = 1'000 + 4 * i + thread;
+        one.layout_number = 1'000 + 4 * i + thread;
         ranks_[1].learn(0, one);
       }
     });
@@ -151,7 +151,7 @@ TEST_P(OfferTest, ToTheRankItselfAnyMemoryIsOffered) {
   const FormPointer word = make_form(*layout::primitive("int32_t"));
   for (const bool is_run : {false, true}) {
     const Message there(is_run ? *word : *form_, is_run ? count : 1, elsewhere.data());
-    const auto pending = ranks_[0].offer(there, CopyPipeline::By::within);
+    const auto pending = ranks_[0].offer(there, CopyPipeline::CopyMode::within);
     ASSERT_TRUE(pending.has_value());
     const auto record = ranks_[0].read(pending->record(), Record::least);
     ASSERT_TRUE(record.has_value());
@@ -166,7 +166,7 @@ TEST_P(OfferTest, ToTheRankItselfAnyMemoryIsOffered) {
 }
 
 TEST_P(OfferTest, TheRankItselfUnpacksWhatItHasWithdrawn) {
-  const auto pending = ranks_[0].offer(message(), CopyPipeline::By::within);
+  const auto pending = ranks_[0].offer(message(), CopyPipeline::CopyMode::within);
   ASSERT_TRUE(pending.has_value());
   const auto record = ranks_[0].read(pending->record(), Record::least);
   ASSERT_TRUE(record.has_value());
@@ -238,7 +238,7 @@ TEST_P(OfferTest, ASenderThatWaitsHelps) {
   for (int round = 0; round < 60 || (helped == 0 && round < 100'000); ++round) {
     for (const Target& target : {Target{form_, 1}, Target{pairs, 1}, Target{word, count + 5}}) {
       std::fill_n(to, words, -1);
-      auto pending = ranks_[0].offer(message(), CopyPipeline::By::both);
+      auto pending = ranks_[0].offer(message(), CopyPipeline::CopyMode::both);
       ASSERT_TRUE(pending.has_value());
       pending->receiver = 1;
       std::atomic<bool> waits{false};
@@ -310,7 +310,7 @@ TEST_P(CmaTest, TheReceiverReadsMemoryThatItDoesNotMap) {
     int64_t elements;
   };
   for (const Target& target : {Target{form_, 1}, Target{pairs, 1}, Target{word, count + 5}, Target{sevens, 431}}) {
-    const auto pending = ranks_[0].offer(elsewhere(), CopyPipeline::By::cma);
+    const auto pending = ranks_[0].offer(elsewhere(), CopyPipeline::CopyMode::cma);
     ASSERT_TRUE(pending.has_value());
     std::vector<int32_t> to(words, -1);
     const Message into(*target.form, target.elements, to.data());
@@ -325,7 +325,7 @@ TEST_P(CmaTest, TheReceiverReadsMemoryThatItDoesNotMap) {
 }
 
 TEST_P(CmaTest, OneRunNeedsNoLayout) {
-  const auto pending = ranks_[0].offer({*basic_form(4, 4), count, alone_.data() + 5}, CopyPipeline::By::cma);
+  const auto pending = ranks_[0].offer({*basic_form(4, 4), count, alone_.data() + 5}, CopyPipeline::CopyMode::cma);
   ASSERT_TRUE(pending.has_value());
   std::vector<int32_t> to(words, -1);
   ASSERT_TRUE(ranks_[1].land(record_of(*pending), {*form_, 1, to.data()}).ok());
@@ -349,7 +349,7 @@ TEST_P(CmaTest, WhatCannotBeReadIsPackedByItsSender) {
   ASSERT_NE(memory, MAP_FAILED);
   std::memcpy(memory, alone_.data(), words * sizeof(int32_t));
   const Message message(*form_, 1, memory);
-  const auto pending = ranks_[0].offer(message, CopyPipeline::By::cma);
+  const auto pending = ranks_[0].offer(message, CopyPipeline::CopyMode::cma);
   ASSERT_TRUE(pending.has_value());
   ASSERT_EQ(mprotect(memory, bytes, PROT_NONE), 0);
   sender = {&ranks_[0], &*pending, &message, memory, bytes, 0};

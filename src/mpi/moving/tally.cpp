@@ -58,9 +58,9 @@ void TypeTally::describe(const Form& form) {
 }
 
 std::string TypeTally::as_json() const {
-  std::string out = text("{\"kind\": \"", what_, "\"");
+  std::string out = text("{\"kind\": \"", kind_name_, "\"");
   if (!text_.empty()) {
-    out += text(", \"text\": \"", text_, "\", \"whole\": ", whole_ ? "true" : "false", ", \"size\": ", size_,
+    out += text(", \"text\": \"", text_, "\", \"whole\": ", is_whole_ ? "true" : "false", ", \"size\": ", size_,
                 ", \"extent\": ", extent_, ", \"spread\": ", spread_, ", \"block_bytes\": ", block_bytes_);
   }
   out += ", \"sent\": [";
@@ -74,47 +74,47 @@ std::string TypeTally::as_json() const {
   return out + "]}";
 }
 
-TypeTally* Tally::of(const layout::Type& type, const Form& form) {
-  const size_t room = text_bytes_ < texts_bytes_most ? text_bytes_most : text_bytes_cut;
-  std::string printed = layout::print_beginning(type, room + 1);
-  const bool is_whole = printed.size() <= room;
+TypeTally* Tally::tally_of(const layout::Type& type, const Form& form) {
+  const size_t text_bytes_room = text_bytes_ < texts_bytes_most ? text_bytes_most : text_bytes_cut;
+  std::string printed = layout::print_beginning(type, text_bytes_room + 1);
+  const bool is_whole = printed.size() <= text_bytes_room;
   if (!is_whole) printed.resize(text_bytes_cut);
   // Cut texts are completed by sizes, so that fewer different types share a key.
   std::string key = is_whole ? printed : text(printed, " ", form.size, " ", form.extent, " ", form.true_extent);
   if (const auto found = by_text_.find(key); found != by_text_.end()) return found->second;
   if (derived_.size() >= types_most) return &other_;
   text_bytes_ += printed.size();
-  TypeTally& made = derived_.emplace_back("derived", std::move(printed), is_whole);
-  made.describe(form);
-  by_text_.emplace(std::move(key), &made);
-  return &made;
+  TypeTally& tally = derived_.emplace_back("derived", std::move(printed), is_whole);
+  tally.describe(form);
+  by_text_.emplace(std::move(key), &tally);
+  return &tally;
 }
 
-bool Tally::look() {
+bool Tally::check_time() {
   constexpr uint64_t doubles_until = 64;
   constexpr int64_t second_ns = 1'000'000'000;
   if (messages_ < doubles_until) {
-    next_look_ = 2 * messages_;
+    next_check_ = 2 * messages_;
     return true;
   }
-  next_look_ = messages_ + doubles_until;
+  next_check_ = messages_ + doubles_until;
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   const int64_t now_ns = now.tv_sec * second_ns + now.tv_nsec;
-  if (now_ns - kept_ns_ < second_ns) return false;
-  kept_ns_ = now_ns;
+  if (now_ns - last_report_ns_ < second_ns) return false;
+  last_report_ns_ = now_ns;
   return true;
 }
 
 std::string Tally::as_json() const {
   std::string out = "[";
   const char* comma = "";
-  const auto add = [&](const TypeTally& one) {
-    if (one.is_empty()) return;
-    out += comma + one.as_json();
+  const auto add = [&](const TypeTally& type_tally) {
+    if (type_tally.is_empty()) return;
+    out += comma + type_tally.as_json();
     comma = ", ";
   };
-  for (const TypeTally& one : derived_) add(one);
+  for (const TypeTally& type_tally : derived_) add(type_tally);
   add(contiguous_);
   add(unknown_);
   add(other_);

@@ -30,8 +30,8 @@ class TypeTally {
     [[nodiscard]] bool operator==(const Kind&) const = default;
   };
 
-  TypeTally(const char* what, std::string text, bool is_whole)
-      : what_(what), text_(std::move(text)), whole_(is_whole) {}
+  TypeTally(const char* kind_name, std::string text, bool is_whole)
+      : kind_name_(kind_name), text_(std::move(text)), is_whole_(is_whole) {}
   void describe(const Form& form);
   void count(const Kind& kind, int64_t bytes) {
     Cell& cell = last_ != nullptr && last_->kind == kind ? *last_ : find(kind);
@@ -52,9 +52,9 @@ class TypeTally {
   };
   Cell& find(Kind kind);
 
-  const char* what_;  // "derived", "contiguous", "unknown" or "other"
+  const char* kind_name_;  // "derived", "contiguous", "unknown" or "other"
   std::string text_;
-  bool whole_;  // `text_` is not cut
+  bool is_whole_;  // `text_` is not cut
   int64_t size_ = 0, extent_ = 0;
   double spread_ = 1, block_bytes_ = 0;
   std::deque<Cell> cells_;
@@ -66,18 +66,18 @@ class Tally {
  public:
   [[nodiscard]] TypeTally* contiguous() { return &contiguous_; }
   [[nodiscard]] TypeTally* unknown() { return &unknown_; }
-  [[nodiscard]] TypeTally* of(const layout::Type& type, const Form& form);
+  [[nodiscard]] TypeTally* tally_of(const layout::Type& type, const Form& form);
   [[nodiscard]] std::string as_json() const;
   // Called after each message. True if the report so far should be kept, in case this rank is killed: after 1, 2,
   // 4, ... 64 messages, then at most once a second.
-  [[nodiscard]] bool is_due() { return ++messages_ >= next_look_ && look(); }
+  [[nodiscard]] bool is_due() { return ++messages_ >= next_check_ && check_time(); }
 
  private:
-  [[nodiscard]] bool look();
+  [[nodiscard]] bool check_time();
 
   uint64_t messages_ = 0;
-  uint64_t next_look_ = 1;
-  int64_t kept_ns_ = 0;
+  uint64_t next_check_ = 1;
+  int64_t last_report_ns_ = 0;
   TypeTally contiguous_{"contiguous", "", false};
   TypeTally unknown_{"unknown", "", false};
   TypeTally other_{"other", "", false};

@@ -13,15 +13,15 @@ TEST(Tally, TypesWithTheSameTextShareAnEntry) {
   Tally tally;
   const layout::Type first = type_of("vector(8, 1, 2, int64_t)");
   const FormPointer form = make_form(first);
-  TypeTally* const entry = tally.of(first, *form);
-  EXPECT_EQ(entry, tally.of(type_of("vector(8, 1, 2, int64_t)"), *form));
-  EXPECT_NE(entry, tally.of(type_of("vector(8, 1, 3, int64_t)"), *form));
+  TypeTally* const entry = tally.tally_of(first, *form);
+  EXPECT_EQ(entry, tally.tally_of(type_of("vector(8, 1, 2, int64_t)"), *form));
+  EXPECT_NE(entry, tally.tally_of(type_of("vector(8, 1, 3, int64_t)"), *form));
 }
 
 TEST(Tally, MessagesAreCountedByCountReceiverWayAndReason) {
   Tally tally;
   const layout::Type type = type_of("resized(0B, 128B, vector(8, 1, 2, int64_t))");
-  TypeTally* const entry = tally.of(type, *make_form(type));
+  TypeTally* const entry = tally.tally_of(type, *make_form(type));
   const char* const why = "because";
   entry->count({1, 3, Way::staged, why}, 64);
   entry->count({2, 3, Way::mapped, why}, 128);
@@ -36,7 +36,7 @@ TEST(Tally, MessagesAreCountedByCountReceiverWayAndReason) {
 TEST(Tally, WhatWasNotSentIsNotTold) {
   Tally tally;
   const layout::Type type = type_of("vector(8, 1, 2, int64_t)");
-  ASSERT_NE(tally.of(type, *make_form(type)), nullptr);
+  ASSERT_NE(tally.tally_of(type, *make_form(type)), nullptr);
   EXPECT_EQ(tally.as_json(), "[]");
   tally.contiguous()->count({TypeTally::various, 1, Way::pass, "contiguous"}, 8);
   EXPECT_EQ(tally.as_json(),
@@ -59,7 +59,7 @@ TEST(Tally, ALongTextIsCutAndSaysSo) {
   for (int i = 1; i < 60'000; ++i) list += ", " + std::to_string(3 * i);
   const layout::Type type = type_of((list + "], int64_t)").c_str());
   Tally tally;
-  tally.of(type, *make_form(type))->count({1, 0, Way::pass, "short"}, 1);
+  tally.tally_of(type, *make_form(type))->count({1, 0, Way::pass, "short"}, 1);
   EXPECT_NE(tally.as_json().find("\"whole\": false"), std::string::npos);
   EXPECT_LT(tally.as_json().size(), size_t{1} << 10);
 }

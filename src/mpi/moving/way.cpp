@@ -49,7 +49,7 @@ Work work_of(const Form& form, int64_t bytes) {
   return {all, std::max(1.0, all / form.block_bytes), lines, lines * form.jumps};
 }
 
-Costs costs(const Prices& prices, const Work& work, int64_t chunk_bytes) {
+Costs costs_of(const Prices& prices, const Work& work, int64_t chunk_bytes) {
   const double own_ns = work.blocks * prices.block_ns + work.lines * prices.near_line_ns;
   const double pack_ns = own_ns;
   const double packed_lines = work.bytes / line_bytes;
@@ -69,30 +69,30 @@ Costs costs(const Prices& prices, const Work& work, int64_t chunk_bytes) {
 Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t bytes, Reach reach) {
   if (settings.path == Path::pass) return {Way::pass, "asked for"};
   if (bytes < settings.min_bytes || bytes <= Record::most) return {Way::pass, "short"};
-  if (!form.known) return {Way::pass, "a type that is not known here"};
+  if (!form.is_known) return {Way::pass, "a type that is not known here"};
   if (form.record_bytes == 0) return {Way::pass, "no record ends where an element ends"};
-  const bool passes_run = form.contiguous(count) && !reach.runs;
-  if (reach.within && !passes_run) return {Way::within, "to itself, copied once"};
-  if (settings.path == Path::joint && reach.mapped && reach.waits) return {Way::joint, "asked for", true};
-  if ((settings.path == Path::mapped || settings.path == Path::joint) && reach.mapped)
+  const bool passes_contiguous = form.is_contiguous(count) && !reach.offers_contiguous;
+  if (reach.is_within && !passes_contiguous) return {Way::within, "to itself, copied once"};
+  if (settings.path == Path::joint && reach.is_mapped && reach.sender_waits) return {Way::joint, "asked for", true};
+  if ((settings.path == Path::mapped || settings.path == Path::joint) && reach.is_mapped)
     return {Way::mapped, "asked for"};
-  if (settings.path == Path::cma && reach.cma) return {Way::cma, "asked for"};
-  if (passes_run) return {Way::pass, "contiguous"};
+  if (settings.path == Path::cma && reach.is_cma_open) return {Way::cma, "asked for"};
+  if (passes_contiguous) return {Way::pass, "contiguous"};
   if (settings.path == Path::staged) return {Way::staged, "asked for"};
   if (settings.path != Path::automatic) return {Way::staged, "the way that was asked for is not open"};
-  const Costs by = costs(settings.prices, work_of(form, bytes), form.chunk_bytes(settings.chunk_bytes));
-  const bool joins = by.joint_ns < by.mapped_ns;
-  const bool lacks_mapping = !reach.mapped && by.mapped_ns <= by.staged_ns;
+  const Costs estimate = costs_of(settings.prices, work_of(form, bytes), form.chunk_bytes(settings.chunk_bytes));
+  const bool joins = estimate.joint_ns < estimate.mapped_ns;
+  const bool lacks_mapping = !reach.is_mapped && estimate.mapped_ns <= estimate.staged_ns;
   Choice best{Way::staged, lacks_mapping ? cannot_be_mapped : "to pack it takes least here"};
-  double best_ns = by.staged_ns;
-  const auto consider = [&](bool open, double ns, Choice choice) {
-    if (!open || ns > best_ns) return;
+  double best_ns = estimate.staged_ns;
+  const auto consider = [&](bool is_open, double ns, Choice choice) {
+    if (!is_open || ns > best_ns) return;
     best_ns = ns;
     best = choice;
   };
-  consider(reach.cma, by.cma_ns, {Way::cma, "one copy by system calls takes least here"});
-  consider(reach.mapped, by.mapped_ns, {Way::mapped, "one copy takes least here", joins});
-  consider(reach.mapped && reach.waits && joins, by.joint_ns,
+  consider(reach.is_cma_open, estimate.cma_ns, {Way::cma, "one copy by system calls takes least here"});
+  consider(reach.is_mapped, estimate.mapped_ns, {Way::mapped, "one copy takes least here", joins});
+  consider(reach.is_mapped && reach.sender_waits && joins, estimate.joint_ns,
            {Way::joint, "one copy by both ends takes least here", true});
   return best;
 }

@@ -1,6 +1,6 @@
 // Way - chooses the way of a message.
 //
-// Contract: costs() returns the time that packing, mapping, joint copying and system calls take by the model, for a
+// Contract: costs_of() returns the time that packing, mapping, joint copying and system calls take by the model, for a
 //   receiver whose type is like the sender's. choose() first decides messages that are short, of an unknown type, to
 //   the rank itself, or contiguous where those may not be offered. Then it returns the way that the settings name; if
 //   that is not open, `mapped` in place of `joint`, else `staged`; if they name none, the cheapest open way. Its
@@ -38,11 +38,11 @@ enum class Way : uint8_t {
 
 // The ways in which a message may be offered.
 struct Reach {
-  bool mapped = false;
-  bool waits = false;  // the sender does nothing else until the message is taken
-  bool cma = false;
-  bool runs = false;  // contiguous messages may be offered, too
-  bool within = false;  // the receiver is the rank itself
+  bool is_mapped = false;  // the receiver maps the message's memory
+  bool sender_waits = false;  // the sender does nothing else until the message is taken
+  bool is_cma_open = false;  // the receiver can read the message by system calls
+  bool offers_contiguous = false;  // contiguous messages may be offered, too
+  bool is_within = false;  // the receiver is the rank itself
 };
 
 struct Costs {
@@ -60,7 +60,7 @@ struct Work {
   double jumps = 0;  // those lines that do not follow the line before
 };
 [[nodiscard]] Work work_of(const Form& form, int64_t bytes);
-[[nodiscard]] Costs costs(const Prices& prices, const Work& work, int64_t chunk_bytes);
+[[nodiscard]] Costs costs_of(const Prices& prices, const Work& work, int64_t chunk_bytes);
 
 inline constexpr const char* cannot_be_mapped = "the buffer cannot be mapped";
 

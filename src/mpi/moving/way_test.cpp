@@ -40,7 +40,7 @@ TEST(Ways, ThinTypesArePackedAndDenseOnesAreOffered) {
 TEST(Ways, WhatARankSendsToItselfIsCopiedOnceUnlessItIsOneRun) {
   const auto int32 = *layout::primitive("int32_t");
   const auto thin = make_form(*layout::vector(30'000, 1, 100, int32));
-  const Reach itself{.within = true};
+  const Reach itself{.is_within = true};
   for (const Path path : {Path::automatic, Path::staged, Path::mapped, Path::joint, Path::cma}) {
     Settings settings;
     settings.path = path;

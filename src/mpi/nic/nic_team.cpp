@@ -35,19 +35,19 @@ bool NicSchedule::make() {
   return true;
 }
 
-NicSchedule::Begun NicSchedule::start() {
+NicSchedule::StartResult NicSchedule::start() {
   const int code = has_failed_ ? PTL_FAIL : team_.nic_.spl_schedule_start(schedule_);
-  if (code == PTL_OK) return Begun::yes;
-  if (code == PTL_NO_SPACE) return Begun::no_room;
-  ++turn_;
-  return Begun::failed;
+  if (code == PTL_OK) return StartResult::started;
+  if (code == PTL_NO_SPACE) return StartResult::no_room;
+  ++running_turn_;
+  return StartResult::failed;
 }
 
 NicSchedule::Outcome NicSchedule::test() {
   int is_over = 0;
   const int code = team_.nic_.spl_schedule_test(schedule_, &is_over);
   if (code == PTL_OK && is_over == 0) return Outcome::under_way;
-  ++turn_;
+  ++running_turn_;
   return code == PTL_OK ? Outcome::over : Outcome::failed;
 }
 
@@ -59,34 +59,35 @@ NicTeam::NicTeam(Nic& nic, uint32_t id, std::span<const uint32_t> ranks, uint32_
 }
 
 NicTeam::~NicTeam() {
-  kept_.clear();
-  to_make_.clear();
+  short_schedules_.clear();
+  unmade_.clear();
   if (team_ != nullptr) nic_.spl_team_free(team_);
   nic_.give_back_id(id_);
 }
 
 std::shared_ptr<NicSchedule> NicTeam::make(NicCall call, unsigned int flags, NicSchedule::Room room) {
-  auto made = std::make_shared<NicSchedule>(*this, std::move(call), flags, room);
-  if (!to_make_.empty() || !made->make()) to_make_.push_back(made);
-  return made;
+  auto schedule = std::make_shared<NicSchedule>(*this, std::move(call), flags, room);
+  if (!unmade_.empty() || !schedule->make()) unmade_.push_back(schedule);
+  return schedule;
 }
 
 void NicTeam::advance() {
-  while (!to_make_.empty() && to_make_.front()->make()) to_make_.pop_front();
+  while (!unmade_.empty() && unmade_.front()->make()) unmade_.pop_front();
 }
 
-NicTeam::Kept& NicTeam::kept(const Facts& facts) {
+NicTeam::ShortSchedules& NicTeam::schedules_like(const Facts& facts) {
   ++calls_;
-  const auto found = std::ranges::find(kept_, facts, &Kept::facts);
-  if (found != kept_.end()) return *found;
-  if (kept_.size() < kept_most) return kept_.emplace_back(Kept{.facts = facts});
-  Kept& oldest = *std::ranges::min_element(kept_, {}, &Kept::used);
-  oldest = Kept{.facts = facts};
+  const auto found = std::ranges::find(short_schedules_, facts, &ShortSchedules::facts);
+  if (found != short_schedules_.end()) return *found;
+  if (short_schedules_.size() < short_schedules_most)
+    return short_schedules_.emplace_back(ShortSchedules{.facts = facts});
+  ShortSchedules& oldest = *std::ranges::min_element(short_schedules_, {}, &ShortSchedules::used);
+  oldest = ShortSchedules{.facts = facts};
   return oldest;
 }
 
-std::shared_ptr<NicSchedule> NicTeam::short_one(const Facts& facts, NicSchedule::Room room) {
-  Kept& alike = kept(facts);
+std::shared_ptr<NicSchedule> NicTeam::short_schedule(const Facts& facts, NicSchedule::Room room) {
+  ShortSchedules& alike = schedules_like(facts);
   alike.used = calls_;
   std::shared_ptr<NicSchedule>& schedule = alike.schedules[alike.next];
   alike.next = (alike.next + 1) % alike_most;

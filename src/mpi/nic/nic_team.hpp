@@ -1,8 +1,9 @@
 // NicTeam - a communicator on the NIC: its schedules, in the order in which all of its ranks make them.
 //
-// Contract: make() gives a new schedule for a call. short_one() gives a schedule for a short call, with memory of its
-//   own: calls with the same Facts share `alike_most` of them in turn. Calls of one schedule wait for each other: the
-//   program's call runs take_turn(); when may_start() is true for its turn, start(); then test() until it has ended.
+// Contract: make() gives a new schedule for a call. short_schedule() gives a schedule for a short call, with memory of
+//   its own: calls with the same Facts share `alike_most` of them in turn. Calls of one schedule wait for each other:
+//   the program's call runs take_turn(); when may_start() is true for its turn, start(); then test() until it has
+//   ended.
 // Invariants: (1) which schedule a call gets follows from the calls of this communicator before it, not from anything
 //   that may differ between its ranks: neither from addresses nor from the ends of calls; (2) schedules that the NIC
 //   has no room for are made later, in their order, when advance() is called.
@@ -43,11 +44,11 @@ class NicSchedule {
   [[nodiscard]] uint8_t* send() { return static_cast<uint8_t*>(const_cast<void*>(call_.call.send)); }
   [[nodiscard]] uint8_t* receive() { return static_cast<uint8_t*>(call_.call.receive); }
 
-  [[nodiscard]] uint64_t take_turn() { return last_turn_++; }
-  [[nodiscard]] bool may_start(uint64_t turn) const { return turn == turn_ && (is_made_ || has_failed_); }
+  [[nodiscard]] uint64_t take_turn() { return next_turn_++; }
+  [[nodiscard]] bool may_start(uint64_t turn) const { return turn == running_turn_ && (is_made_ || has_failed_); }
   // no_room: the schedule has left the NIC for others, which are under way; it keeps its turn.
-  enum class Begun : uint8_t { yes, no_room, failed };
-  [[nodiscard]] Begun start();
+  enum class StartResult : uint8_t { started, no_room, failed };
+  [[nodiscard]] StartResult start();
   enum class Outcome : uint8_t { under_way, over, failed };
   [[nodiscard]] Outcome test();
 
@@ -63,8 +64,8 @@ class NicSchedule {
   spl_schedule* schedule_ = nullptr;
   bool is_made_ = false;
   bool has_failed_ = false;
-  uint64_t last_turn_ = 0;  // the next take_turn() returns it
-  uint64_t turn_ = 0;  // the call that may run now
+  uint64_t next_turn_ = 0;  // the next take_turn() returns it
+  uint64_t running_turn_ = 0;  // the call that may run now
 };
 
 class NicTeam {
@@ -89,23 +90,23 @@ class NicTeam {
     bool operator==(const Facts&) const = default;
   };
   static constexpr uint64_t short_bytes = 16 << 10;  // a short call has no more, in all ranks' blocks together
-  [[nodiscard]] std::shared_ptr<NicSchedule> short_one(const Facts& facts, NicSchedule::Room room);
+  [[nodiscard]] std::shared_ptr<NicSchedule> short_schedule(const Facts& facts, NicSchedule::Room room);
   void advance();
-  // Called when the communicator is gone: there will be no more calls of short_one().
-  void retire() { kept_.clear(); }
+  // Called when the communicator is gone: there will be no more calls of short_schedule().
+  void retire() { short_schedules_.clear(); }
 
  private:
   friend class NicSchedule;
   // The number of equal calls that may be under way before one waits for another.
   static constexpr size_t alike_most = 8;
-  static constexpr size_t kept_most = 16;
-  struct Kept {
+  static constexpr size_t short_schedules_most = 16;
+  struct ShortSchedules {
     Facts facts;
     uint64_t used = 0;  // the number of the short call that used it last
     size_t next = 0;  // the schedule that the next call gets
     std::array<std::shared_ptr<NicSchedule>, alike_most> schedules{};
   };
-  [[nodiscard]] Kept& kept(const Facts& facts);
+  [[nodiscard]] ShortSchedules& schedules_like(const Facts& facts);
 
   Nic& nic_;
   uint32_t id_;
@@ -113,8 +114,8 @@ class NicTeam {
   uint32_t size_;
   spl_team* team_ = nullptr;
   uint64_t calls_ = 0;
-  std::vector<Kept> kept_;
-  std::deque<std::shared_ptr<NicSchedule>> to_make_;
+  std::vector<ShortSchedules> short_schedules_;
+  std::deque<std::shared_ptr<NicSchedule>> unmade_;
 };
 
 }  // namespace spinloom::mpi

@@ -9,7 +9,7 @@
 namespace spinloom::mpi {
 namespace {
 
-using Begun = NicSchedule::Begun;
+using StartResult = NicSchedule::StartResult;
 using Outcome = NicSchedule::Outcome;
 
 struct Engine {
@@ -98,13 +98,13 @@ TEST_F(NicTeamTest, WhichScheduleAShortCallGetsDoesNotDependOnWhatHasEnded) {
     std::vector<NicSchedule*> seen;
     std::vector<size_t> found;
     for (size_t i = 0; i < calls; ++i) {
-      const auto schedule = team.short_one(facts(8 * (i % 3)), {8, 8});
+      const auto schedule = team.short_schedule(facts(8 * (i % 3)), {8, 8});
       if (std::ranges::find(seen, schedule.get()) == seen.end()) seen.push_back(schedule.get());
       found.push_back(static_cast<size_t>(std::ranges::find(seen, schedule.get()) - seen.begin()));
       const uint64_t turn = schedule->take_turn();
       if (!ends_at_once) continue;
       ASSERT_TRUE(schedule->may_start(turn));
-      ASSERT_EQ(schedule->start(), Begun::yes);
+      ASSERT_EQ(schedule->start(), StartResult::started);
       engine_.end_first();
       ASSERT_EQ(schedule->test(), Outcome::over);
     }
@@ -120,7 +120,7 @@ TEST_F(NicTeamTest, CallsOfOneScheduleTakeTurns) {
   const uint64_t second = schedule->take_turn();
   EXPECT_FALSE(schedule->may_start(second));
   ASSERT_TRUE(schedule->may_start(first));
-  ASSERT_EQ(schedule->start(), Begun::yes);
+  ASSERT_EQ(schedule->start(), StartResult::started);
   EXPECT_EQ(schedule->test(), Outcome::under_way);
   EXPECT_FALSE(schedule->may_start(second));
   engine_.end_first();
@@ -134,11 +134,11 @@ TEST_F(NicTeamTest, AScheduleThatFindsNoRoomAtItsStartKeepsItsTurn) {
   const uint64_t first = schedule->take_turn();
   const uint64_t second = schedule->take_turn();
   engine_.is_full = true;
-  EXPECT_EQ(schedule->start(), Begun::no_room);
+  EXPECT_EQ(schedule->start(), StartResult::no_room);
   EXPECT_TRUE(schedule->may_start(first));
   EXPECT_FALSE(schedule->may_start(second));
   engine_.is_full = false;
-  EXPECT_EQ(schedule->start(), Begun::yes);
+  EXPECT_EQ(schedule->start(), StartResult::started);
   engine_.end_first();
   EXPECT_EQ(schedule->test(), Outcome::over);
   EXPECT_TRUE(schedule->may_start(second));
@@ -167,7 +167,7 @@ TEST_F(NicTeamTest, ARefusedScheduleFailsItsCalls) {
   const auto schedule = team.make(call(1), SPL_ONCE, {});
   for (int calls = 0; calls < 2; ++calls) {
     ASSERT_TRUE(schedule->may_start(schedule->take_turn()));
-    EXPECT_EQ(schedule->start(), Begun::failed);
+    EXPECT_EQ(schedule->start(), StartResult::failed);
   }
 }
 
@@ -175,10 +175,10 @@ TEST_F(NicTeamTest, ARefusedScheduleFailsItsCalls) {
 // way stays until it has ended.
 TEST_F(NicTeamTest, OldSchedulesGoWhenTheyHaveEnded) {
   NicTeam team(nic_, 1, ranks_, 0);
-  auto oldest = team.short_one(facts(0), {8, 8});
-  for (uint64_t i = 1; i < 16; ++i) (void)team.short_one(facts(i), {8, 8});
+  auto oldest = team.short_schedule(facts(0), {8, 8});
+  for (uint64_t i = 1; i < 16; ++i) (void)team.short_schedule(facts(i), {8, 8});
   EXPECT_EQ(engine_.schedules.size(), 16U);
-  (void)team.short_one(facts(16), {8, 8});
+  (void)team.short_schedule(facts(16), {8, 8});
   EXPECT_EQ(engine_.schedules.size(), 17U);
   oldest.reset();
   EXPECT_EQ(engine_.schedules.size(), 16U);

@@ -21,7 +21,7 @@ using PacketId = Id<struct PacketTag>;  // a frame in packet memory
 // Copies a frame to packet memory. The driver calls on_stored(packet, place) when it is there.
 struct StoreFrame {
   PacketId packet;
-  uint32_t address = 0;  // in packet memory
+  uint32_t address = 0;  // an offset in packet memory
   PayloadRef bytes;
 };
 // Hands a frame to the host's network stack. The bytes are read before the next action.
@@ -41,7 +41,7 @@ struct RunHandler {
 // The context's initialisation handler has ended.
 struct Initialised {
   ContextId context;
-  bool good = false;
+  bool succeeded = false;
 };
 
 using Action = std::variant<StoreFrame, ToHost, Transmit, RunHandler, Resume, DmaWrite, DmaRead, DmaAtomic, LocalAtomic,

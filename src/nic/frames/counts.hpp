@@ -20,7 +20,7 @@ enum class Count : uint8_t {
   inactive,            // a rule set holds, but its context is not active: for the host's stack
   dropped_full,        // no free packet slot of its class
   spilled,             // no message queue is free: for the host's stack
-  messages,            // begun
+  messages,            // messages begun
   messages_done,
   messages_abandoned,  // ended without a last frame: their queue was needed, or the host ended them
   frames_done,         // handlers have dealt with the frame, or no payload handler wants it

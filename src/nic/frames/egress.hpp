@@ -1,9 +1,9 @@
 // Egress - frames that wait for the wire: those of handlers and those of the host, in turn.
 //
-// Contract: add_handler() and add_host() queue a frame; next() gives the frame that may leave now, left() says that it
-//   has been read, or that the wire did not take it. At most `depth` frames are between next() and left(). Handlers
-//   come first, or both take turns. Source: FPsPIN, deliverable D4.7, section 4.2.4: priority by default, round robin
-//   as an option.
+// Contract: add_handler() and add_host() queue a frame; next() gives the frame that may leave now, finish() says that
+//   it has been read, or that the wire did not take it. At most `depth` frames are between next() and finish().
+//   Handlers come first, or both take turns. Source: FPsPIN, deliverable D4.7, section 4.2.4: priority by default,
+//   round robin as an option.
 // Invariants: (1) frames of one source leave in the order in which they were added; (2) a host frame is refused, not
 //   queued, when `host_frames` wait, so that its driver can hold it back.
 // Threads: one owner. Time: none.
@@ -45,7 +45,7 @@ class Egress {
     host_was_last_ = takes_host;
     return takes_host ? host_.pop() : handlers_.pop();
   }
-  void left() {
+  void finish() {
     SPL_ASSERT(under_way_ > 0);
     --under_way_;
   }
@@ -56,7 +56,7 @@ class Egress {
  private:
   Arbitration arbitration_;
   uint32_t depth_;
-  uint32_t host_frames_;
+  uint32_t host_frames_;  // the most frames of the host that may wait
   spin::Fifo<EgressFrame> handlers_;
   spin::Fifo<EgressFrame> host_;
   uint32_t under_way_ = 0;

@@ -18,7 +18,7 @@ std::string order(Arbitration arbitration) {
   while (const auto frame = egress.next()) {
     left += frame->dma.exists() ? 'n' : 'h';
     EXPECT_FALSE(egress.next().has_value());  // one under way
-    egress.left();
+    egress.finish();
   }
   EXPECT_EQ(egress.waiting(), 0u);
   return left;

@@ -11,13 +11,13 @@ constexpr uint32_t ethernet_header_bytes = 14;
 
 }  // namespace
 
-Nic::Impl::Impl(const Limits& given, PacketAllocator allocator)
-    : limits(given),
-      matcher(given.matcher),
+Nic::Impl::Impl(const Limits& limits_, PacketAllocator allocator)
+    : limits(limits_),
+      matcher(limits_.matcher),
       packet_memory(std::move(allocator)),
-      egress(given.arbitration, given.egress_depth, given.host_frames),
-      contexts("context", given.matcher.rule_sets, "MatcherLimits::rule_sets"),
-      scheduler(given.hpus, given.fairness) {}
+      egress(limits_.arbitration, limits_.egress_depth, limits_.host_frames),
+      contexts("context", limits_.matcher.rule_sets, "MatcherLimits::rule_sets"),
+      scheduler(limits_.hpus, limits_.fairness) {}
 
 Result<std::unique_ptr<Nic>> Nic::create(const Limits& limits) {
   if (limits.hpus == 0 || limits.hpus > limits::hpu_count_max) {
@@ -33,10 +33,10 @@ Result<std::unique_ptr<Nic>> Nic::create(const Limits& limits) {
 Nic::Nic(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Nic::~Nic() = default;
 
-void Nic::on_frame(const PayloadRef& bytes, Actions& out) { impl_->frame(bytes, out); }
+void Nic::on_frame(const PayloadRef& bytes, Actions& out) { impl_->receive_frame(bytes, out); }
 
 void Nic::on_stored(PacketId packet, uint8_t* place, Actions& out) {
-  impl_->stored(packet.value, place, out);
+  impl_->frame_stored(packet.value, place, out);
   impl_->dispatch(out);
 }
 
@@ -51,13 +51,13 @@ bool Nic::on_host_frame(const PayloadRef& bytes, uint64_t token, Actions& out) {
 
 void Nic::on_transmitted(const EgressFrame& frame, Actions& out) {
   impl_->tally(frame.dma.exists() ? Count::sent_by_handlers : Count::sent_by_host);
-  impl_->left(frame, out);
+  impl_->egress_done(frame, out);
 }
 
-void Nic::on_not_sent(const EgressFrame& frame, Actions& out) { impl_->left(frame, out); }
+void Nic::on_not_sent(const EgressFrame& frame, Actions& out) { impl_->egress_done(frame, out); }
 
-void Nic::Impl::left(const EgressFrame& frame, Actions& out) {
-  egress.left();
+void Nic::Impl::egress_done(const EgressFrame& frame, Actions& out) {
+  egress.finish();
   if (frame.dma.exists()) dma_done(frame.dma, out);
   transmit(out);
   dispatch(out);
@@ -72,14 +72,14 @@ void Nic::Impl::bypass(const PayloadRef& bytes, Count reason, Actions& out) {
   out.add<ToHost>(bytes, false);
 }
 
-void Nic::Impl::frame(const PayloadRef& bytes, Actions& out) {
+void Nic::Impl::receive_frame(const PayloadRef& bytes, Actions& out) {
   tally(Count::received);
   if (bytes.length < ethernet_header_bytes) return tally(Count::runts);
   const std::span<const uint8_t> span{bytes.bytes, bytes.length};
   const auto match = matcher.match(span);
   if (!match) return bypass(bytes, Count::bypassed, out);
   const ContextId context{match->rule_set};
-  Installed* const installed = contexts.find(context);
+  InstalledContext* const installed = contexts.find(context);
   if (installed == nullptr || !installed->active) return bypass(bytes, Count::inactive, out);
   const auto slot_class = bytes.length > limits.frame_bytes_max
                               ? std::nullopt
@@ -92,7 +92,7 @@ void Nic::Impl::frame(const PayloadRef& bytes, Actions& out) {
   const bool has_messages = installed->has_messages();
   std::optional<uint32_t> message;
   if (has_messages) {
-    message = message_of(context, match->message);
+    message = find_message(context, match->message);
     if (!message) return bypass(bytes, Count::spilled, out);
   }
   const auto slot = packet_memory.take(*slot_class);
@@ -112,20 +112,20 @@ void Nic::Impl::frame(const PayloadRef& bytes, Actions& out) {
   if (message) {
     packet.message = *message;
     ++messages[*message].storing;
-    messages[*message].touched = matched;
+    messages[*message].newest_frame = matched;
   }
   out.add<StoreFrame>(PacketId{index}, slot->address, bytes);
 }
 
 // The open message's slot; no_slot: it may begin; nothing: there is no queue for it.
-std::optional<uint32_t> Nic::Impl::message_of(ContextId context, uint32_t identifier) {
+std::optional<uint32_t> Nic::Impl::find_message(ContextId context, uint32_t identifier) {
   const uint32_t found = message_index.find(context, identifier);
   if (found != no_slot) return found;
-  if (messages.size() < limits.message_queues || make_room()) return no_slot;
+  if (messages.size() < limits.message_queues || free_oldest_queue()) return no_slot;
   return std::nullopt;
 }
 
-void Nic::Impl::stored(uint32_t index, uint8_t* place, Actions& out) {
+void Nic::Impl::frame_stored(uint32_t index, uint8_t* place, Actions& out) {
   Packet& packet = packets[index];
   SPL_ASSERT(packet.bytes.bytes == nullptr, "packet ", index, " is stored twice");
   packet.bytes.space = PayloadRef::Space::local;
@@ -146,11 +146,11 @@ void Nic::Impl::stored(uint32_t index, uint8_t* place, Actions& out) {
 // Writes the frame to its place in the ring of host memory, then its header.
 void Nic::Impl::to_memory(uint32_t index, Actions& out) {
   Packet& packet = packets[index];
-  Installed& installed = *contexts.find(packet.context);
+  InstalledContext& installed = *contexts.find(packet.context);
   const uint64_t entries = installed.options.handlers.handler_host_length / ring_entry_bytes;
   if (installed.ring.written - installed.ring.read >= entries) {
     tally(Count::memory_full);
-    return put_back(index);
+    return end_use(index);
   }
   auto* const entry = reinterpret_cast<uint8_t*>(installed.options.handlers.handler_host_start) +
                       installed.ring.written % entries * ring_entry_bytes;

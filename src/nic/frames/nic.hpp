@@ -64,7 +64,7 @@ struct ContextOptions {
 // A snapshot of everything under way.
 struct State {
   uint32_t packets = 0;  // slots of packet memory in use
-  uint32_t messages = 0;  // open
+  uint32_t messages = 0;  // messages that have begun and not ended
   uint32_t hers = 0;
   uint32_t hpus_busy = 0;
   uint32_t dmas_open = 0;
@@ -121,7 +121,7 @@ class Nic {
   [[nodiscard]] const PacketAllocator& packet_memory() const;
   [[nodiscard]] State state() const;
   // One line for people: what is under way.
-  [[nodiscard]] std::string waiting() const;
+  [[nodiscard]] std::string describe_waiting() const;
   [[nodiscard]] const Limits& limits() const;
 
  private:

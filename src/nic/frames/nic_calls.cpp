@@ -7,7 +7,7 @@ namespace spinloom::frames {
 bool Nic::on_handler_call(HerId her, const HandlerCall& call, Actions& out) {
   Execution& caller = impl_->executions[her];
   SPL_ASSERT(caller.stage == Stage::running, "HER ", her, " calls but does not run");
-  return impl_->answer_call(caller, call, out) == Requested::stops;
+  return impl_->answer_call(caller, call, out) == CallResult::stop_handler;
 }
 
 void Nic::on_dma_done(DmaId dma, Actions& out) {
@@ -19,7 +19,7 @@ void Nic::on_dma_read(DmaId dma, Actions& out) {
   if (const auto her = impl_->dmas.source_read(dma)) out.add<Resume>(*her, uint32_t{SUCCESS});
 }
 
-Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Actions& out) {
+CallResult Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Actions& out) {
   DmaQueue& queue = packets[caller.owner.slot].dmas;
   const Context& context = contexts.find(caller.her.context)->options.handlers;
   const HostRange host{reinterpret_cast<uint8_t*>(context.handler_host_start), context.handler_host_length, {}};
@@ -44,20 +44,20 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
     case SPL_CALL_MAIL: return mail_call(caller, call, out);
     case SPL_CALL_TELEMETRY: return telemetry_call(caller, call, out);
     case SPL_CALL_DEBUG: return requests.debug(caller, call, out);
-    case SPL_CALL_YIELD: out.add<Resume>(caller.her.id, uint32_t{SUCCESS}); return Requested::performed;
-    default: return Requested::stops;
+    case SPL_CALL_YIELD: out.add<Resume>(caller.her.id, uint32_t{SUCCESS}); return CallResult::performed;
+    default: return CallResult::stop_handler;
   }
 }
 
 // Sends a frame from packet memory, state or constants. Its bytes are read later, so a frame on the stack is refused.
-Requested Nic::Impl::send_call(Execution& caller, const HandlerCall& call, Actions& out) {
-  if (call.options != 0) return Requested::stops;
+CallResult Nic::Impl::send_call(Execution& caller, const HandlerCall& call, Actions& out) {
+  if (call.options != 0) return CallResult::stop_handler;
   const HerId her = caller.her.id;
   const bool readable = call.local_memory == LocalMemory::packet || call.local_memory == LocalMemory::state ||
                         call.local_memory == LocalMemory::constants;
   if (!readable || call.length < 14 || call.length > limits.frame_bytes_max) {
     out.add<Resume>(her, DmaId::none_value);
-    return Requested::refused;
+    return CallResult::refused;
   }
   const auto [dma, handle] = dmas.issue(packets[caller.owner.slot].dmas, caller.owner, her, false);
   Executions::dma_issued(caller);
@@ -68,18 +68,19 @@ Requested Nic::Impl::send_call(Execution& caller, const HandlerCall& call, Actio
   egress.add_handler({dma, 0, bytes});
   out.add<Resume>(her, handle);
   transmit(out);
-  return Requested::performed;
+  return CallResult::performed;
 }
 
-Requested Nic::Impl::mail_call(const Execution& caller, const HandlerCall& call, Actions& out) {
-  if (call.options != 0) return Requested::stops;
+CallResult Nic::Impl::mail_call(const Execution& caller, const HandlerCall& call, Actions& out) {
+  if (call.options != 0) return CallResult::stop_handler;
   const ContextId target{call.context};
-  Installed* const unit = contexts.find(target);
+  InstalledContext* const target_context = contexts.find(target);
   const HerId her = caller.her.id;
-  if (unit == nullptr || !unit->active || !unit->options.handlers.mail_entry || unit->mails >= limits.mails) {
+  if (target_context == nullptr || !target_context->active || !target_context->options.handlers.mail_entry ||
+      target_context->mails >= limits.mails) {
     tally(Count::mails_refused);
     out.add<Resume>(her, uint32_t{FAIL});
-    return Requested::refused;
+    return CallResult::refused;
   }
   tally(Count::mails);
   const ContextId sender = caller.her.context;
@@ -89,16 +90,16 @@ Requested Nic::Impl::mail_call(const Execution& caller, const HandlerCall& call,
   packet.identifier = call.handle;
   packet.argument = call.operand;
   packet.uses = 1;
-  ++unit->packets;
-  ++unit->mails;
+  ++target_context->packets;
+  ++target_context->mails;
   out.add<Resume>(her, uint32_t{SUCCESS});
   ready(HandlerKind::mail, index);
   dispatch(out);
-  return Requested::performed;
+  return CallResult::performed;
 }
 
-Requested Nic::Impl::telemetry_call(const Execution& caller, const HandlerCall& call, Actions& out) const {
-  if (call.options != 0) return Requested::stops;
+CallResult Nic::Impl::telemetry_call(const Execution& caller, const HandlerCall& call, Actions& out) const {
+  if (call.options != 0) return CallResult::stop_handler;
   uint64_t value = 0;
   const uint64_t which = call.operand;
   if (which < count_kinds) {
@@ -108,10 +109,10 @@ Requested Nic::Impl::telemetry_call(const Execution& caller, const HandlerCall& 
   } else if (which >= SPL_TELEMETRY_FREE_SLOTS && which - SPL_TELEMETRY_FREE_SLOTS < packet_memory.classes()) {
     value = packet_memory.free(static_cast<uint32_t>(which - SPL_TELEMETRY_FREE_SLOTS));
   } else {
-    return Requested::stops;
+    return CallResult::stop_handler;
   }
   out.add<Resume>(caller.her.id, static_cast<uint32_t>(value));
-  return Requested::performed;
+  return CallResult::performed;
 }
 
 void Nic::Impl::dma_done(DmaId id, Actions& out) {
@@ -123,7 +124,7 @@ void Nic::Impl::dma_done(DmaId id, Actions& out) {
   if (!ended->her.exists()) {  // a frame on its way to host memory: its header's write is the last
     if (packet.dmas.open > 0) return;
     tally(Count::to_memory);
-    return put_back(index);
+    return end_use(index);
   }
   Execution& execution = executions[ended->her];
   Executions::dma_done(execution);

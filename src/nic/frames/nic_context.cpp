@@ -30,14 +30,14 @@ Status Nic::install(ContextId id, const ContextOptions& options) {
   if (!options.frames_to_memory && !has_handlers) {
     return fail(Code::invalid, "context ", id, " has no handler and no host memory for its frames");
   }
-  SPL_ASSIGN(Installed * installed, impl_->contexts.create(id));
+  SPL_ASSIGN(InstalledContext * installed, impl_->contexts.create(id));
   installed->options = options;
   impl_->scheduler.add(id, handlers.hpus, 0);
   return {};
 }
 
 Status Nic::initialise(ContextId id, Actions& out) {
-  SPL_ASSIGN(Installed * installed, impl_->contexts.get(id));
+  SPL_ASSIGN(InstalledContext * installed, impl_->contexts.get(id));
   if (!installed->options.handlers.initialise_entry) {
     return fail(Code::invalid, "context ", id, " has no initialisation handler");
   }
@@ -56,7 +56,7 @@ Status Nic::initialise(ContextId id, Actions& out) {
 }
 
 Status Nic::activate(ContextId id, bool active) {
-  SPL_ASSIGN(Installed * installed, impl_->contexts.get(id));
+  SPL_ASSIGN(InstalledContext * installed, impl_->contexts.get(id));
   if (active && installed->initialising) {
     return fail(Code::invalid, "context ", id, " is being initialised: activate it when its handler has ended");
   }
@@ -65,7 +65,7 @@ Status Nic::activate(ContextId id, bool active) {
 }
 
 Status Nic::remove(ContextId id) {
-  SPL_ASSIGN(Installed * installed, impl_->contexts.get(id));
+  SPL_ASSIGN(InstalledContext * installed, impl_->contexts.get(id));
   if (installed->active) return fail(Code::invalid, "context ", id, " is active: deactivate it first");
   if (installed->packets > 0) {
     return fail(Code::invalid, "context ", id, " has ", installed->packets, " frames under way: try again");
@@ -77,7 +77,7 @@ Status Nic::remove(ContextId id) {
 }
 
 Status Nic::invoke(ContextId id, uint32_t message, Actions& out) {
-  SPL_ASSIGN(Installed * installed, impl_->contexts.get(id));
+  SPL_ASSIGN(InstalledContext * installed, impl_->contexts.get(id));
   if (!installed->options.handlers.payload_entry) {
     return fail(Code::invalid, "context ", id, " has no payload handler to run");
   }
@@ -98,7 +98,7 @@ Status Nic::end_messages(ContextId id) {
   SPL_TRY(impl_->contexts.get(id));
   std::vector<uint32_t> idle;
   impl_->messages.for_each([&](uint32_t slot, const Message& message) {
-    if (message.context == id && message.idle()) idle.push_back(slot);
+    if (message.context == id && message.is_idle()) idle.push_back(slot);
   });
   for (const uint32_t slot : idle) {
     impl_->tally(Count::messages_abandoned);
@@ -108,22 +108,22 @@ Status Nic::end_messages(ContextId id) {
 }
 
 void Nic::on_host_read(ContextId id, uint32_t entries) {
-  Installed* const installed = impl_->contexts.find(id);
+  InstalledContext* const installed = impl_->contexts.find(id);
   if (installed == nullptr) return;
   const uint64_t unread = installed->ring.written - installed->ring.read;
   installed->ring.read += std::min<uint64_t>(entries, unread);
 }
 
 const Context* Nic::context(ContextId id) const {
-  const Installed* const installed = impl_->contexts.find(id);
+  const InstalledContext* const installed = impl_->contexts.find(id);
   return installed == nullptr ? nullptr : &installed->options.handlers;
 }
 bool Nic::is_active(ContextId id) const {
-  const Installed* const installed = impl_->contexts.find(id);
+  const InstalledContext* const installed = impl_->contexts.find(id);
   return installed != nullptr && installed->active;
 }
 const TelemetryCounts* Nic::telemetry(ContextId id) const {
-  const Installed* const installed = impl_->contexts.find(id);
+  const InstalledContext* const installed = impl_->contexts.find(id);
   return installed == nullptr ? nullptr : &installed->telemetry;
 }
 const Counts& Nic::counts() const { return impl_->counts; }
@@ -131,11 +131,11 @@ const PacketAllocator& Nic::packet_memory() const { return impl_->packet_memory;
 const Limits& Nic::limits() const { return impl_->limits; }
 
 State Nic::state() const {
-  return {impl_->packet_memory.taken(), impl_->messages.size(), impl_->executions.size(),
-          impl_->scheduler.hpus_busy(), impl_->dmas.size(),     static_cast<uint32_t>(impl_->egress.waiting())};
+  return {impl_->packet_memory.used_slots(), impl_->messages.size(), impl_->executions.size(),
+          impl_->scheduler.hpus_busy(),      impl_->dmas.size(),     static_cast<uint32_t>(impl_->egress.waiting())};
 }
 
-std::string Nic::waiting() const {
+std::string Nic::describe_waiting() const {
   const State now = state();
   return text(now.packets, " packet slots in use, ", now.messages, " messages open, ", now.hers, " handlers, ",
               now.hpus_busy, " of ", impl_->limits.hpus, " HPUs busy, ", now.dmas_open, " DMAs, ", now.egress_waiting,

@@ -51,7 +51,7 @@ void Nic::Impl::handler_done(HerId id, HandlerEnd end, uint32_t code, uint64_t c
     tally(Count::handler_faults);
     tally(context, Telemetry::handler_faults);
   }
-  judge(execution, end, code, out);
+  apply_outcome(execution, end, code, out);
   executions.end(execution);
   const auto next = scheduler.ended({execution.her.hpu, context, {}});
   SPL_ASSERT(!next, "frames have no virtual HPUs");
@@ -59,15 +59,15 @@ void Nic::Impl::handler_done(HerId id, HandlerEnd end, uint32_t code, uint64_t c
 }
 
 // Applies the end of a handler to its frame and its message.
-void Nic::Impl::judge(const Execution& execution, HandlerEnd end, uint32_t code, Actions& out) {
+void Nic::Impl::apply_outcome(const Execution& execution, HandlerEnd end, uint32_t code, Actions& out) {
   const Packet& packet = packets[execution.owner.slot];
   const bool returned = end == HandlerEnd::returned;
   const HandlerKind kind = execution.her.kind;
   if (kind == HandlerKind::initialise) {
-    const bool good = returned && code == SUCCESS;
+    const bool succeeded = returned && code == SUCCESS;
     contexts.find(packet.context)->initialising = false;
-    if (!good) tally(Count::handler_failed);
-    out.add<Initialised>(packet.context, good);
+    if (!succeeded) tally(Count::handler_failed);
+    out.add<Initialised>(packet.context, succeeded);
     return;
   }
   const bool good = returned && (code == SUCCESS || code == DROP || code == PROCEED || code == PROCESS_DATA);
@@ -89,13 +89,13 @@ void Nic::Impl::judge(const Execution& execution, HandlerEnd end, uint32_t code,
 void Nic::Impl::release(const Execution& execution, Actions& out) {
   const uint32_t index = execution.owner.slot;
   const HandlerKind kind = execution.her.kind;
-  if (executions.free_if_done(execution)) finished(index, kind, out);
+  if (executions.free_if_done(execution)) handler_finished(index, kind, out);
 }
 
-void Nic::Impl::finished(uint32_t index, HandlerKind kind, Actions& out) {
+void Nic::Impl::handler_finished(uint32_t index, HandlerKind kind, Actions& out) {
   if (kind == HandlerKind::mail) --contexts.find(packets[index].context)->mails;
   const uint32_t slot = packets[index].message;
-  put_back(index);
+  end_use(index);
   if (slot == no_slot) return;
   Message& message = messages[slot];
   SPL_ASSERT(message.running > 0, "message ", message.identifier);
@@ -106,12 +106,12 @@ void Nic::Impl::finished(uint32_t index, HandlerKind kind, Actions& out) {
 }
 
 // One use of the packet is over.
-void Nic::Impl::put_back(uint32_t index) {
+void Nic::Impl::end_use(uint32_t index) {
   Packet& packet = packets[index];
   SPL_ASSERT(packet.uses > 0, "packet ", index);
   if (--packet.uses > 0) return;
   if (packet.slot) packet_memory.give_back(*packet.slot);
-  Installed& installed = *contexts.find(packet.context);
+  InstalledContext& installed = *contexts.find(packet.context);
   SPL_ASSERT(installed.packets > 0, "context ", packet.context);
   --installed.packets;
   packets.give_back(index);

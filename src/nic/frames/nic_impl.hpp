@@ -23,12 +23,12 @@ struct Packet {
   PayloadRef bytes;  // in packet memory
   ContextId context;
   uint32_t message = no_slot;  // the message's slot; none: frames of this context are handled one by one
-  uint32_t identifier = 0;  // the message's identifier; of mail, its value
+  uint32_t identifier = 0;  // the message's identifier; mail: its value
   bool first = false;
   bool last = false;
   bool by_host = false;
-  ContextId sender;  // the context that sent this mail
-  uint64_t argument = 0;  // of a mail: the word that its sender passes to the handler
+  ContextId sender;  // mail: the context that sent it
+  uint64_t argument = 0;  // mail: the word that its sender passes to the handler
   uint32_t uses = 0;
   uint32_t next = no_slot;  // the packet that waits behind this one
   DmaQueue dmas;
@@ -50,10 +50,10 @@ struct Message {
   uint32_t last_waiting = no_slot;
   uint32_t storing = 0;  // packets on their way to packet memory
   uint32_t running = 0;  // handlers that are ready or run
-  uint32_t last = no_slot;  // the last frame's packet, until the completion handler has seen it
-  uint64_t touched = 0;  // number of the newest matched frame
+  uint32_t last_packet = no_slot;  // the last frame's packet, until the completion handler has seen it
+  uint64_t newest_frame = 0;  // its newest frame, by number among all matched frames
 
-  [[nodiscard]] bool idle() const { return storing == 0 && running == 0 && first_waiting == no_slot; }
+  [[nodiscard]] bool is_idle() const { return storing == 0 && running == 0 && first_waiting == no_slot; }
 };
 
 struct Ring {
@@ -61,7 +61,7 @@ struct Ring {
   uint64_t read = 0;
 };
 
-struct Installed {
+struct InstalledContext {
   ContextOptions options;
   TelemetryCounts telemetry{};
   Ring ring;
@@ -77,16 +77,16 @@ struct Installed {
 };
 
 struct Nic::Impl {
-  Impl(const Limits& given, PacketAllocator allocator);
+  Impl(const Limits& limits_, PacketAllocator allocator);
 
   // nic.cpp: frames
-  void frame(const PayloadRef& bytes, Actions& out);
-  void stored(uint32_t packet, uint8_t* place, Actions& out);
+  void receive_frame(const PayloadRef& bytes, Actions& out);
+  void frame_stored(uint32_t packet, uint8_t* place, Actions& out);
   void bypass(const PayloadRef& bytes, Count reason, Actions& out);
-  [[nodiscard]] std::optional<uint32_t> message_of(ContextId context, uint32_t identifier);
+  [[nodiscard]] std::optional<uint32_t> find_message(ContextId context, uint32_t identifier);
   void to_memory(uint32_t packet, Actions& out);
   void transmit(Actions& out);
-  void left(const EgressFrame& frame, Actions& out);
+  void egress_done(const EgressFrame& frame, Actions& out);
 
   // nic_message.cpp
   void push_waiting(Message& message, uint32_t packet);
@@ -95,23 +95,23 @@ struct Nic::Impl {
   void advance(uint32_t message, Actions& out);
   void give_packet(uint32_t message, uint32_t packet, Actions& out);
   void end_message(uint32_t message, Actions& out);
-  [[nodiscard]] bool make_room();
+  [[nodiscard]] bool free_oldest_queue();
   void forget_message(uint32_t message);
 
   // nic_handler.cpp
   void ready(HandlerKind kind, uint32_t packet);
   void dispatch(Actions& out);
   void handler_done(HerId her, HandlerEnd end, uint32_t code, uint64_t cycles, Actions& out);
-  void judge(const Execution& execution, HandlerEnd end, uint32_t code, Actions& out);
-  void finished(uint32_t packet, HandlerKind kind, Actions& out);
+  void apply_outcome(const Execution& execution, HandlerEnd end, uint32_t code, Actions& out);
+  void handler_finished(uint32_t packet, HandlerKind kind, Actions& out);
   void release(const Execution& execution, Actions& out);
-  void put_back(uint32_t packet);
+  void end_use(uint32_t packet);
 
   // nic_calls.cpp
-  [[nodiscard]] Requested answer_call(Execution& caller, const HandlerCall& call, Actions& out);
-  [[nodiscard]] Requested send_call(Execution& caller, const HandlerCall& call, Actions& out);
-  [[nodiscard]] Requested mail_call(const Execution& caller, const HandlerCall& call, Actions& out);
-  [[nodiscard]] Requested telemetry_call(const Execution& caller, const HandlerCall& call, Actions& out) const;
+  [[nodiscard]] CallResult answer_call(Execution& caller, const HandlerCall& call, Actions& out);
+  [[nodiscard]] CallResult send_call(Execution& caller, const HandlerCall& call, Actions& out);
+  [[nodiscard]] CallResult mail_call(const Execution& caller, const HandlerCall& call, Actions& out);
+  [[nodiscard]] CallResult telemetry_call(const Execution& caller, const HandlerCall& call, Actions& out) const;
   void dma_done(DmaId dma, Actions& out);
 
   void tally(Count which, uint64_t by = 1) { counts[static_cast<uint8_t>(which)] += by; }
@@ -122,7 +122,7 @@ struct Nic::Impl {
   PacketAllocator packet_memory;
   Egress egress;
   Counts counts{};
-  Table<ContextId, Installed> contexts;
+  Table<ContextId, InstalledContext> contexts;
   Slab<Packet> packets;
   Slab<Message> messages;
   MessageIndex<ContextId> message_index;  // by context and identifier
@@ -131,7 +131,7 @@ struct Nic::Impl {
   Scheduler scheduler;
   DmaTracker dmas;
   HandlerRequests requests{dmas};
-  uint64_t matched = 0;
+  uint64_t matched = 0;  // frames matched so far
 };
 
 }  // namespace spinloom::frames

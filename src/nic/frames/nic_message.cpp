@@ -24,21 +24,23 @@ uint32_t Nic::Impl::begin_message(ContextId context, uint32_t identifier) {
 }
 
 // Takes the queue of the message that has been without a frame for longest, if that is long enough.
-bool Nic::Impl::make_room() {
-  uint32_t found = no_slot;
+bool Nic::Impl::free_oldest_queue() {
+  uint32_t oldest = no_slot;
   messages.for_each([&](uint32_t slot, const Message& message) {
-    if (!message.idle() || message.last != no_slot || matched - message.touched < limits.idle_frames) return;
-    if (found == no_slot || message.touched < messages[found].touched) found = slot;  // `touched` differs
+    if (!message.is_idle() || message.last_packet != no_slot || matched - message.newest_frame < limits.idle_frames)
+      return;
+    // No two messages have the same newest frame.
+    if (oldest == no_slot || message.newest_frame < messages[oldest].newest_frame) oldest = slot;
   });
-  if (found == no_slot) return false;
+  if (oldest == no_slot) return false;
   tally(Count::messages_abandoned);
-  forget_message(found);
+  forget_message(oldest);
   return true;
 }
 
 void Nic::Impl::forget_message(uint32_t slot) {
   Message& message = messages[slot];
-  SPL_ASSERT(message.idle() && message.last == no_slot, "message ", message.identifier, " is under way");
+  SPL_ASSERT(message.is_idle() && message.last_packet == no_slot, "message ", message.identifier, " is under way");
   message_index.remove(message.context, message.identifier);
   messages.give_back(slot);
 }
@@ -63,7 +65,7 @@ void Nic::Impl::advance(uint32_t slot, Actions& out) {
     const uint32_t index = pop_waiting(message);
     if (packets[index].last) {  // later frames of this identifier begin the next message
       message.phase = Phase::draining;
-      message.last = index;
+      message.last_packet = index;
       ++packets[index].uses;
     }
     give_packet(slot, index, out);
@@ -71,9 +73,9 @@ void Nic::Impl::advance(uint32_t slot, Actions& out) {
   if (message.phase == Phase::draining && message.running == 0) {
     message.phase = Phase::completion;
     if (handlers.completion_entry) {
-      ++packets[message.last].uses;
+      ++packets[message.last_packet].uses;
       ++message.running;
-      return ready(HandlerKind::completion, message.last);
+      return ready(HandlerKind::completion, message.last_packet);
     }
     end_message(slot, out);
   }
@@ -96,15 +98,15 @@ void Nic::Impl::give_packet(uint32_t slot, uint32_t index, Actions& out) {
   } else {
     tally(Count::frames_done);
   }
-  put_back(index);
+  end_use(index);
 }
 
 // The completion handler has ended, or there is none. Frames that came meanwhile begin the next message.
 void Nic::Impl::end_message(uint32_t slot, Actions& out) {
   Message& message = messages[slot];
   tally(Count::messages_done);
-  put_back(message.last);
-  message.last = no_slot;
+  end_use(message.last_packet);
+  message.last_packet = no_slot;
   if (message.storing == 0 && message.first_waiting == no_slot) return forget_message(slot);
   message.phase = Phase::begins;
   advance(slot, out);

@@ -229,7 +229,7 @@ TEST(FrameNic, InstallInitialiseActivate) {
   bench.done(her);
   const auto told = bench.take<Initialised>();
   ASSERT_EQ(told.size(), 1u);
-  EXPECT_TRUE(told[0].good);
+  EXPECT_TRUE(told[0].succeeded);
   ASSERT_TRUE(bench.nic->activate(ContextId{0}).ok());
   bench.arrive(Bench::frame(0, 1, false));
   bench.done(bench.next());

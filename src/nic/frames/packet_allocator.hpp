@@ -19,7 +19,7 @@ namespace spinloom::frames {
 
 struct SlotClass {
   uint32_t slots = 0;
-  uint32_t bytes = 0;  // of each slot
+  uint32_t bytes = 0;  // the size of each slot
 };
 
 class PacketAllocator {
@@ -43,10 +43,10 @@ class PacketAllocator {
   [[nodiscard]] uint32_t free(uint32_t slot_class) const {
     return static_cast<uint32_t>(pools_[slot_class].free.size());
   }
-  [[nodiscard]] uint32_t taken() const { return taken_; }
+  [[nodiscard]] uint32_t used_slots() const { return used_slots_; }
   [[nodiscard]] uint32_t classes() const { return static_cast<uint32_t>(pools_.size()); }
-  [[nodiscard]] uint32_t largest() const { return largest_; }  // bytes
-  [[nodiscard]] uint64_t bytes() const { return bytes_; }  // of the packet memory
+  [[nodiscard]] uint32_t largest_slot_bytes() const { return largest_slot_bytes_; }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }  // the size of the packet memory
 
  private:
   struct Pool {
@@ -58,8 +58,8 @@ class PacketAllocator {
 
   std::vector<Pool> pools_;
   std::vector<uint32_t> by_size_;  // classes, the smallest slots first
-  uint32_t taken_ = 0;
-  uint32_t largest_ = 0;
+  uint32_t used_slots_ = 0;
+  uint32_t largest_slot_bytes_ = 0;
   uint64_t bytes_ = 0;
 };
 

@@ -66,7 +66,7 @@ TEST(PacketAllocator, SlotsNeverOverlap) {
         ASSERT_LE(before.address + sizes[before.slot_class], slot->address) << spin::replay(seed, "frame");
       }
     }
-    ASSERT_EQ(made->taken(), taken.size()) << spin::replay(seed, "frame");
+    ASSERT_EQ(made->used_slots(), taken.size()) << spin::replay(seed, "frame");
   }
 }
 

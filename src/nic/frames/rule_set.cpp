@@ -8,9 +8,10 @@ namespace spinloom::frames {
 namespace {
 
 bool holds(const RuleSet& set, std::span<const uint8_t> frame) {
-  const auto one = [frame](const Rule& rule) { return rule.holds(word_of(frame, rule.index)); };
+  const auto rule_holds = [frame](const Rule& rule) { return rule.holds(word_of(frame, rule.index)); };
   if (set.rules.empty()) return false;
-  return set.mode == RuleMode::all ? std::ranges::all_of(set.rules, one) : std::ranges::any_of(set.rules, one);
+  return set.mode == RuleMode::all ? std::ranges::all_of(set.rules, rule_holds)
+                                   : std::ranges::any_of(set.rules, rule_holds);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace spinloom::frames {
 
 struct Rule {
-  uint32_t index = 0;  // of the word: bytes 4 * index to 4 * index + 3 of the frame
+  uint32_t index = 0;  // the word's index: it has bytes 4 * index to 4 * index + 3 of the frame
   uint32_t mask = 0;
   uint32_t start = 1;
   uint32_t end = 0;

@@ -89,19 +89,19 @@ std::string Fault::describe() const {
   return text(name_of(kind), " at pc 0x", std::hex, pc, subject, address);
 }
 
-uint32_t atomic_result(OpCode code, uint32_t found, uint32_t operand) {
-  const int32_t signed_found = static_cast<int32_t>(found);
+uint32_t atomic_result(OpCode code, uint32_t loaded, uint32_t operand) {
+  const int32_t signed_loaded = static_cast<int32_t>(loaded);
   const int32_t signed_operand = static_cast<int32_t>(operand);
   switch (code) {
     case OpCode::amoswap: return operand;
-    case OpCode::amoadd: return found + operand;
-    case OpCode::amoxor: return found ^ operand;
-    case OpCode::amoand: return found & operand;
-    case OpCode::amoor: return found | operand;
-    case OpCode::amomin: return signed_found < signed_operand ? found : operand;
-    case OpCode::amomax: return signed_found > signed_operand ? found : operand;
-    case OpCode::amominu: return std::min(found, operand);
-    case OpCode::amomaxu: return std::max(found, operand);
+    case OpCode::amoadd: return loaded + operand;
+    case OpCode::amoxor: return loaded ^ operand;
+    case OpCode::amoand: return loaded & operand;
+    case OpCode::amoor: return loaded | operand;
+    case OpCode::amomin: return signed_loaded < signed_operand ? loaded : operand;
+    case OpCode::amomax: return signed_loaded > signed_operand ? loaded : operand;
+    case OpCode::amominu: return std::min(loaded, operand);
+    case OpCode::amomaxu: return std::max(loaded, operand);
     default: break;
   }
   SPL_ASSERT(false, "no atomic: ", name_of(code));

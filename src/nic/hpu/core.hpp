@@ -97,7 +97,7 @@ struct Start {
   uint32_t vhpu = 0;
   uint32_t hpu_count = 1;
   std::array<uint32_t, 4> frame{};  // SPL_CMD_FRAME_BYTES and the next three
-  FunctionProfile* profile = nullptr;  // of this image: takes the run's cycles by function; outlives the run
+  FunctionProfile* profile = nullptr;  // made for this image: takes the run's cycles by function; outlives the run
   InstructionProfile* instructions = nullptr;  // likewise, by instruction; costs the host time
 };
 

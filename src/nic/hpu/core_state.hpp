@@ -42,8 +42,8 @@ struct CoreState {
   Counters counters;  // Core::counters() adds mispredicts, stalls and the cycles of a handler that still runs
 };
 
-// The value that an atomic stores if it found `found`.
-[[nodiscard]] uint32_t atomic_result(OpCode code, uint32_t found, uint32_t operand);
+// The value that an atomic stores if it loaded `loaded`.
+[[nodiscard]] uint32_t atomic_result(OpCode code, uint32_t loaded, uint32_t operand);
 
 // Loads from the command window, except from ISSUE; false if there is no such register.
 [[nodiscard]] bool read_device(const CoreState& state, uint32_t offset, uint32_t& value);

@@ -130,11 +130,11 @@ Op decode_system(Op op) {
   const uint32_t function = bits(op.raw, 12, 3);
   const bool only_reads = (function & 3) >= 2 && bits(op.raw, 15, 5) == 0;
   const uint32_t csr = bits(op.raw, 20, 12);
-  const uint32_t which = (csr & ~0x80u) - 0xc00;
-  const bool exists = which <= 2;
+  const uint32_t counter = (csr & ~0x80u) - 0xc00;
+  const bool exists = counter <= 2;
   if (!only_reads || !exists) return decode_float_status(op);
   const int32_t high = (csr & 0x80) != 0 ? counter_high : 0;
-  return immediate_form(op, OpCode::counter, static_cast<int32_t>(which) | high);
+  return immediate_form(op, OpCode::counter, static_cast<int32_t>(counter) | high);
 }
 
 }  // namespace

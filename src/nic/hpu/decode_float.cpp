@@ -45,7 +45,7 @@ Op from_integer(Op op) {
 
 // Picks a code by the function field, which holds the rounding mode in other instructions.
 template <size_t count>
-Op chosen(Op op, const OpCode (&codes)[count]) {
+Op select_by_funct3(Op op, const OpCode (&codes)[count]) {
   const uint32_t function = bits(op.raw, 12, 3);
   if (function < count) op.code = codes[function];
   return op;
@@ -54,21 +54,23 @@ Op chosen(Op op, const OpCode (&codes)[count]) {
 Op decode_move(Op op) {
   op.rs2 = 0;
   const OpCode move = op.is_double ? OpCode::illegal : OpCode::fmv_x_w;
-  return to_integer(chosen(op, {move, OpCode::fclass}));
+  return to_integer(select_by_funct3(op, {move, OpCode::fclass}));
 }
 
-Op decode_unary(Op op, uint32_t operation, uint32_t which) {
+Op decode_unary(Op op, uint32_t operation, uint32_t selector) {
   switch (operation) {
-    case 0x08: return which == (op.is_double ? 0u : 1u) ? rounded_unary(op, OpCode::fcvt_float) : op;
-    case 0x0b: return which == 0 ? rounded_unary(op, OpCode::fsqrt) : op;
-    case 0x18: return which <= 1 ? rounded_unary(to_integer(op), which == 0 ? OpCode::fcvt_w : OpCode::fcvt_wu) : op;
+    case 0x08: return selector == (op.is_double ? 0u : 1u) ? rounded_unary(op, OpCode::fcvt_float) : op;
+    case 0x0b: return selector == 0 ? rounded_unary(op, OpCode::fsqrt) : op;
+    case 0x18:
+      return selector <= 1 ? rounded_unary(to_integer(op), selector == 0 ? OpCode::fcvt_w : OpCode::fcvt_wu) : op;
     case 0x1a:
-      return which <= 1 ? rounded_unary(from_integer(op), which == 0 ? OpCode::fcvt_from_w : OpCode::fcvt_from_wu) : op;
-    case 0x1c: return which == 0 ? decode_move(op) : op;
+      return selector <= 1 ? rounded_unary(from_integer(op), selector == 0 ? OpCode::fcvt_from_w : OpCode::fcvt_from_wu)
+                           : op;
+    case 0x1c: return selector == 0 ? decode_move(op) : op;
     case 0x1e:
-      if (which != 0 || op.is_double) return op;
+      if (selector != 0 || op.is_double) return op;
       op.rs2 = 0;
-      return from_integer(chosen(op, {OpCode::fmv_w_x}));
+      return from_integer(select_by_funct3(op, {OpCode::fmv_w_x}));
     default: return op;
   }
 }
@@ -95,25 +97,25 @@ Op decode_float_store(Op op) {
 
 Op decode_float_multiply_add(Op op) {
   static constexpr OpCode codes[4] = {OpCode::fmadd, OpCode::fmsub, OpCode::fnmsub, OpCode::fnmadd};
-  Op made = op;
-  if (!take_operands(made)) return op;
-  made.rs3 = float_register(bits(op.raw, 27, 5));
-  return rounded_form(made, codes[bits(op.raw, 2, 2)]);
+  Op decoded = op;
+  if (!take_operands(decoded)) return op;
+  decoded.rs3 = float_register(bits(op.raw, 27, 5));
+  return rounded_form(decoded, codes[bits(op.raw, 2, 2)]);
 }
 
 Op decode_float_operation(Op op) {
-  Op made = op;
-  if (!take_operands(made)) return op;
+  Op decoded = op;
+  if (!take_operands(decoded)) return op;
   const uint32_t operation = bits(op.raw, 27, 5);
   switch (operation) {
-    case 0x00: return rounded_form(made, OpCode::fadd);
-    case 0x01: return rounded_form(made, OpCode::fsub);
-    case 0x02: return rounded_form(made, OpCode::fmul);
-    case 0x03: return rounded_form(made, OpCode::fdiv);
-    case 0x04: return chosen(made, {OpCode::fsgnj, OpCode::fsgnjn, OpCode::fsgnjx});
-    case 0x05: return chosen(made, {OpCode::fmin, OpCode::fmax});
-    case 0x14: return to_integer(chosen(made, {OpCode::fle, OpCode::flt, OpCode::feq}));
-    default: return decode_unary(made, operation, bits(op.raw, 20, 5));
+    case 0x00: return rounded_form(decoded, OpCode::fadd);
+    case 0x01: return rounded_form(decoded, OpCode::fsub);
+    case 0x02: return rounded_form(decoded, OpCode::fmul);
+    case 0x03: return rounded_form(decoded, OpCode::fdiv);
+    case 0x04: return select_by_funct3(decoded, {OpCode::fsgnj, OpCode::fsgnjn, OpCode::fsgnjx});
+    case 0x05: return select_by_funct3(decoded, {OpCode::fmin, OpCode::fmax});
+    case 0x14: return to_integer(select_by_funct3(decoded, {OpCode::fle, OpCode::flt, OpCode::feq}));
+    default: return decode_unary(decoded, operation, bits(op.raw, 20, 5));
   }
 }
 

@@ -22,11 +22,11 @@ static_assert(register_names.size() == register_slots);
 
 const char* name_of_register(uint8_t index) { return register_names[index]; }
 
-std::string name_of_counter(int32_t which) {
+std::string name_of_counter(int32_t counter) {
   constexpr std::array names = {"cycle", "time", "instret"};
-  const auto index = static_cast<size_t>(which & ~counter_high);
+  const auto index = static_cast<size_t>(counter & ~counter_high);
   std::string name = index < names.size() ? names[index] : "?";
-  return (which & counter_high) != 0 ? name + "h" : name;
+  return (counter & counter_high) != 0 ? name + "h" : name;
 }
 
 // The mnemonic with its format: "fadd.d", "fcvt.w.s", "fcvt.s.d".

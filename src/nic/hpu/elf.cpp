@@ -59,12 +59,12 @@ class Reader {
   std::span<const uint8_t> file_;
 };
 
-Error wrong(const char* what, uint64_t offset, uint64_t value, const char* expected) {
+Error unexpected(const char* what, uint64_t offset, uint64_t value, const char* expected) {
   return fail(Code::invalid, "handler image: ", what, " at offset ", offset, " is ", value, " (0x", std::hex, value,
               "), expected ", expected);
 }
 
-Error cut_short(const char* what, uint64_t offset, uint64_t bytes, size_t size) {
+Error truncated(const char* what, uint64_t offset, uint64_t bytes, size_t size) {
   return fail(Code::invalid, "handler image: ", what, " at offset ", offset, " needs ", bytes, " B, the file has ",
               size, " B");
 }
@@ -79,7 +79,7 @@ struct Expectation {
 };
 
 Status check_file_header(const Reader& reader) {
-  if (!reader.holds(0, file_header_bytes)) return cut_short("the ELF header", 0, file_header_bytes, reader.size());
+  if (!reader.holds(0, file_header_bytes)) return truncated("the ELF header", 0, file_header_bytes, reader.size());
   static constexpr Expectation expectations[] = {
       {"the magic number", 0, 4, 0x464c457f, "0x7f 'E' 'L' 'F'"},
       {"the class", 4, 1, 1, "1 (32-bit)"},
@@ -94,11 +94,11 @@ Status check_file_header(const Reader& reader) {
     const uint32_t value = expected.bytes == 1   ? reader.u8(expected.offset)
                            : expected.bytes == 2 ? reader.u16(expected.offset)
                                                  : reader.u32(expected.offset);
-    if (value != expected.value) return wrong(expected.what, expected.offset, value, expected.meaning);
+    if (value != expected.value) return unexpected(expected.what, expected.offset, value, expected.meaning);
   }
   const uint32_t flags = reader.u32(36);
   if ((flags & flags_float_abi) == flags_float_abi || (flags & flags_rve) != 0) {
-    return wrong("the flags word", 36, flags, "the ilp32, ilp32f or ilp32d ABI (build with -mabi=ilp32)");
+    return unexpected("the flags word", 36, flags, "the ilp32, ilp32f or ilp32d ABI (build with -mabi=ilp32)");
   }
   return {};
 }
@@ -119,18 +119,18 @@ Result<std::optional<Segment>> read_segment(const Reader& reader, uint64_t heade
   const uint32_t memory_bytes = reader.u32(header + 20);
   const uint32_t flags = reader.u32(header + 24);
   if (type == segment_dynamic || type == segment_interpreter) {
-    return wrong("the program header type", header, type, "no dynamic linking (link with -static)");
+    return unexpected("the program header type", header, type, "no dynamic linking (link with -static)");
   }
   if (type == segment_tls && memory_bytes > 0) {
-    return wrong("the program header type", header, type, "no thread-local variables");
+    return unexpected("the program header type", header, type, "no thread-local variables");
   }
   if (type != segment_load || memory_bytes == 0) return std::optional<Segment>();
   if ((flags & flag_write) != 0) return refuse_writable(header, address, memory_bytes).error();
   if (file_bytes != memory_bytes) {
-    return wrong("the segment's memory size", header + 20, memory_bytes,
-                 "its file size (zero-filled data is .bss, which handlers cannot have)");
+    return unexpected("the segment's memory size", header + 20, memory_bytes,
+                      "its file size (zero-filled data is .bss, which handlers cannot have)");
   }
-  if (!reader.holds(offset, file_bytes)) return cut_short("a segment's contents", offset, file_bytes, reader.size());
+  if (!reader.holds(offset, file_bytes)) return truncated("a segment's contents", offset, file_bytes, reader.size());
   const std::span<const uint8_t> bytes = reader.bytes(offset, file_bytes);
   Segment segment;
   segment.address = address;
@@ -143,11 +143,11 @@ Result<std::vector<Segment>> read_segments(const Reader& reader) {
   const uint32_t table = reader.u32(28);
   const uint32_t entry_bytes = reader.u16(42);
   const uint32_t count = reader.u16(44);
-  if (count == 0) return wrong("the number of program headers", 44, count, "at least 1 (the image is empty)");
-  if (count > segments_max) return wrong("the number of program headers", 44, count, "at most 64");
-  if (entry_bytes != program_header_bytes) return wrong("the program header size", 42, entry_bytes, "32");
+  if (count == 0) return unexpected("the number of program headers", 44, count, "at least 1 (the image is empty)");
+  if (count > segments_max) return unexpected("the number of program headers", 44, count, "at most 64");
+  if (entry_bytes != program_header_bytes) return unexpected("the program header size", 42, entry_bytes, "32");
   if (!reader.holds(table, uint64_t{count} * program_header_bytes)) {
-    return cut_short("the program header table", table, uint64_t{count} * program_header_bytes, reader.size());
+    return truncated("the program header table", table, uint64_t{count} * program_header_bytes, reader.size());
   }
   std::vector<Segment> segments;
   for (uint32_t i = 0; i < count; ++i) {
@@ -165,14 +165,14 @@ struct Table {
 };
 
 Result<std::string> read_name(const Reader& reader, const Table& names, uint32_t name, uint64_t symbol) {
-  if (name >= names.bytes) return wrong("a symbol's name", symbol, name, "an offset inside the string table");
+  if (name >= names.bytes) return unexpected("a symbol's name", symbol, name, "an offset inside the string table");
   std::string out;
   for (uint32_t i = name; i < names.bytes && i - name <= name_bytes_max; ++i) {
     const uint32_t c = reader.u8(uint64_t{names.offset} + i);
     if (c == 0) return out;
     out.push_back(static_cast<char>(c));
   }
-  return wrong("a symbol's name", symbol, name, "a string of at most 4096 B that ends inside the string table");
+  return unexpected("a symbol's name", symbol, name, "a string of at most 4096 B that ends inside the string table");
 }
 
 Status read_symbols(const Reader& reader, const Table& table, const Table& names,
@@ -201,9 +201,9 @@ Status check_section_headers(const Reader& reader) {
   const uint32_t entry_bytes = reader.u16(46);
   const uint32_t count = reader.u16(48);
   if (headers == 0 || count == 0) return {};
-  if (entry_bytes != section_header_bytes) return wrong("the section header size", 46, entry_bytes, "40");
+  if (entry_bytes != section_header_bytes) return unexpected("the section header size", 46, entry_bytes, "40");
   if (!reader.holds(headers, uint64_t{count} * section_header_bytes)) {
-    return cut_short("the section header table", headers, uint64_t{count} * section_header_bytes, reader.size());
+    return truncated("the section header table", headers, uint64_t{count} * section_header_bytes, reader.size());
   }
   return {};
 }
@@ -279,7 +279,7 @@ Result<bool> asks_for_float(const Reader& reader) {
     if (reader.u32(header + 4) != section_attributes) continue;
     const uint32_t offset = reader.u32(header + 16);
     const uint32_t bytes = reader.u32(header + 20);
-    if (!reader.holds(offset, bytes)) return cut_short("the attributes", offset, bytes, reader.size());
+    if (!reader.holds(offset, bytes)) return truncated("the attributes", offset, bytes, reader.size());
     if (names_float(architecture_of(reader.bytes(offset, bytes)))) return true;
   }
   return false;
@@ -295,22 +295,22 @@ Status read_symbol_tables(const Reader& reader, std::map<std::string, uint32_t>&
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t header = header_of(i);
     if (reader.u32(header + 4) != section_symbols) continue;
-    if (seen) return wrong("a section's type", header + 4, section_symbols, "one symbol table only");
+    if (seen) return unexpected("a section's type", header + 4, section_symbols, "one symbol table only");
     seen = true;
     const Table symbols = table_of(header);
     const uint32_t link = reader.u32(header + 24);
     if (reader.u32(header + 36) != symbol_bytes) {
-      return wrong("the symbol size", header + 36, reader.u32(header + 36), "16");
+      return unexpected("the symbol size", header + 36, reader.u32(header + 36), "16");
     }
     if (!reader.holds(symbols.offset, symbols.bytes)) {
-      return cut_short("the symbol table", symbols.offset, symbols.bytes, reader.size());
+      return truncated("the symbol table", symbols.offset, symbols.bytes, reader.size());
     }
     if (link >= count || reader.u32(header_of(link) + 4) != section_strings) {
-      return wrong("the symbol table's link", header + 24, link, "the index of a string table");
+      return unexpected("the symbol table's link", header + 24, link, "the index of a string table");
     }
     const Table names = table_of(header_of(link));
     if (!reader.holds(names.offset, names.bytes)) {
-      return cut_short("the string table", names.offset, names.bytes, reader.size());
+      return truncated("the string table", names.offset, names.bytes, reader.size());
     }
     SPL_TRY(read_symbols(reader, symbols, names, out));
   }

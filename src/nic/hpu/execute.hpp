@@ -157,21 +157,22 @@ bool Execution<Timing>::atomic(const Op* op, Stop& stop) {
   state_.phase = Phase::ready;
   timing_.atomic(*op, access.latency_class);
   ++state_.counters.atomics;
-  const uint32_t found = detail::load_as<uint32_t>(access.at(address));
+  const uint32_t loaded = detail::load_as<uint32_t>(access.at(address));
   const uint32_t operand = state_.x[op->rs2];
   if (op->code == OpCode::lr) {
     state_.reserved = true;
     state_.reserved_address = address;
-    state_.reserved_value = found;
-    state_.x[op->rd] = found;
+    state_.reserved_value = loaded;
+    state_.x[op->rd] = loaded;
   } else if (op->code == OpCode::sc) {
-    const bool kept = state_.reserved && state_.reserved_address == address && state_.reserved_value == found;
-    if (kept) detail::store_as<uint32_t>(access.at(address), operand);
+    const bool reservation_holds =
+        state_.reserved && state_.reserved_address == address && state_.reserved_value == loaded;
+    if (reservation_holds) detail::store_as<uint32_t>(access.at(address), operand);
     state_.reserved = false;
-    state_.x[op->rd] = kept ? 0 : 1;
+    state_.x[op->rd] = reservation_holds ? 0 : 1;
   } else {
-    detail::store_as<uint32_t>(access.at(address), atomic_result(op->code, found, operand));
-    state_.x[op->rd] = found;
+    detail::store_as<uint32_t>(access.at(address), atomic_result(op->code, loaded, operand));
+    state_.x[op->rd] = loaded;
   }
   return true;
 }

@@ -97,9 +97,9 @@ Result<Image> Image::from_segments(std::span<const Segment> segments, std::map<s
 
 Result<uint32_t> Image::address_of(std::string_view symbol) const {
   if (const auto found = symbols_.find(std::string(symbol)); found != symbols_.end()) return found->second;
-  std::string known;
-  for (const auto& [name, address] : symbols_) known += (known.empty() ? "" : ", ") + name;
-  return fail(Code::invalid, "the image has no symbol '", symbol, "'; it has: ", known.empty() ? "none" : known);
+  std::string names;
+  for (const auto& [name, address] : symbols_) names += (names.empty() ? "" : ", ") + name;
+  return fail(Code::invalid, "the image has no symbol '", symbol, "'; it has: ", names.empty() ? "none" : names);
 }
 
 }  // namespace spinloom::hpu

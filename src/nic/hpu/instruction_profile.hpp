@@ -22,7 +22,7 @@ namespace spinloom::hpu {
 
 class InstructionProfile {
  public:
-  struct Spent {
+  struct Cost {
     uint64_t executed = 0;
     uint64_t cycles = 0;
   };
@@ -36,20 +36,20 @@ class InstructionProfile {
   static constexpr unsigned window_count = 16;
 
   explicit InstructionProfile(const Image& image)
-      : base_(image.base()), ops_(image.ops()), spent_(image.slot_count()) {}
+      : base_(image.base()), ops_(image.ops()), costs_(image.slot_count()) {}
 
-  void executed(const Op& op) {
-    if (const size_t slot = slot_of(op); slot < spent_.size()) ++spent_[slot].executed;
+  void count_execution(const Op& op) {
+    if (const size_t slot = slot_of(op); slot < costs_.size()) ++costs_[slot].executed;
   }
-  void cycles(const Op& op, uint64_t cycles) {
-    if (const size_t slot = slot_of(op); slot < spent_.size()) spent_[slot].cycles += cycles;
+  void charge_cycles(const Op& op, uint64_t cycles) {
+    if (const size_t slot = slot_of(op); slot < costs_.size()) costs_[slot].cycles += cycles;
   }
-  void load(uint32_t address, uint32_t bytes) {
+  void count_load(uint32_t address, uint32_t bytes) {
     Traffic& traffic = traffic_[address >> 28];
     ++traffic.loads;
     traffic.load_bytes += bytes;
   }
-  void store(uint32_t address, uint32_t bytes) {
+  void count_store(uint32_t address, uint32_t bytes) {
     Traffic& traffic = traffic_[address >> 28];
     ++traffic.stores;
     traffic.store_bytes += bytes;
@@ -57,7 +57,7 @@ class InstructionProfile {
 
   // Slot i is the instruction at base() + 2 i.
   [[nodiscard]] uint32_t base() const { return base_; }
-  [[nodiscard]] const std::vector<Spent>& spent() const { return spent_; }
+  [[nodiscard]] const std::vector<Cost>& costs() const { return costs_; }
   [[nodiscard]] const std::array<Traffic, window_count>& traffic() const { return traffic_; }
 
  private:
@@ -65,7 +65,7 @@ class InstructionProfile {
 
   uint32_t base_;
   const Op* ops_;
-  std::vector<Spent> spent_;
+  std::vector<Cost> costs_;
   std::array<Traffic, window_count> traffic_{};
 };
 
@@ -107,22 +107,22 @@ class Profiled {
   void arrive(const Op& target, uint32_t slot) {
     const uint64_t before = timing_.end();
     timing_.arrive(target, slot);
-    profile_.cycles(target, timing_.end() - before);
+    profile_.charge_cycles(target, timing_.end() - before);
   }
   void load(const Op& op, uint32_t address, uint32_t bytes, LatencyClass memory, bool writable) {
-    profile_.load(address, bytes);
+    profile_.count_load(address, bytes);
     charge(op, [&] { timing_.load(op, address, bytes, memory, writable); });
   }
   void store(const Op& op, uint32_t address, uint32_t bytes) {
-    profile_.store(address, bytes);
+    profile_.count_store(address, bytes);
     charge(op, [&] { timing_.store(op, address, bytes); });
   }
   void shared_load(const Op& op, uint32_t address, uint32_t bytes, LatencyClass memory) {
-    profile_.load(address, bytes);
+    profile_.count_load(address, bytes);
     charge(op, [&] { timing_.shared_load(op, address, bytes, memory); });
   }
   void shared_store(const Op& op, uint32_t address, uint32_t bytes, LatencyClass memory) {
-    profile_.store(address, bytes);
+    profile_.count_store(address, bytes);
     charge(op, [&] { timing_.shared_store(op, address, bytes, memory); });
   }
   void atomic(const Op& op, LatencyClass memory) {
@@ -131,14 +131,14 @@ class Profiled {
   void delay_shared(const Op& op, uint64_t at_cycle) {
     const uint64_t before = timing_.end();
     timing_.delay_shared(op, at_cycle);
-    profile_.cycles(op, timing_.end() - before);
+    profile_.charge_cycles(op, timing_.end() - before);
   }
   void device_store(const Op& op) {
-    profile_.store(SPL_HPU_COMMAND_BASE, sizeof(uint32_t));
+    profile_.count_store(SPL_HPU_COMMAND_BASE, sizeof(uint32_t));
     charge(op, [&] { timing_.device_store(op); });
   }
   void device_load(const Op& op, uint64_t available_at, bool call) {
-    profile_.load(SPL_HPU_COMMAND_BASE, sizeof(uint32_t));
+    profile_.count_load(SPL_HPU_COMMAND_BASE, sizeof(uint32_t));
     charge(op, [&] { timing_.device_load(op, available_at, call); });
   }
   uint64_t read_counter(const Op& op) {
@@ -152,8 +152,8 @@ class Profiled {
   void charge(const Op& op, const Step& step) {
     const uint64_t before = timing_.end();
     step();
-    profile_.executed(op);
-    profile_.cycles(op, timing_.end() - before);
+    profile_.count_execution(op);
+    profile_.charge_cycles(op, timing_.end() - before);
   }
 
   Timing& timing_;

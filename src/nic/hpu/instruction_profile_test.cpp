@@ -32,10 +32,10 @@ TEST(InstructionProfile, CountsInstructionsAndTheirCyclesAddUp) {
     machine.begin.instructions = &profile;
     const uint64_t cycles = machine.run().cycle;
     uint64_t spent = 0;
-    for (const InstructionProfile::Spent& each : profile.spent()) spent += each.cycles;
+    for (const InstructionProfile::Cost& each : profile.costs()) spent += each.cycles;
     EXPECT_EQ(spent, cycles);
     const uint64_t executed[] = {1, 1, 4, 4, 4, 4, 1};
-    for (size_t i = 0; i < std::size(executed); ++i) EXPECT_EQ(profile.spent()[2 * i].executed, executed[i]) << i;
+    for (size_t i = 0; i < std::size(executed); ++i) EXPECT_EQ(profile.costs()[2 * i].executed, executed[i]) << i;
     const InstructionProfile::Traffic& packet = profile.traffic()[SPL_HPU_PACKET_BASE >> 28];
     const InstructionProfile::Traffic& stack = profile.traffic()[SPL_HPU_STACK_BASE >> 28];
     EXPECT_EQ(packet.loads, 4u);

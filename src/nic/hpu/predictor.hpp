@@ -18,22 +18,22 @@ class Predictor {
   Predictor(uint32_t entries, uint32_t indirect_entries, uint32_t return_stack)
       : counters_(entries, 1), indirect_(indirect_entries), returns_(return_stack, 0) {}
 
-  // True if the direction was predicted.
-  bool branch(uint32_t pc, bool taken) {
+  // Learns a branch's direction. True if it was predicted right.
+  bool predict_branch(uint32_t pc, bool taken) {
     uint8_t& counter = counters_[(pc >> 1) & (counters_.size() - 1)];
-    const bool right = (counter >= 2) == taken;
+    const bool is_correct = (counter >= 2) == taken;
     const uint8_t up = static_cast<uint8_t>(counter < 3 ? counter + 1 : 3);
     const uint8_t down = static_cast<uint8_t>(counter > 0 ? counter - 1 : 0);
     counter = taken ? up : down;
-    return right;
+    return is_correct;
   }
 
-  // True if an indirect jump that is not a return goes where it went last time.
-  bool indirect(uint32_t pc, uint32_t target) {
+  // Learns an indirect jump that is not a return. True if it goes where it went last time.
+  bool predict_indirect(uint32_t pc, uint32_t target) {
     Target& entry = indirect_[(pc >> 1) & (indirect_.size() - 1)];
-    const bool right = entry.pc == pc && entry.target == target;
+    const bool is_correct = entry.pc == pc && entry.target == target;
     entry = {pc, target};
-    return right;
+    return is_correct;
   }
 
   void push_return(uint32_t address) {
@@ -42,9 +42,9 @@ class Predictor {
   }
   // Takes the top address off the return stack. True if it is the target.
   bool pop_return(uint32_t target) {
-    const bool right = returns_[top_] == target;
+    const bool is_correct = returns_[top_] == target;
     top_ = top_ == 0 ? static_cast<uint32_t>(returns_.size()) - 1 : top_ - 1;
-    return right;
+    return is_correct;
   }
 
  private:

@@ -62,14 +62,14 @@ struct Rounded {
 // significand / 2^shift rounded to an integer, which fits 64 bits.
 Rounded round_shift(Wide significand, int shift, bool negative, Rounding rounding) {
   if (shift <= 0) return {static_cast<uint64_t>(significand << -shift), false};
-  const bool far = shift > 127;  // the value is less than half of the last bit
-  const Wide rest = far ? significand : significand & ((Wide{1} << shift) - 1);
-  const Wide half = far ? 0 : Wide{1} << (shift - 1);
-  Rounded rounded{far ? 0 : static_cast<uint64_t>(significand >> shift), rest != 0};
+  const bool below_half = shift > 127;  // the value is less than half of the last bit
+  const Wide rest = below_half ? significand : significand & ((Wide{1} << shift) - 1);
+  const Wide half = below_half ? 0 : Wide{1} << (shift - 1);
+  Rounded rounded{below_half ? 0 : static_cast<uint64_t>(significand >> shift), rest != 0};
   bool up = false;
   switch (rounding) {
-    case Rounding::nearest_even: up = !far && (rest > half || (rest == half && (rounded.value & 1) != 0)); break;
-    case Rounding::nearest_away: up = !far && rest >= half; break;
+    case Rounding::nearest_even: up = !below_half && (rest > half || (rest == half && (rounded.value & 1) != 0)); break;
+    case Rounding::nearest_away: up = !below_half && rest >= half; break;
     case Rounding::down: up = negative && rounded.inexact; break;
     case Rounding::up: up = !negative && rounded.inexact; break;
     case Rounding::to_zero:
@@ -204,13 +204,13 @@ Number root(Number a, FloatContext& context) {
     a.significand <<= 1;
     --a.exponent;
   }
-  Wide found = 0;
+  Wide root = 0;
   for (Wide bit = Wide{1} << 63; bit != 0; bit >>= 1) {
-    const Wide trial = found | bit;
-    if (trial * trial <= a.significand) found = trial;
+    const Wide trial = root | bit;
+    if (trial * trial <= a.significand) root = trial;
   }
-  const bool remains = found * found != a.significand;
-  return {Kind::finite, false, false, a.exponent / 2 - 1, found << 1 | (remains ? 1 : 0)};
+  const bool is_inexact = root * root != a.significand;
+  return {Kind::finite, false, false, a.exponent / 2 - 1, root << 1 | (is_inexact ? 1 : 0)};
 }
 
 // True if a < b. Neither number may be a NaN.
@@ -223,10 +223,10 @@ bool less(const FloatFormat& format, uint64_t a, uint64_t b) {
 bool equal(const FloatFormat& format, uint64_t a, uint64_t b) { return a == b || ((a | b) & ~format.sign_bit()) == 0; }
 
 bool unordered(const FloatFormat& format, uint64_t a, uint64_t b, bool quiet, FloatContext& context) {
-  const bool found = is_nan(format, a) || is_nan(format, b);
+  const bool has_nan = is_nan(format, a) || is_nan(format, b);
   const bool signaling = is_signaling(format, a) || is_signaling(format, b);
-  if (signaling || (found && !quiet)) context.flags |= flag_invalid;
-  return found;
+  if (signaling || (has_nan && !quiet)) context.flags |= flag_invalid;
+  return has_nan;
 }
 
 // The smaller number, or the larger one if `smaller` is false.

@@ -52,7 +52,7 @@ class A15Timing {
   static constexpr bool has_float = true;
 
   explicit A15Timing(const A15Parameters& parameters)
-      : p_(parameters),
+      : parameters_(parameters),
         alus_(parameters.alus),
         multipliers_(parameters.multipliers),
         floats_(parameters.float_units),
@@ -83,15 +83,15 @@ class A15Timing {
     Path path = rename();
     path.ready = operands(op, path.rename);
     path.issue = multipliers_.reserve(path.ready);
-    path.complete = path.issue + p_.multiply_cycles;
+    path.complete = path.issue + parameters_.multiply_cycles;
     finish(op, path);
   }
 
   void divide(const Op& op, uint32_t) {
     Path path = rename();
     path.ready = operands(op, path.rename);
-    path.issue = multipliers_.reserve_run(path.ready, p_.divide_cycles);
-    path.complete = path.issue + p_.divide_cycles;
+    path.issue = multipliers_.reserve_run(path.ready, parameters_.divide_cycles);
+    path.complete = path.issue + parameters_.divide_cycles;
     finish(op, path);
   }
 
@@ -107,7 +107,7 @@ class A15Timing {
 
   void branch(const Op& op, uint32_t pc, bool taken) {
     const Path path = execute_alu(op);
-    if (!predictor_.branch(pc, taken)) [[unlikely]]
+    if (!predictor_.predict_branch(pc, taken)) [[unlikely]]
       mispredicted(path);
     finish(op, path);
   }
@@ -122,9 +122,9 @@ class A15Timing {
   void jump_indirect(const Op& op, uint32_t pc, uint32_t target) {
     const Path path = execute_alu(op);
     const bool pops = is_link(op.rs1) && op.rs1 != op.rd;
-    const bool right = pops ? predictor_.pop_return(target) : predictor_.indirect(pc, target);
+    const bool is_correct = pops ? predictor_.pop_return(target) : predictor_.predict_indirect(pc, target);
     if (is_link(op.rd)) predictor_.push_return(pc + 2u * op.slots);
-    if (!right) mispredicted(path);
+    if (!is_correct) mispredicted(path);
     finish(op, path);
   }
 
@@ -148,7 +148,7 @@ class A15Timing {
     const uint64_t ready = operands(op, renamed);
     if (is_atomic(op.code)) return std::max({ready, order_, answer_, oldest_at()});
     if (is_load(op.code)) return load_units_.first_free(std::max({ready, order_, answer_}));
-    const uint64_t complete = store_units_.first_free(ready) + p_.store_cycles;
+    const uint64_t complete = store_units_.first_free(ready) + parameters_.store_cycles;
     return next_retire(std::max(complete, order_));
   }
 
@@ -174,7 +174,8 @@ class A15Timing {
     path.ready = std::max({operands(op, path.rename), order_, answer_, oldest_at()});
     path.issue = path.ready;
     load_units_.reserve(path.issue);
-    path.complete = path.issue + p_.load_cycles + p_.memory_cycles[static_cast<size_t>(latency_class)];
+    path.complete =
+        path.issue + parameters_.load_cycles + parameters_.memory_cycles[static_cast<size_t>(latency_class)];
     order_ = path.complete;
     finish(op, path);
   }
@@ -186,10 +187,10 @@ class A15Timing {
     path.is_device = true;
     path.ready = operands(op, path.rename);
     path.issue = store_units_.reserve(path.ready);
-    path.complete = std::max(path.issue + p_.store_cycles, device_free_);
+    path.complete = std::max(path.issue + parameters_.store_cycles, device_free_);
     finish(op, path);
-    device_free_ = last_retire_ + p_.device_store_cycles;
-    device_answered_ = last_retire_ + std::max(p_.device_store_cycles, p_.device_answer_cycles);
+    device_free_ = last_retire_ + parameters_.device_store_cycles;
+    device_answered_ = last_retire_ + std::max(parameters_.device_store_cycles, parameters_.device_answer_cycles);
   }
 
   [[nodiscard]] uint64_t device_load_at(const Op& op) const {
@@ -203,7 +204,7 @@ class A15Timing {
     path.ready = std::max({operands(op, path.rename), oldest_at(), order_});
     path.issue = path.ready;
     load_units_.reserve(path.issue);
-    path.complete = std::max(path.issue + p_.device_load_cycles, available_at);
+    path.complete = std::max(path.issue + parameters_.device_load_cycles, available_at);
     order_ = std::max(order_, path.issue);
     if (call) answer_ = path.complete;
     finish(op, path);
@@ -214,7 +215,7 @@ class A15Timing {
     Path path = rename();
     path.ready = std::max(path.rename, last_retire_);
     path.issue = alus_.reserve(path.ready);
-    path.complete = path.issue + p_.alu_cycles;
+    path.complete = path.issue + parameters_.alu_cycles;
     finish(op, path);
     return path.issue;
   }
@@ -239,7 +240,9 @@ class A15Timing {
   };
 
   // The first cycle in which an instruction that must not be speculative can issue.
-  [[nodiscard]] uint64_t oldest_at() const { return std::max(last_retire_, device_answered_) + p_.oldest_cycles; }
+  [[nodiscard]] uint64_t oldest_at() const {
+    return std::max(last_retire_, device_answered_) + parameters_.oldest_cycles;
+  }
 
   static bool is_link(uint8_t index) { return index == 1 || index == 5; }
 
@@ -250,7 +253,7 @@ class A15Timing {
   }
 
   [[nodiscard]] uint64_t window_bound() const {
-    return retired_[static_cast<uint8_t>(position_ - p_.window)] << slot_bits;
+    return retired_[static_cast<uint8_t>(position_ - parameters_.window)] << slot_bits;
   }
   [[nodiscard]] uint64_t next_rename() const { return std::max(rename_slot_, window_bound()) >> slot_bits; }
   [[nodiscard]] uint64_t next_retire(uint64_t complete) const {
@@ -263,7 +266,7 @@ class A15Timing {
     Path path;
     path.rename = slot >> slot_bits;
     path.by_window = bound > rename_slot_;
-    rename_slot_ = advance(slot, p_.rename_width);
+    rename_slot_ = advance(slot, parameters_.rename_width);
     return path;
   }
 
@@ -274,25 +277,25 @@ class A15Timing {
   [[nodiscard]] uint32_t float_cycles(OpCode code) const {
     switch (code) {
       case OpCode::fadd:
-      case OpCode::fsub: return p_.float_add_cycles;
-      case OpCode::fmul: return p_.float_multiply_cycles;
+      case OpCode::fsub: return parameters_.float_add_cycles;
+      case OpCode::fmul: return parameters_.float_multiply_cycles;
       case OpCode::fmadd:
       case OpCode::fmsub:
       case OpCode::fnmsub:
-      case OpCode::fnmadd: return p_.float_multiply_add_cycles;
-      case OpCode::fdiv: return p_.float_divide_cycles;
-      case OpCode::fsqrt: return p_.float_root_cycles;
+      case OpCode::fnmadd: return parameters_.float_multiply_add_cycles;
+      case OpCode::fdiv: return parameters_.float_divide_cycles;
+      case OpCode::fsqrt: return parameters_.float_root_cycles;
       case OpCode::fmin:
       case OpCode::fmax:
       case OpCode::feq:
       case OpCode::flt:
-      case OpCode::fle: return p_.float_compare_cycles;
+      case OpCode::fle: return parameters_.float_compare_cycles;
       case OpCode::fcvt_w:
       case OpCode::fcvt_wu:
       case OpCode::fcvt_from_w:
       case OpCode::fcvt_from_wu:
-      case OpCode::fcvt_float: return p_.float_convert_cycles;
-      default: return p_.float_move_cycles;
+      case OpCode::fcvt_float: return parameters_.float_convert_cycles;
+      default: return parameters_.float_move_cycles;
     }
   }
 
@@ -300,7 +303,7 @@ class A15Timing {
     Path path = rename();
     path.ready = operands(op, path.rename);
     path.issue = alus_.reserve(path.ready);
-    path.complete = path.issue + p_.alu_cycles;
+    path.complete = path.issue + parameters_.alu_cycles;
     return path;
   }
 
@@ -308,7 +311,7 @@ class A15Timing {
     Path path = rename();
     path.ready = operands(op, path.rename);
     path.issue = store_units_.reserve(path.ready);
-    path.complete = path.issue + p_.store_cycles + misaligned(address, bytes);
+    path.complete = path.issue + parameters_.store_cycles + misaligned(address, bytes);
     const uint32_t first = address / 4;
     const uint32_t last = (address + bytes - 1) / 4;
     forward_[first % forward_entries] = {first, path.complete};
@@ -330,15 +333,16 @@ class A15Timing {
   }
 
   [[nodiscard]] uint64_t misaligned(uint32_t address, uint32_t bytes) const {
-    return (address & (bytes - 1)) != 0 ? p_.misaligned_cycles : 0;
+    return (address & (bytes - 1)) != 0 ? parameters_.misaligned_cycles : 0;
   }
   [[nodiscard]] uint64_t load_latency(uint32_t address, uint32_t bytes, LatencyClass latency_class) const {
-    return p_.load_cycles + p_.memory_cycles[static_cast<size_t>(latency_class)] + misaligned(address, bytes);
+    return parameters_.load_cycles + parameters_.memory_cycles[static_cast<size_t>(latency_class)] +
+           misaligned(address, bytes);
   }
 
   void mispredicted(const Path& path) {
     ++mispredicts_;
-    restart_ = path.complete + p_.front_end_cycles;
+    restart_ = path.complete + parameters_.front_end_cycles;
     rename_slot_ = std::max(rename_slot_, restart_ << slot_bits);
   }
 
@@ -347,7 +351,7 @@ class A15Timing {
     ready_[op.rd] = path.complete;
     const uint64_t slot = std::max(retire_slot_, path.complete << slot_bits);
     const uint64_t retire = slot >> slot_bits;
-    retire_slot_ = advance(slot, p_.retire_width);
+    retire_slot_ = advance(slot, parameters_.retire_width);
     if (retire > last_retire_ + 1) [[unlikely]] {
       stalls_.*cause_of(path) += retire - last_retire_ - 1;
     }
@@ -365,7 +369,7 @@ class A15Timing {
     return path.by_window ? &Stalls::window : &Stalls::latency;
   }
 
-  A15Parameters p_;
+  A15Parameters parameters_;
   uint64_t rename_slot_ = 0;
   uint64_t retire_slot_ = 0;
   uint64_t last_retire_ = 0;

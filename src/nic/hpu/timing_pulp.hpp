@@ -43,7 +43,7 @@ class PulpTiming {
  public:
   static constexpr bool has_float = false;  // floating-point instructions are illegal
 
-  explicit PulpTiming(const PulpParameters& parameters) : p_(parameters) {}
+  explicit PulpTiming(const PulpParameters& parameters) : parameters_(parameters) {}
 
   void begin(uint64_t at_cycle) {
     next_ = at_cycle;
@@ -59,35 +59,37 @@ class PulpTiming {
   [[nodiscard]] uint64_t mispredicts() const { return 0; }
 
   void alu(const Op& op) { finish(op, 1, &Stalls::unit); }
-  void multiply(const Op& op) { finish(op, op.code == OpCode::mul ? 1 : p_.multiply_high_cycles, &Stalls::unit); }
+  void multiply(const Op& op) {
+    finish(op, op.code == OpCode::mul ? 1 : parameters_.multiply_high_cycles, &Stalls::unit);
+  }
   void divide(const Op& op, uint32_t divisor) {
     const bool is_signed = op.code == OpCode::div || op.code == OpCode::rem;
     const uint32_t magnitude = is_signed && divisor >> 31 != 0 ? 0u - divisor : divisor;
-    finish(op, p_.divide_cycles + static_cast<uint32_t>(std::countl_zero(magnitude)), &Stalls::unit);
+    finish(op, parameters_.divide_cycles + static_cast<uint32_t>(std::countl_zero(magnitude)), &Stalls::unit);
   }
   void branch(const Op& op, uint32_t, bool taken) {
-    finish(op, taken ? p_.branch_taken_cycles : 1, &Stalls::front_end);
+    finish(op, taken ? parameters_.branch_taken_cycles : 1, &Stalls::front_end);
   }
-  void jump(const Op& op, uint32_t) { finish(op, p_.jump_cycles, &Stalls::front_end); }
+  void jump(const Op& op, uint32_t) { finish(op, parameters_.jump_cycles, &Stalls::front_end); }
   void jump_indirect(const Op& op, uint32_t, uint32_t) {
     if (op.rs1 != 0 && op.rs1 == previous_) wait_until(std::max(next_, ready_[op.rs1]) + 1, &Stalls::operand);
-    finish(op, p_.jump_cycles, &Stalls::front_end);
+    finish(op, parameters_.jump_cycles, &Stalls::front_end);
   }
   // Called for the target of a branch or jump; `slot` is the target's halfword in the image.
   void arrive(const Op& target, uint32_t slot) {
     if (target.slots == 2 && slot % 2 != 0) [[unlikely]]
-      wait_until(next_ + p_.straddle_cycles, &Stalls::front_end);
+      wait_until(next_ + parameters_.straddle_cycles, &Stalls::front_end);
   }
 
   void load(const Op& op, uint32_t address, uint32_t bytes, LatencyClass latency_class, bool) {
-    access(op, address, bytes, latency_class, p_.load_use_cycles);
+    access(op, address, bytes, latency_class, parameters_.load_use_cycles);
   }
   // Private memory is the cluster's own memory, whose latency class this is.
   void store(const Op& op, uint32_t address, uint32_t bytes) {
     access(op, address, bytes, LatencyClass::scratchpad, 0);
   }
   void shared_load(const Op& op, uint32_t address, uint32_t bytes, LatencyClass latency_class) {
-    access(op, address, bytes, latency_class, p_.load_use_cycles);
+    access(op, address, bytes, latency_class, parameters_.load_use_cycles);
   }
   void shared_store(const Op& op, uint32_t address, uint32_t bytes, LatencyClass latency_class) {
     access(op, address, bytes, latency_class, 0);
@@ -97,8 +99,9 @@ class PulpTiming {
     wait_for_sources(op);
     wait_until(atomic_free_, &Stalls::latency);
     const uint32_t memory = cycles_of(latency_class);
-    if (memory > 1) return finish(op, memory + p_.atomic_far_cycles, &Stalls::latency, p_.load_use_cycles);
-    const uint64_t back = next_ + p_.atomic_near_cycles;
+    if (memory > 1)
+      return finish(op, memory + parameters_.atomic_far_cycles, &Stalls::latency, parameters_.load_use_cycles);
+    const uint64_t back = next_ + parameters_.atomic_near_cycles;
     finish(op, 1, &Stalls::latency);
     ready_[op.rd] = back;
     atomic_free_ = back;
@@ -111,26 +114,27 @@ class PulpTiming {
 
   void device_store(const Op& op) {
     wait_for_sources(op);
-    finish(op, p_.device_cycles, &Stalls::device);
+    finish(op, parameters_.device_cycles, &Stalls::device);
   }
   [[nodiscard]] uint64_t device_load_at(const Op& op) const { return operands(op); }
   void device_load(const Op& op, uint64_t available_at, bool) {
     wait_for_sources(op);
-    wait_until(available_at < p_.device_cycles ? 0 : available_at - p_.device_cycles, &Stalls::device);
-    finish(op, p_.device_cycles, &Stalls::device, p_.load_use_cycles);
+    wait_until(available_at < parameters_.device_cycles ? 0 : available_at - parameters_.device_cycles,
+               &Stalls::device);
+    finish(op, parameters_.device_cycles, &Stalls::device, parameters_.load_use_cycles);
   }
 
   // Returns the cycle that the instruction reads.
   uint64_t read_counter(const Op& op) {
     const uint64_t cycle = next_;
-    finish(op, p_.counter_cycles, &Stalls::unit);
+    finish(op, parameters_.counter_cycles, &Stalls::unit);
     return cycle;
   }
 
  private:
   [[nodiscard]] uint64_t operands(const Op& op) const { return std::max({next_, ready_[op.rs1], ready_[op.rs2]}); }
   [[nodiscard]] uint32_t cycles_of(LatencyClass latency_class) const {
-    return p_.memory_cycles[static_cast<size_t>(latency_class)];
+    return parameters_.memory_cycles[static_cast<size_t>(latency_class)];
   }
 
   void wait_until(uint64_t cycle, uint64_t Stalls::* cause) {
@@ -154,7 +158,7 @@ class PulpTiming {
     previous_ = op.rd;
   }
 
-  PulpParameters p_;
+  PulpParameters parameters_;
   uint64_t next_ = 0;  // the next instruction issues no earlier
   uint64_t atomic_free_ = 0;  // the next atomic issues no earlier
   uint8_t previous_ = 0;  // destination of the last instruction

@@ -10,7 +10,7 @@ namespace {
 // Reads `Parts` numbers below 256 with `separator` between them, each of at most `digits` digits. False for other
 // texts.
 template <size_t Parts>
-bool numbers(std::string_view text, char separator, int base, size_t digits, std::array<uint8_t, Parts>& out) {
+bool parse_numbers(std::string_view text, char separator, int base, size_t digits, std::array<uint8_t, Parts>& out) {
   const char* at = text.data();
   const char* const end = at + text.size();
   for (size_t i = 0; i < Parts; ++i) {
@@ -32,7 +32,7 @@ MacAddress load_mac(const uint8_t* at) {
 
 void store_mac(uint8_t* at, const MacAddress& address) { std::copy(address.bytes.begin(), address.bytes.end(), at); }
 
-std::string print(const MacAddress& address) {
+std::string to_text(const MacAddress& address) {
   constexpr const char* digits = "0123456789abcdef";
   std::string out;
   for (const uint8_t byte : address.bytes) {
@@ -43,7 +43,7 @@ std::string print(const MacAddress& address) {
   return out;
 }
 
-std::string print(Ipv4Address address) {
+std::string to_text(Ipv4Address address) {
   std::string out;
   for (int shift = 24; shift >= 0; shift -= 8) {
     if (!out.empty()) out += '.';
@@ -54,13 +54,13 @@ std::string print(Ipv4Address address) {
 
 Result<MacAddress> parse_mac(std::string_view text) {
   MacAddress address;
-  if (numbers(text, ':', 16, 2, address.bytes)) return address;
+  if (parse_numbers(text, ':', 16, 2, address.bytes)) return address;
   return fail(Code::invalid, "'", text, "' is no Ethernet address; write six bytes like 02:00:00:00:00:01");
 }
 
 Result<Ipv4Address> parse_ipv4(std::string_view text) {
   std::array<uint8_t, 4> parts{};
-  if (!numbers(text, '.', 10, 3, parts)) {
+  if (!parse_numbers(text, '.', 10, 3, parts)) {
     return fail(Code::invalid, "'", text, "' is no IPv4 address; write four numbers like 10.0.0.1");
   }
   uint32_t value = 0;

@@ -11,10 +11,10 @@ constexpr uint64_t ethernet_and_ipv4 = 0x000108000604;  // hardware, protocol, a
 
 }  // namespace
 
-Read<Arp> read_arp(Bytes payload) {
-  if (payload.size() < arp_bytes) return Trouble::short_arp;
+ReadResult<Arp> read_arp(Bytes payload) {
+  if (payload.size() < arp_bytes) return ReadError::short_arp;
   const uint8_t* const at = payload.data();
-  if (load_be<uint64_t>(at) >> 16 != ethernet_and_ipv4) return Trouble::foreign_arp;
+  if (load_be<uint64_t>(at) >> 16 != ethernet_and_ipv4) return ReadError::foreign_arp;
   Arp packet;
   packet.operation = load_be<uint16_t>(at + 6);
   packet.sender_mac = load_mac(at + 8);

@@ -4,7 +4,7 @@
 //   24 target IPv4
 //
 // Contract: read_arp() takes the payload of an Ethernet frame, padding too; too few bytes, other hardware and other
-//   protocols are a Trouble.
+//   protocols are a ReadError.
 //   write_arp() writes arp_bytes bytes. answer_arp() is the answer of the station `mac` that has the asked address.
 // Invariants: (1) read(write(a)) is a; (2) nothing is read outside of the payload.
 // Threads: pure. Time: none.
@@ -35,7 +35,7 @@ struct Arp {
   friend bool operator==(const Arp&, const Arp&) = default;
 };
 
-[[nodiscard]] Read<Arp> read_arp(Bytes payload);
+[[nodiscard]] ReadResult<Arp> read_arp(Bytes payload);
 size_t write_arp(const Arp& packet, std::span<uint8_t> out);
 [[nodiscard]] Arp answer_arp(const Arp& request, const MacAddress& mac);
 

@@ -6,7 +6,7 @@ namespace spinloom::packet {
 
 namespace {
 
-Ethernet ethernet_of(const Ends& ends, uint16_t type) {
+Ethernet ethernet_of(const Endpoints& ends, uint16_t type) {
   Ethernet header;
   header.target = ends.target_mac;
   header.source = ends.source_mac;
@@ -14,7 +14,7 @@ Ethernet ethernet_of(const Ends& ends, uint16_t type) {
   return header;
 }
 
-Ipv4 ipv4_of(const Ends& ends, uint8_t protocol) {
+Ipv4 ipv4_of(const Endpoints& ends, uint8_t protocol) {
   Ipv4 header;
   header.protocol = protocol;
   header.source = ends.source;
@@ -23,7 +23,7 @@ Ipv4 ipv4_of(const Ends& ends, uint8_t protocol) {
 }
 
 // `payload` behind `header_bytes` that are still to be written.
-FrameBytes behind(size_t header_bytes, Bytes payload) {
+FrameBytes with_header_room(size_t header_bytes, Bytes payload) {
   FrameBytes out(header_bytes + payload.size());
   std::copy(payload.begin(), payload.end(), out.begin() + static_cast<std::ptrdiff_t>(header_bytes));
   return out;
@@ -32,27 +32,27 @@ FrameBytes behind(size_t header_bytes, Bytes payload) {
 }  // namespace
 
 FrameBytes ethernet_frame(const Ethernet& ethernet, Bytes payload) {
-  FrameBytes frame = behind(ethernet_bytes(ethernet), payload);
+  FrameBytes frame = with_header_room(ethernet_bytes(ethernet), payload);
   write_ethernet(ethernet, frame);
   frame.resize(std::max(frame.size(), ethernet_frame_bytes_min));
   return frame;
 }
 
 FrameBytes ipv4_frame(const Ethernet& ethernet, const Ipv4& ipv4, Bytes payload) {
-  FrameBytes packet = behind(ipv4_bytes(ipv4), payload);
+  FrameBytes packet = with_header_room(ipv4_bytes(ipv4), payload);
   write_ipv4(ipv4, payload.size(), packet);
   return ethernet_frame(ethernet, packet);
 }
 
-FrameBytes udp_frame(const Ends& ends, uint16_t source_port, uint16_t target_port, Bytes payload) {
+FrameBytes udp_frame(const Endpoints& ends, uint16_t source_port, uint16_t target_port, Bytes payload) {
   const Ipv4 ipv4 = ipv4_of(ends, ip_protocol::udp);
-  FrameBytes datagram = behind(udp_header_bytes, payload);
+  FrameBytes datagram = with_header_room(udp_header_bytes, payload);
   write_udp(ipv4, {source_port, target_port, true, {}}, datagram);
   return ipv4_frame(ethernet_of(ends, ether_type::ipv4), ipv4, datagram);
 }
 
-FrameBytes echo_frame(const Ends& ends, uint16_t identifier, uint16_t sequence, Bytes payload) {
-  FrameBytes message = behind(icmp_header_bytes, payload);
+FrameBytes echo_frame(const Endpoints& ends, uint16_t identifier, uint16_t sequence, Bytes payload) {
+  FrameBytes message = with_header_room(icmp_header_bytes, payload);
   write_icmp({icmp_type::echo_request, 0, identifier, sequence, {}}, message);
   return ipv4_frame(ethernet_of(ends, ether_type::ipv4), ipv4_of(ends, ip_protocol::icmp), message);
 }

@@ -15,7 +15,7 @@
 
 namespace spinloom::packet {
 
-struct Ends {
+struct Endpoints {
   MacAddress source_mac;
   MacAddress target_mac;
   Ipv4Address source;
@@ -24,8 +24,8 @@ struct Ends {
 
 using FrameBytes = std::vector<uint8_t>;
 
-[[nodiscard]] FrameBytes udp_frame(const Ends& ends, uint16_t source_port, uint16_t target_port, Bytes payload);
-[[nodiscard]] FrameBytes echo_frame(const Ends& ends, uint16_t identifier, uint16_t sequence, Bytes payload);
+[[nodiscard]] FrameBytes udp_frame(const Endpoints& ends, uint16_t source_port, uint16_t target_port, Bytes payload);
+[[nodiscard]] FrameBytes echo_frame(const Endpoints& ends, uint16_t identifier, uint16_t sequence, Bytes payload);
 [[nodiscard]] FrameBytes arp_request_frame(const MacAddress& source_mac, Ipv4Address source, Ipv4Address asked);
 
 // Make frames with tags, options, fragments or other types from their headers. `ethernet.payload` and `ipv4.payload`

@@ -7,7 +7,7 @@ namespace spinloom::packet {
 
 namespace {
 
-uint64_t halves(const uint8_t* at) {
+uint64_t sum_of_halves(const uint8_t* at) {
   uint64_t word = 0;
   std::memcpy(&word, at, sizeof(word));
   return (word & 0xffffffff) + (word >> 32);
@@ -34,12 +34,12 @@ Checksum& Checksum::add(Bytes part) {
   uint64_t third = 0;
   uint64_t fourth = 0;
   for (; left >= 32; left -= 32, at += 32) {
-    first += halves(at);
-    second += halves(at + 8);
-    third += halves(at + 16);
-    fourth += halves(at + 24);
+    first += sum_of_halves(at);
+    second += sum_of_halves(at + 8);
+    third += sum_of_halves(at + 16);
+    fourth += sum_of_halves(at + 24);
   }
-  for (; left >= 8; left -= 8, at += 8) first += halves(at);
+  for (; left >= 8; left -= 8, at += 8) first += sum_of_halves(at);
   if (left > 0) {
     uint64_t rest = 0;
     std::memcpy(&rest, at, left);

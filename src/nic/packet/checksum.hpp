@@ -23,7 +23,7 @@ class Checksum {
   [[nodiscard]] uint16_t finish() const;
 
  private:
-  uint64_t sum_ = 0;  // of words as this machine loads them
+  uint64_t sum_ = 0;  // the sum of words as this machine loads them
 };
 
 [[nodiscard]] inline uint16_t checksum(Bytes message) { return Checksum().add(message).finish(); }

@@ -9,7 +9,7 @@
 namespace spinloom::packet {
 namespace {
 
-const Ends described{{{2, 0, 0, 0, 0, 1}}, {{2, 0, 0, 0, 0, 2}}, {0x0a000001}, {0x0a000002}};
+const Endpoints described{{{2, 0, 0, 0, 0, 1}}, {{2, 0, 0, 0, 0, 2}}, {0x0a000001}, {0x0a000002}};
 
 TEST(Describe, SaysWhoSendsWhatToWhom) {
   const FrameBytes data(100, 1);
@@ -34,10 +34,10 @@ TEST(Describe, SaysWhatIsWrong) {
   EXPECT_NE(describe(frame).find("frame of 13 bytes"), std::string::npos) << describe(frame);
 }
 
-TEST(Describe, EachTroubleHasASentenceOfItsOwn) {
+TEST(Describe, EachReadErrorHasASentenceOfItsOwn) {
   std::set<std::string> sentences;
-  for (int i = 0; i < trouble_count; ++i) sentences.insert(sentence(static_cast<Trouble>(i)));
-  EXPECT_EQ(sentences.size(), static_cast<size_t>(trouble_count));
+  for (int i = 0; i < read_error_count; ++i) sentences.insert(sentence(static_cast<ReadError>(i)));
+  EXPECT_EQ(sentences.size(), static_cast<size_t>(read_error_count));
   EXPECT_FALSE(sentences.contains("unknown"));
 }
 

@@ -4,22 +4,22 @@
 
 namespace spinloom::packet {
 
-Read<Ethernet> read_ethernet(Bytes frame) {
-  if (frame.size() < ethernet_header_bytes) return Trouble::short_ethernet;
+ReadResult<Ethernet> read_ethernet(Bytes frame) {
+  if (frame.size() < ethernet_header_bytes) return ReadError::short_ethernet;
   Ethernet header;
   header.target = load_mac(frame.data());
   header.source = load_mac(frame.data() + 6);
   header.type = load_be<uint16_t>(frame.data() + 12);
   size_t at = ethernet_header_bytes;
   for (; is_vlan_tag(header.type); at += vlan_tag_bytes) {
-    if (header.tag_count == header.tags.size()) return Trouble::many_tags;
-    if (frame.size() < at + vlan_tag_bytes) return Trouble::short_ethernet;
+    if (header.tag_count == header.tags.size()) return ReadError::many_tags;
+    if (frame.size() < at + vlan_tag_bytes) return ReadError::short_ethernet;
     header.tags[header.tag_count++] = {header.type, load_be<uint16_t>(frame.data() + at)};
     header.type = load_be<uint16_t>(frame.data() + at + 2);
   }
   header.payload = frame.subspan(at);
   if (header.type < ether_type::smallest) {
-    if (header.type > header.payload.size()) return Trouble::long_llc;
+    if (header.type > header.payload.size()) return ReadError::long_llc;
     header.payload = header.payload.first(header.type);
   }
   return header;

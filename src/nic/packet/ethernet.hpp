@@ -3,7 +3,7 @@
 //   0 target | 6 source | 12 type | 14 payload ...
 //   A tag is the type 0x8100 or 0x88a8 and 2 bytes of tag control; the next type follows it.
 //
-// Contract: read_ethernet() takes a frame without its check sequence; more than two tags are a Trouble. A type below
+// Contract: read_ethernet() takes a frame without its check sequence; more than two tags are a ReadError. A type below
 //   0x0600 is a length (IEEE 802.3, 3.2.6): the payload has just that many bytes; otherwise it is all that is left,
 //   padding too. write_ethernet() writes the header to the start of `out` and returns its length; `out` must have
 //   ethernet_bytes(header).
@@ -59,7 +59,7 @@ struct Ethernet {
   return ethernet_header_bytes + vlan_tag_bytes * header.tag_count;
 }
 
-[[nodiscard]] Read<Ethernet> read_ethernet(Bytes frame);
+[[nodiscard]] ReadResult<Ethernet> read_ethernet(Bytes frame);
 size_t write_ethernet(const Ethernet& header, std::span<uint8_t> out);
 
 }  // namespace spinloom::packet

@@ -4,11 +4,11 @@
 
 namespace spinloom::packet {
 
-Read<Icmp> read_icmp(const Ipv4& packet) {
-  if (packet.protocol != ip_protocol::icmp) return Trouble::other_protocol;
-  if (!packet.is_whole()) return Trouble::fragment_of_datagram;
-  if (packet.payload.size() < icmp_header_bytes) return Trouble::short_icmp;
-  if (checksum(packet.payload) != 0) return Trouble::icmp_checksum;
+ReadResult<Icmp> read_icmp(const Ipv4& packet) {
+  if (packet.protocol != ip_protocol::icmp) return ReadError::other_protocol;
+  if (!packet.is_whole()) return ReadError::fragment_of_datagram;
+  if (packet.payload.size() < icmp_header_bytes) return ReadError::short_icmp;
+  if (checksum(packet.payload) != 0) return ReadError::icmp_checksum;
   const uint8_t* const at = packet.payload.data();
   return Icmp{at[0], at[1], load_be<uint16_t>(at + 4), load_be<uint16_t>(at + 6),
               packet.payload.subspan(icmp_header_bytes)};

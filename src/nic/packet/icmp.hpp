@@ -37,7 +37,7 @@ struct Icmp {
   [[nodiscard]] bool is_echo_reply() const { return type == icmp_type::echo_reply && code == 0; }
 };
 
-[[nodiscard]] Read<Icmp> read_icmp(const Ipv4& packet);
+[[nodiscard]] ReadResult<Icmp> read_icmp(const Ipv4& packet);
 size_t write_icmp(const Icmp& header, std::span<uint8_t> out);
 void answer_echo(std::span<uint8_t> message);
 

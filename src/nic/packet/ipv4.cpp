@@ -14,16 +14,16 @@ constexpr uint16_t offset_mask = 0x1fff;
 
 }  // namespace
 
-Read<Ipv4> read_ipv4(Bytes bytes) {
-  if (bytes.size() < ipv4_header_bytes) return Trouble::short_ipv4;
+ReadResult<Ipv4> read_ipv4(Bytes bytes) {
+  if (bytes.size() < ipv4_header_bytes) return ReadError::short_ipv4;
   const uint8_t* const at = bytes.data();
-  if (at[0] >> 4 != 4) return Trouble::ipv4_version;
+  if (at[0] >> 4 != 4) return ReadError::ipv4_version;
   const size_t header_bytes = size_t{at[0] & 15U} * 4;
-  if (header_bytes < ipv4_header_bytes) return Trouble::ipv4_header_length;
-  if (header_bytes > bytes.size()) return Trouble::short_ipv4;
+  if (header_bytes < ipv4_header_bytes) return ReadError::ipv4_header_length;
+  if (header_bytes > bytes.size()) return ReadError::short_ipv4;
   const size_t total = load_be<uint16_t>(at + 2);
-  if (total < header_bytes || total > bytes.size()) return Trouble::ipv4_total_length;
-  if (checksum(bytes.first(header_bytes)) != 0) return Trouble::ipv4_checksum;
+  if (total < header_bytes || total > bytes.size()) return ReadError::ipv4_total_length;
+  if (checksum(bytes.first(header_bytes)) != 0) return ReadError::ipv4_checksum;
 
   const auto fragment = load_be<uint16_t>(at + 6);
   Ipv4 header;
@@ -38,8 +38,8 @@ Read<Ipv4> read_ipv4(Bytes bytes) {
   header.target = {load_be<uint32_t>(at + 16)};
   header.options = bytes.subspan(ipv4_header_bytes, header_bytes - ipv4_header_bytes);
   header.payload = bytes.subspan(header_bytes, total - header_bytes);
-  if (header.fragment_offset + total > ipv4_bytes_max) return Trouble::ipv4_fragment_end;
-  if (header.more_fragments && header.payload.size() % 8 != 0) return Trouble::ipv4_fragment_size;
+  if (header.fragment_offset + total > ipv4_bytes_max) return ReadError::ipv4_fragment_end;
+  if (header.more_fragments && header.payload.size() % 8 != 0) return ReadError::ipv4_fragment_size;
   return header;
 }
 

@@ -31,7 +31,7 @@ inline constexpr uint8_t udp = 17;
 
 inline constexpr size_t ipv4_header_bytes = 20;  // without options
 inline constexpr size_t ipv4_options_bytes_max = 40;
-inline constexpr size_t ipv4_bytes_max = 65535;  // of a datagram, header and all
+inline constexpr size_t ipv4_bytes_max = 65535;  // the longest datagram, header and all
 
 struct Ipv4 {
   uint8_t service = 0;  // differentiated services and ECN
@@ -51,7 +51,7 @@ struct Ipv4 {
 
 [[nodiscard]] inline size_t ipv4_bytes(const Ipv4& header) { return ipv4_header_bytes + header.options.size(); }
 
-[[nodiscard]] Read<Ipv4> read_ipv4(Bytes bytes);
+[[nodiscard]] ReadResult<Ipv4> read_ipv4(Bytes bytes);
 size_t write_ipv4(const Ipv4& header, size_t payload_bytes, std::span<uint8_t> out);
 
 // The sum over what UDP and TCP add of the IPv4 header to their checksums (RFC 768, RFC 9293).

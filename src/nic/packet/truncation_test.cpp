@@ -15,12 +15,12 @@ TEST(Truncation, RandomFramesAreRight) {
     ASSERT_TRUE(ethernet.ok());
     if (ethernet->type != ether_type::ipv4) return;
     const auto ipv4 = read_ipv4(ethernet->payload);
-    ASSERT_TRUE(ipv4.ok()) << sentence(ipv4.trouble);
+    ASSERT_TRUE(ipv4.ok()) << sentence(ipv4.error);
     if (!ipv4->is_whole()) return;
     if (ipv4->protocol == ip_protocol::udp) {
       const auto udp = read_udp(*ipv4);
-      ASSERT_TRUE(udp.ok()) << sentence(udp.trouble);
-      EXPECT_EQ(verify_udp(*ipv4, *udp), Trouble::none);
+      ASSERT_TRUE(udp.ok()) << sentence(udp.error);
+      EXPECT_EQ(verify_udp(*ipv4, *udp), ReadError::none);
     } else {
       EXPECT_TRUE(read_icmp(*ipv4).ok()) << describe(frame);
     }
@@ -34,7 +34,7 @@ TEST(Truncation, FramesCutAtEachByte) {
       const test::Guarded cut(Bytes(frame).first(length));
       (void)test::read_all(cut.bytes());
       if (length < ethernet_header_bytes) {
-        EXPECT_EQ(read_ethernet(cut.bytes()).trouble, Trouble::short_ethernet);
+        EXPECT_EQ(read_ethernet(cut.bytes()).error, ReadError::short_ethernet);
       }
     }
   });

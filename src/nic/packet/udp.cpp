@@ -4,22 +4,22 @@
 
 namespace spinloom::packet {
 
-Read<Udp> read_udp(const Ipv4& packet) {
-  if (packet.protocol != ip_protocol::udp) return Trouble::other_protocol;
-  if (!packet.is_whole()) return Trouble::fragment_of_datagram;
-  if (packet.payload.size() < udp_header_bytes) return Trouble::short_udp;
+ReadResult<Udp> read_udp(const Ipv4& packet) {
+  if (packet.protocol != ip_protocol::udp) return ReadError::other_protocol;
+  if (!packet.is_whole()) return ReadError::fragment_of_datagram;
+  if (packet.payload.size() < udp_header_bytes) return ReadError::short_udp;
   const uint8_t* const at = packet.payload.data();
   const size_t length = load_be<uint16_t>(at + 4);
-  if (length < udp_header_bytes || length > packet.payload.size()) return Trouble::udp_length;
+  if (length < udp_header_bytes || length > packet.payload.size()) return ReadError::udp_length;
   return Udp{load_be<uint16_t>(at), load_be<uint16_t>(at + 2), load_be<uint16_t>(at + 6) != 0,
              packet.payload.subspan(udp_header_bytes, length - udp_header_bytes)};
 }
 
-Trouble verify_udp(const Ipv4& packet, const Udp& datagram) {
-  if (!datagram.has_checksum) return Trouble::none;
+ReadError verify_udp(const Ipv4& packet, const Udp& datagram) {
+  if (!datagram.has_checksum) return ReadError::none;
   const size_t length = udp_header_bytes + datagram.payload.size();
   auto sum = pseudo_header(packet, ip_protocol::udp, static_cast<uint16_t>(length));
-  return sum.add(packet.payload.first(length)).finish() == 0 ? Trouble::none : Trouble::udp_checksum;
+  return sum.add(packet.payload.first(length)).finish() == 0 ? ReadError::none : ReadError::udp_checksum;
 }
 
 size_t write_udp(const Ipv4& packet, const Udp& header, std::span<uint8_t> out) {

@@ -26,8 +26,8 @@ struct Udp {
   Bytes payload;
 };
 
-[[nodiscard]] Read<Udp> read_udp(const Ipv4& packet);
-[[nodiscard]] Trouble verify_udp(const Ipv4& packet, const Udp& datagram);
+[[nodiscard]] ReadResult<Udp> read_udp(const Ipv4& packet);
+[[nodiscard]] ReadError verify_udp(const Ipv4& packet, const Udp& datagram);
 size_t write_udp(const Ipv4& packet, const Udp& header, std::span<uint8_t> out);
 
 }  // namespace spinloom::packet

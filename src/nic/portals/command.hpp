@@ -83,7 +83,7 @@ struct TableSetup {
 enum class Refusal : uint8_t { dropped, permission, operation };
 struct RefusalsRead {
   uint32_t table = 0;
-  Refusal which = Refusal::dropped;
+  Refusal count = Refusal::dropped;
 };
 struct PortalAlloc {
   PortalIndex portal;
@@ -99,16 +99,16 @@ struct PortalEnable {
   bool enabled = true;
 };
 
-// The state of an append that waits for a counter. The NIC writes it; the host looks when it wants to reuse ids.
-enum class Appended : uint8_t { not_yet, done, never };
-using AppendNews = std::shared_ptr<std::atomic<Appended>>;
+// The state of an append that may wait for a counter. The NIC writes it; the host looks when it wants to reuse ids.
+enum class AppendState : uint8_t { not_yet, done, never };
+using SharedAppendState = std::shared_ptr<std::atomic<AppendState>>;
 
 struct Append {
   EntryId id;
   PortalIndex portal;
   ListKind list = ListKind::priority;
   Entry entry;
-  AppendNews news = {};  // optional
+  SharedAppendState state = {};  // optional
 };
 // The answer is an UnlinkResult, or Code::invalid if the entry has left its list by itself and all its messages have
 // ended.
@@ -154,7 +154,7 @@ struct ContextActivate {
 };
 // The answer is the count of the context, or of the whole NIC if no context is named.
 struct TelemetryRead {
-  Telemetry which = Telemetry::messages;
+  Telemetry count = Telemetry::messages;
   ContextId context;
 };
 // Runs an entry's handlers on a message of the host itself: at most one packet, with remote offset 0, from this rank.
@@ -256,18 +256,18 @@ using CommandBody =
 // Visits the descriptors whose operations a command begins.
 template <class Body, class Visit>
 void for_each_descriptor_of(const Body& body, Visit visit) {
-  const auto show = [&](const DescriptorRef& descriptor) {
+  const auto visit_if_any = [&](const DescriptorRef& descriptor) {
     if (descriptor) visit(*descriptor);
   };
   if constexpr (std::is_same_v<Body, Put>) {
-    show(body.descriptor);
+    visit_if_any(body.descriptor);
   } else if constexpr (std::is_same_v<Body, Get>) {
-    show(body.reply.descriptor);
+    visit_if_any(body.reply.descriptor);
   } else if constexpr (std::is_same_v<Body, Atomic>) {
-    show(body.put.descriptor);
-    if (body.fetch) show(body.fetch->descriptor);
+    visit_if_any(body.put.descriptor);
+    if (body.fetch) visit_if_any(body.fetch->descriptor);
   } else if constexpr (std::is_same_v<Body, StreamStart> || std::is_same_v<Body, ProcessPut>) {
-    show(body.put.descriptor);
+    visit_if_any(body.put.descriptor);
   }
 }
 template <class Visit>
@@ -275,7 +275,8 @@ void for_each_descriptor(const CommandBody& body, Visit visit) {
   std::visit([&](const auto& one) { for_each_descriptor_of(one, visit); }, body);
 }
 
-// Ends the operations of a command that will not be performed. An append that has not been done gets Appended::never.
+// Ends the operations of a command that will not be performed. An append that has not been done gets
+// AppendState::never.
 void abandon(const CommandBody& body);
 
 // Runs a command once the sum of the counter's successes and failures (with only_successes: its successes) has reached

@@ -5,12 +5,12 @@
 namespace spinloom::nic {
 namespace {
 
-Result<std::vector<uint64_t>> host_list_ends(const ContextCreate& given) {
+Result<std::vector<uint64_t>> host_list_ends(const ContextCreate& request) {
   std::vector<uint64_t> ends;
-  for (const IovecElement& element : given.context.handler_host_iovec) {
+  for (const IovecElement& element : request.context.handler_host_iovec) {
     const uint64_t before = ends.empty() ? 0 : ends.back();
     if ((element.base == nullptr && element.length > 0) || element.length > UINT64_MAX - before) {
-      return fail(Code::invalid, "context ", given.id, ": element ", ends.size(),
+      return fail(Code::invalid, "context ", request.id, ": element ", ends.size(),
                   " of its handler host memory is null or too long");
     }
     ends.push_back(before + element.length);
@@ -26,35 +26,35 @@ Status ContextTable::check_window(const char* name, const MemoryWindow& window) 
               " B) is not inside one allocated block of NIC memory");
 }
 
-Status ContextTable::check(const ContextCreate& body, uint32_t hpus, uint64_t payload_bytes) const {
-  const Context& given = body.context;
-  if (!given.header_entry && !given.payload_entry && !given.completion_entry) {
-    return fail(Code::invalid, "context ", body.id, " has no handler");
+Status ContextTable::check(const ContextCreate& request, uint32_t hpus, uint64_t payload_bytes) const {
+  const Context& context = request.context;
+  if (!context.header_entry && !context.payload_entry && !context.completion_entry) {
+    return fail(Code::invalid, "context ", request.id, " has no handler");
   }
-  if (given.user_header_bytes > payload_bytes) {
-    return fail(Code::invalid, "context ", body.id, ": a user header of ", given.user_header_bytes,
+  if (context.user_header_bytes > payload_bytes) {
+    return fail(Code::invalid, "context ", request.id, ": a user header of ", context.user_header_bytes,
                 " B; a packet carries ", payload_bytes, " B (link.payload)");
   }
-  SPL_TRY(check_window("constants", given.constants));
-  SPL_TRY(check_window("state", given.state));
-  if (given.budget_cycles == 0) return fail(Code::invalid, "context ", body.id, ": budget_cycles is 0");
-  if (given.handler_host_start != 0 && !given.handler_host_iovec.empty()) {
-    return fail(Code::invalid, "context ", body.id, ": its handler host memory is a range and a list; give one");
+  SPL_TRY(check_window("constants", context.constants));
+  SPL_TRY(check_window("state", context.state));
+  if (context.budget_cycles == 0) return fail(Code::invalid, "context ", request.id, ": budget_cycles is 0");
+  if (context.handler_host_start != 0 && !context.handler_host_iovec.empty()) {
+    return fail(Code::invalid, "context ", request.id, ": its handler host memory is a range and a list; give one");
   }
-  if (given.hpus) {
+  if (context.hpus) {
     uint32_t here = 0;
-    for (uint32_t hpu = 0; hpu < hpus; ++hpu) here += given.hpus->holds(hpu) ? 1 : 0;
+    for (uint32_t hpu = 0; hpu < hpus; ++hpu) here += context.hpus->holds(hpu) ? 1 : 0;
     if (here == 0) {
-      return fail(Code::invalid, "context ", body.id, ": its mask names none of this NIC's ", hpus, " HPUs");
+      return fail(Code::invalid, "context ", request.id, ": its mask names none of this NIC's ", hpus, " HPUs");
     }
   }
-  if (given.handler_host_start == 0 && given.handler_host_length > 0) {
-    return fail(Code::invalid, "context ", body.id, ": handler host memory is null and has length ",
-                given.handler_host_length);
+  if (context.handler_host_start == 0 && context.handler_host_length > 0) {
+    return fail(Code::invalid, "context ", request.id, ": handler host memory is null and has length ",
+                context.handler_host_length);
   }
-  if (const auto& policy = given.blocked_round_robin) {
+  if (const auto& policy = context.blocked_round_robin) {
     if (policy->packets_in_row == 0 || policy->vhpus == 0 || policy->vhpus > limits::vhpu_count_max) {
-      return fail(Code::invalid, "context ", body.id, ": blocked round-robin with ", policy->packets_in_row,
+      return fail(Code::invalid, "context ", request.id, ": blocked round-robin with ", policy->packets_in_row,
                   " packets in a row on ", policy->vhpus, " virtual HPUs; it needs at least 1 of each, and at most ",
                   limits::vhpu_count_max, " virtual HPUs (limits::vhpu_count_max)");
     }
@@ -62,11 +62,11 @@ Status ContextTable::check(const ContextCreate& body, uint32_t hpus, uint64_t pa
   return {};
 }
 
-Status ContextTable::create(const ContextCreate& given, uint32_t hpus, uint64_t payload_bytes) {
-  SPL_ASSIGN(std::vector<uint64_t> ends, host_list_ends(given));
-  SPL_TRY(check(given, hpus, payload_bytes));
-  SPL_ASSIGN(State * state, contexts_.create(given.id));
-  state->context = given.context;
+Status ContextTable::create(const ContextCreate& request, uint32_t hpus, uint64_t payload_bytes) {
+  SPL_ASSIGN(std::vector<uint64_t> ends, host_list_ends(request));
+  SPL_TRY(check(request, hpus, payload_bytes));
+  SPL_ASSIGN(State * state, contexts_.create(request.id));
+  state->context = request.context;
   state->iovec_ends = std::move(ends);
   return {};
 }
@@ -88,11 +88,11 @@ Status ContextTable::activate(ContextId id) {
   return {};
 }
 
-Result<uint64_t> ContextTable::read(const TelemetryRead& asked) const {
-  const auto index = static_cast<size_t>(asked.which);
+Result<uint64_t> ContextTable::read(const TelemetryRead& request) const {
+  const auto index = static_cast<size_t>(request.count);
   if (index >= telemetry_counts) return fail(Code::invalid, "there is no telemetry count ", index);
-  if (!asked.context.exists()) return counts_[index];
-  SPL_ASSIGN(const State* state, contexts_.get(asked.context));
+  if (!request.context.exists()) return counts_[index];
+  SPL_ASSIGN(const State* state, contexts_.get(request.context));
   return state->counts[index];
 }
 

@@ -24,7 +24,7 @@ class ContextTable {
   explicit ContextTable(uint64_t memory_bytes) : memory_(memory_bytes) {}
 
   // `hpus` is the number of HPUs of the NIC, `payload_bytes` the size of its packets.
-  [[nodiscard]] Status create(const ContextCreate& given, uint32_t hpus, uint64_t payload_bytes);
+  [[nodiscard]] Status create(const ContextCreate& request, uint32_t hpus, uint64_t payload_bytes);
   [[nodiscard]] Status free(ContextId id);
   [[nodiscard]] Status activate(ContextId id);
   [[nodiscard]] uint32_t size() const { return contexts_.size(); }
@@ -57,7 +57,7 @@ class ContextTable {
     if (State* state = contexts_.find(id)) state->counts[index] += by;
   }
   void tally(Telemetry which, uint64_t by = 1) { counts_[static_cast<size_t>(which)] += by; }
-  [[nodiscard]] Result<uint64_t> read(const TelemetryRead& asked) const;
+  [[nodiscard]] Result<uint64_t> read(const TelemetryRead& request) const;
 
   [[nodiscard]] NicMemory& memory() { return memory_; }
   [[nodiscard]] const NicMemory& memory() const { return memory_; }
@@ -78,7 +78,7 @@ class ContextTable {
     SPL_ASSERT(more || state->*users > 0, "context ", id);
     more ? ++(state->*users) : --(state->*users);
   }
-  [[nodiscard]] Status check(const ContextCreate& given, uint32_t hpus, uint64_t payload_bytes) const;
+  [[nodiscard]] Status check(const ContextCreate& request, uint32_t hpus, uint64_t payload_bytes) const;
   [[nodiscard]] Status check_window(const char* name, const MemoryWindow& window) const;
 
   NicMemory memory_;

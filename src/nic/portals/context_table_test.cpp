@@ -23,9 +23,9 @@ TEST_F(ContextTableTest, WhatDoesNotFitTheNicIsRefused) {
   given.context.user_header_bytes = 65;
   refused("link.payload");
   given.context.user_header_bytes = 0;
-  given.context.hpus = HpuMask::of(4, 2);
+  given.context.hpus = HpuMask::range(4, 2);
   refused("mask");
-  given.context.hpus = HpuMask::of(3, 2);
+  given.context.hpus = HpuMask::range(3, 2);
   given.context.state = {0, 8};
   refused("state window");
   ASSERT_TRUE(contexts.memory().allocate(64, 64).ok());

@@ -23,22 +23,22 @@ class Descriptor;
 class DescriptorRef {
  public:
   DescriptorRef() = default;
-  explicit DescriptorRef(Descriptor* made);  // takes over a new descriptor
+  explicit DescriptorRef(Descriptor* descriptor);  // takes over a new descriptor
   DescriptorRef(const DescriptorRef& other);
-  DescriptorRef(DescriptorRef&& other) noexcept : to_(std::exchange(other.to_, nullptr)) {}
+  DescriptorRef(DescriptorRef&& other) noexcept : descriptor_(std::exchange(other.descriptor_, nullptr)) {}
   DescriptorRef& operator=(DescriptorRef other) noexcept {
-    std::swap(to_, other.to_);
+    std::swap(descriptor_, other.descriptor_);
     return *this;
   }
   ~DescriptorRef() { reset(); }
 
   void reset();
-  explicit operator bool() const { return to_ != nullptr; }
-  Descriptor* operator->() const { return to_; }
-  Descriptor& operator*() const { return *to_; }
+  explicit operator bool() const { return descriptor_ != nullptr; }
+  Descriptor* operator->() const { return descriptor_; }
+  Descriptor& operator*() const { return *descriptor_; }
 
  private:
-  Descriptor* to_ = nullptr;
+  Descriptor* descriptor_ = nullptr;
 };
 
 class Descriptor {
@@ -50,46 +50,46 @@ class Descriptor {
   [[nodiscard]] static DescriptorRef make(std::vector<IovecElement> elements = {}) {
     return DescriptorRef(new Descriptor(std::move(elements)));
   }
-  [[nodiscard]] static DescriptorRef copy_of(const DescriptorRef& other, std::vector<uint8_t> bytes) {
-    DescriptorRef made = make();
-    made->bytes_ = std::move(bytes);
-    made->other_ = other;
-    return made;
+  [[nodiscard]] static DescriptorRef copy_of(const DescriptorRef& original, std::vector<uint8_t> bytes) {
+    DescriptorRef copy = make();
+    copy->bytes_ = std::move(bytes);
+    copy->original_ = original;
+    return copy;
   }
 
   [[nodiscard]] IovecView list() const { return {elements_, ends_}; }
   [[nodiscard]] const uint8_t* bytes() const { return bytes_.data(); }
 
-  void begin() { ++counted(); }
-  void end() { --counted(); }
-  [[nodiscard]] bool in_use() const { return under_way_ > 0; }
+  void begin() { ++open_operations(); }
+  void end() { --open_operations(); }
+  [[nodiscard]] bool in_use() const { return open_operations_ > 0; }
 
  private:
   friend class DescriptorRef;
-  [[nodiscard]] uint32_t& counted() { return other_ ? other_->under_way_ : under_way_; }
+  [[nodiscard]] uint32_t& open_operations() { return original_ ? original_->open_operations_ : open_operations_; }
 
   std::vector<IovecElement> elements_;
   std::vector<uint64_t> ends_;
   std::vector<uint8_t> bytes_;  // the bytes of a copy
-  DescriptorRef other_;
-  uint32_t under_way_ = 0;
-  uint32_t holders_ = 0;
+  DescriptorRef original_;  // none, unless this is a copy
+  uint32_t open_operations_ = 0;
+  uint32_t references_ = 0;
 };
 
 // True if the descriptor has a list that contains the range.
-[[nodiscard]] inline bool is_listed(const DescriptorRef& descriptor, uint64_t offset, uint64_t length) {
+[[nodiscard]] inline bool list_contains(const DescriptorRef& descriptor, uint64_t offset, uint64_t length) {
   if (!descriptor || !descriptor->list().exists()) return false;
-  const uint64_t whole = descriptor->list().length();
-  return offset <= whole && length <= whole - offset;
+  const uint64_t list_bytes = descriptor->list().length();
+  return offset <= list_bytes && length <= list_bytes - offset;
 }
 
-inline DescriptorRef::DescriptorRef(Descriptor* made) : to_(made) { ++to_->holders_; }
-inline DescriptorRef::DescriptorRef(const DescriptorRef& other) : to_(other.to_) {
-  if (to_ != nullptr) ++to_->holders_;
+inline DescriptorRef::DescriptorRef(Descriptor* descriptor) : descriptor_(descriptor) { ++descriptor_->references_; }
+inline DescriptorRef::DescriptorRef(const DescriptorRef& other) : descriptor_(other.descriptor_) {
+  if (descriptor_ != nullptr) ++descriptor_->references_;
 }
 inline void DescriptorRef::reset() {
-  Descriptor* const last = std::exchange(to_, nullptr);
-  if (last != nullptr && --last->holders_ == 0) delete last;
+  Descriptor* const released = std::exchange(descriptor_, nullptr);
+  if (released != nullptr && --released->references_ == 0) delete released;
 }
 
 }  // namespace spinloom::nic

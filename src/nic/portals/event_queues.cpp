@@ -2,11 +2,11 @@
 
 namespace spinloom::nic {
 
-Status EventQueues::alloc(const QueueAlloc& given) {
-  if (given.slots == 0) return fail(Code::invalid, "queue ", given.queue, ": 0 slots; it needs at least 1");
-  SPL_ASSIGN(Queue * queue, queues_.create(given.queue));
-  queue->events_max = given.slots - std::min(given.slots, given.reserved);
-  queue->index = given.index;
+Status EventQueues::alloc(const QueueAlloc& request) {
+  if (request.slots == 0) return fail(Code::invalid, "queue ", request.queue, ": 0 slots; it needs at least 1");
+  SPL_ASSIGN(Queue * queue, queues_.create(request.queue));
+  queue->events_max = request.slots - std::min(request.slots, request.reserved);
+  queue->index = request.index;
   return {};
 }
 
@@ -16,7 +16,7 @@ Status EventQueues::free(QueueId id) {
   return {};
 }
 
-void EventQueues::let_go(QueueId id) {
+void EventQueues::unhold(QueueId id) {
   Queue& queue = *queues_.find(id);
   SPL_ASSERT(queue.holders > 0, "queue ", id);
   --queue.holders;
@@ -24,14 +24,14 @@ void EventQueues::let_go(QueueId id) {
 
 bool EventQueues::has_room(QueueId id, uint32_t events) const {
   const Queue& queue = *queues_.find(id);
-  return !queue.index || queue.index->waiting() + queue.events_due + events <= std::max(queue.events_max, events);
+  return !queue.index || queue.index->waiting() + queue.events_reserved + events <= std::max(queue.events_max, events);
 }
 
-void EventQueues::settle(QueueId id) {
+void EventQueues::unreserve(QueueId id) {
   Queue* const queue = queues_.find(id);
   if (queue == nullptr) return;  // the host has freed the queue
-  SPL_ASSERT(queue->events_due > 0, "queue ", id);
-  --queue->events_due;
+  SPL_ASSERT(queue->events_reserved > 0, "queue ", id);
+  --queue->events_reserved;
 }
 
 }  // namespace spinloom::nic

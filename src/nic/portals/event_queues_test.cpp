@@ -48,7 +48,7 @@ TEST_F(EventQueuesTest, TheWatcherHearsOfAFullQueueThatIsHeld) {
   EXPECT_TRUE(filled.empty());
   post();
   EXPECT_EQ(filled, std::vector<QueueId>{queue});
-  queues.let_go(queue);
+  queues.unhold(queue);
   EXPECT_FALSE(queues.is_held(queue));
 }
 
@@ -56,10 +56,10 @@ TEST_F(EventQueuesTest, RoomIsWhatIsNeitherWaitingNorExpected) {
   alloc(4, 0);
   EXPECT_TRUE(queues.has_room(queue, 4));
   post();
-  queues.expect(queue);
+  queues.reserve(queue);
   EXPECT_TRUE(queues.has_room(queue, 2));
   EXPECT_FALSE(queues.has_room(queue, 3));
-  queues.settle(queue);
+  queues.unreserve(queue);
   EXPECT_TRUE(queues.has_room(queue, 3));
 }
 
@@ -69,7 +69,7 @@ TEST_F(EventQueuesTest, WhatTheHostAskedForGetsSlotsOfItsOwnInAFullQueue) {
   post();
   EXPECT_EQ(index->added, 0u);
   {
-    const EventQueues::HostAsked asked(queues);
+    const EventQueues::HostRequestScope asked(queues);
     post();
   }
   EXPECT_EQ(index->added, 1u);

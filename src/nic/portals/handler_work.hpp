@@ -19,8 +19,8 @@ namespace spinloom::nic {
 // Values of Owner::kind: of executions (the first two) and of DMAs.
 enum OwnerKind : uint8_t {
   incoming,  // a message that arrives
-  filled,  // a process-put, whose packets handlers of this NIC fill
-  whole,  // a put that came in one packet and takes the short way (nic_delivery)
+  process_put,  // a message whose packets handlers of this NIC fill
+  whole_put,  // a put that came in one packet and takes the short way (nic_delivery)
   reply  // a reply to this NIC
 };
 
@@ -31,8 +31,8 @@ struct HandlerWork {
   uint32_t hers_open = 0;
   DmaQueue dmas;
 
-  void record(Fail why) {
-    if (failure == Fail::ok) failure = why;
+  void record(Fail reason) {
+    if (failure == Fail::ok) failure = reason;
   }
   // Records the failure of a handler: that it did not return, which stops the work, or the FAIL, SEGV or unknown code
   // that it returned.

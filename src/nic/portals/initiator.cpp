@@ -30,7 +30,7 @@ Initiator::Initiator(Rank rank, const NicLimits& config, const Parts& parts)
 
 Status Initiator::check(const Put& put) const {
   if (put.target == Rank::any()) return fail(Code::invalid, "put: the target must be one rank");
-  if (put.local == nullptr && put.length > 0 && !is_listed(put.descriptor, put.descriptor_offset, put.length)) {
+  if (put.local == nullptr && put.length > 0 && !list_contains(put.descriptor, put.descriptor_offset, put.length)) {
     return fail(Code::invalid, "put: the buffer is null and length is ", put.length);
   }
   if (put.queue.exists() && !queues_.exists(put.queue)) {
@@ -49,7 +49,7 @@ Status Initiator::check(const Put& put) const {
   return {};
 }
 
-uint32_t Initiator::open(const Put& put) {
+uint32_t Initiator::open_message(const Put& put) {
   const auto [slot, message] = outgoing_.make(put);
   message.sequence = next_sequence_++;
   message.ack_wanted = put.ack_request != AckRequest::none;
@@ -64,7 +64,7 @@ uint32_t Initiator::open(const Put& put) {
 // no acknowledgement and its target is not lost, it leaves no state behind.
 bool Initiator::goes_at_once(const Put& put, const Origin& origin) const {
   return config_.at_once_bytes > 0 && put.length <= config_.at_once_bytes && outbound_.empty() && flowing_.empty() &&
-         !origin.waits.exists() && (put.local != nullptr || put.length == 0);
+         !origin.waiting_handler.exists() && (put.local != nullptr || put.length == 0);
 }
 
 void Initiator::put_at_once(const Put& put, const Origin& origin, Actions& out) {
@@ -85,7 +85,7 @@ void Initiator::put_at_once(const Put& put, const Origin& origin, Actions& out) 
   packet.fields.hdr_data = put.hdr_data;
   packet.fields.ack_request = put.ack_request;
   if (put.ack_request != AckRequest::none || is_lost(put.target)) {
-    const uint32_t slot = open(put);
+    const uint32_t slot = open_message(put);
     packet.message = message_name(outgoing_[slot].sequence, slot);
     return finish(slot, out);
   }
@@ -101,15 +101,15 @@ void Initiator::put_at_once(const Put& put, const Origin& origin, Actions& out) 
 }
 
 void Initiator::put(const Put& put, Actions& out, const Origin& origin) {
-  if (put.sparse && !has_bytes(put)) return refuse(open(put), out);
+  if (put.sparse && !is_source_accessible(put)) return refuse(open_message(put), out);
   if (goes_at_once(put, origin)) return put_at_once(put, origin, out);
-  const uint32_t slot = open(put);
+  const uint32_t slot = open_message(put);
   outgoing_[slot].origin = origin;
   start(slot, out);
 }
 
-bool Initiator::has_bytes(const Put& put) const {
-  if (put.local != nullptr) return is_there(put.sparse, put.local, put.length, Access::read);
+bool Initiator::is_source_accessible(const Put& put) const {
+  if (put.local != nullptr) return is_accessible(put.sparse, put.local, put.length, Access::read);
   if (!put.sparse || memory_ == nullptr || put.length == 0) return true;
   return memory_->reaches(put.descriptor->list(), put.descriptor_offset, put.length, Access::read);
 }
@@ -121,9 +121,9 @@ void Initiator::refuse(uint32_t slot, Actions& out) {
 }
 
 // Fails a message that never arrives. Its acknowledgement, which never comes, counts as a failure.
-void Initiator::end_unsent(Outgoing& message, Fail why, Actions& out) {
+void Initiator::end_unsent(Outgoing& message, Fail reason, Actions& out) {
   const Put& put = message.put;
-  message.failure = why;
+  message.failure = reason;
   if (std::exchange(message.ack_wanted, false) && put.ct_ack && !put.ct_send) {
     triggers_.count(put.counter, CounterValue{0, 1}, out);
   }
@@ -138,7 +138,7 @@ void Initiator::reply(const Reply& reply, Actions& out) {
   put.length = reply.length;
   put.user_ptr = reply.user_ptr;
   put.event_send_disable = true;
-  const uint32_t slot = open(put);
+  const uint32_t slot = open_message(put);
   Outgoing& message = outgoing_[slot];
   message.operation = Operation::reply;
   message.origin.on_nic = reply.on_nic;
@@ -147,27 +147,27 @@ void Initiator::reply(const Reply& reply, Actions& out) {
   message.list = reply.list;
   message.list_offset = reply.offset;
   if (waiting_headers_ == 0) return start(slot, out);
-  uint32_t left = limits::packets_per_call_max;
-  if (emit_read(slot, left, out) == Emitted::all) return;
+  uint32_t packets_left = limits::packets_per_call_max;
+  if (emit_read(slot, packets_left, out) == EmitResult::all) return;
   emit_due_ = true;
   flowing_.push(slot);
 }
 
 void Initiator::start(uint32_t slot, Actions& out) {
   if (outbound_.empty() && flowing_.empty()) {  // no message is ahead
-    uint32_t left = limits::packets_per_call_max;
-    if (emit_read(slot, left, out) == Emitted::all) return;
+    uint32_t packets_left = limits::packets_per_call_max;
+    if (emit_read(slot, packets_left, out) == EmitResult::all) return;
     emit_due_ = true;
     outbound_.push(slot);
     return;
   }
   outbound_.push(slot);
-  if (is_next(slot)) emit(out);
+  if (take_turn(slot)) emit(out);
 }
 
-// True if the next packet of this message, which is there, may leave: no other message's header is ahead of it. A
-// message that is in no queue goes to `flowing_`.
-bool Initiator::is_next(uint32_t slot) {
+// Returns whether the next packet of this message, which is complete, may leave: no other message's header is ahead of
+// it. A message that is in no queue is put into `flowing_`.
+bool Initiator::take_turn(uint32_t slot) {
   Outgoing& message = outgoing_[slot];
   if (message.queued) return !outbound_.empty() && outbound_.front() == slot;
   message.queued = true;
@@ -180,18 +180,19 @@ bool Initiator::is_next(uint32_t slot) {
 // whose header has left lets others pass while it waits.
 void Initiator::emit(Actions& out) {
   emit_due_ = false;
-  uint32_t left = limits::packets_per_call_max;
+  uint32_t packets_left = limits::packets_per_call_max;
   while (!flowing_.empty() || !outbound_.empty()) {
     Fifo<uint32_t>& queue = flowing_.empty() ? outbound_ : flowing_;
     const uint32_t slot = queue.front();
-    const bool is_filled = outgoing_[slot].filled != no_slot;
+    const bool is_filled = outgoing_[slot].process_put != no_slot;
     const bool may_wait = outgoing_[slot].may_wait;
-    const Emitted emitted = is_filled ? emit_filled(slot, left, out) : emit_read(slot, left, out);
-    if (emitted == Emitted::some) {
+    const EmitResult emitted =
+        is_filled ? emit_process_put(slot, packets_left, out) : emit_read(slot, packets_left, out);
+    if (emitted == EmitResult::some) {
       emit_due_ = true;
       return;
     }
-    if (emitted == Emitted::waits) {
+    if (emitted == EmitResult::waits) {
       if (outgoing_[slot].emitted == 0) return;
       outgoing_[slot].queued = outgoing_[slot].may_wait = false;
     }
@@ -231,12 +232,12 @@ void Initiator::make_packet(uint32_t slot, Packet& packet) const {
 }
 
 // Sends packets that the driver reads from host memory or from a handler's memory.
-Initiator::Emitted Initiator::emit_read(uint32_t slot, uint32_t& left, Actions& out) {
+Initiator::EmitResult Initiator::emit_read(uint32_t slot, uint32_t& packets_left, Actions& out) {
   Outgoing& message = outgoing_[slot];
   const Put& put = message.put;
-  for (; left > 0; --left) {
+  for (; packets_left > 0; --packets_left) {
     const uint64_t length = std::min(config_.transfer_bytes, put.length - message.emitted);
-    if (message.stream && !packet_is_there(message, length)) return Emitted::waits;
+    if (message.stream && !is_next_packet_complete(message, length)) return EmitResult::waits;
     Send& send = out.add<Send>();
     make_packet(slot, send.packet);
     send.packet.payload.length = length;
@@ -258,16 +259,16 @@ Initiator::Emitted Initiator::emit_read(uint32_t slot, uint32_t& left, Actions& 
     message.emitted += length;
     SPL_ASSERT(message.emitted <= put.length, message.emitted, " of ", put.length);
     if (!send.last) continue;
-    --left;
+    --packets_left;
     message.stream.reset();
-    return Emitted::all;
+    return EmitResult::all;
   }
-  return Emitted::some;
+  return EmitResult::some;
 }
 
 std::optional<uint64_t> Initiator::packet_sent(uint64_t id, Actions& out) {
   const auto slot = static_cast<uint32_t>(id);
-  SPL_ASSERT(outgoing_.taken(slot), "message ", id);
+  SPL_ASSERT(outgoing_.is_taken(slot), "message ", id);
   const Outgoing& message = outgoing_[slot];
   SPL_ASSERT(message_name(message.sequence, slot) == id, "message ", id);
   SPL_ASSERT(message.emitted == message.put.length, "message ", id, " was read before all of it was sent");
@@ -286,12 +287,12 @@ void Initiator::finish(uint32_t slot, Actions& out) {
   const bool lost_target = is_lost(message.put.target) && !message.acked;  // an acknowledged message was delivered
   SPL_ASSERT(!message.sent, "message ", message_name(message.sequence, slot), " was read twice");
   message.sent = true;
-  if (message.origin.waits.exists()) out.add<Resume>(message.origin.waits, uint32_t{0});
+  if (message.origin.waiting_handler.exists()) out.add<Resume>(message.origin.waiting_handler, uint32_t{0});
   Put& put = message.put;
   if (lost_target && message.failure == Fail::ok) end_unsent(message, Fail::undeliverable, out);
   if (!message.ack_wanted) end_operation(put);
   const bool failed = message.failure != Fail::ok;
-  const bool asks = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
+  const bool expects_reply = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
   if (!put.event_send_disable || (failed && message.operation != Operation::get)) {
     Event event;
     event.kind = EventKind::send;
@@ -299,16 +300,16 @@ void Initiator::finish(uint32_t slot, Actions& out) {
     event.user_ptr = put.user_ptr;
     queues_.post(put.queue, event, out);
   }
-  const uint64_t sent = put.ct_bytes ? put.length : 1;
-  if (put.ct_send) triggers_.count(put.counter, failed ? CounterValue{0, 1} : CounterValue{sent, 0}, out);
-  if (failed && asks) lose_fetch(message.request.reply_to, message.failure, out);
+  const uint64_t successes = put.ct_bytes ? put.length : 1;
+  if (put.ct_send) triggers_.count(put.counter, failed ? CounterValue{0, 1} : CounterValue{successes, 0}, out);
+  if (failed && expects_reply) lose_fetch(message.request.reply_to, message.failure, out);
   if (message.acked) return finish_ack(slot, out);
   if (!message.ack_wanted) outgoing_.give_back(slot);
 }
 
 bool Initiator::take_ack(const Packet& packet, Actions& out) {
   const auto slot = static_cast<uint32_t>(packet.message);
-  if (!outgoing_.taken(slot) || message_name(outgoing_[slot].sequence, slot) != packet.message ||
+  if (!outgoing_.is_taken(slot) || message_name(outgoing_[slot].sequence, slot) != packet.message ||
       outgoing_[slot].put.target != packet.source || !outgoing_[slot].ack_wanted || outgoing_[slot].acked) {
     return false;
   }
@@ -364,7 +365,7 @@ bool Initiator::is_lost(Rank peer) const {
 // Messages that have not been read from their buffers go on as if the peer were there: the driver reads and discards
 // them, and finish() finds that the target is lost. So messages end in one way, whether sent before or after the
 // loss.
-void Initiator::part_from(Rank peer, Actions& out) {
+void Initiator::lose_peer(Rank peer, Actions& out) {
   if (is_lost(peer)) return;
   lost_.push_back(peer);
   // These buffers have been read already; their acknowledgements never come.
@@ -385,7 +386,7 @@ void Initiator::part_from(Rank peer, Actions& out) {
   for (const uint64_t name : names) lose_fetch(name, Fail::undeliverable, out);
 }
 
-bool Initiator::is_parted(Rank peer) const {
+bool Initiator::is_quiescent(Rank peer) const {
   if (!is_lost(peer)) return false;
   bool open = false;
   outgoing_.for_each([&](uint32_t, const Outgoing& message) { open = open || message.put.target == peer; });

@@ -37,7 +37,7 @@ namespace spinloom::nic {
 
 // The objects that handlers may use for operations on other NICs: those of the matched entry, or of the put whose
 // packets they fill.
-struct HandlerOffer {
+struct HandlerObjects {
   PortalIndex portal;
   QueueId queue;
   CounterId counter;
@@ -48,7 +48,7 @@ struct HandlerOffer {
 struct Origin {
   bool by_handler = false;
   bool on_nic = false;  // the bytes of the put lie on the NIC
-  HerId waits;  // the handler to resume when the bytes have been read, if any
+  HerId waiting_handler;  // the handler to resume when the bytes have been read, if any
 };
 
 // The reply of a target to a request. packet_sent() gives `user_ptr` back when the bytes have been read.
@@ -81,13 +81,13 @@ class Initiator {
   [[nodiscard]] Status check(const Put& put) const;
   [[nodiscard]] Status check(const Get& get) const;
   [[nodiscard]] Status check(const Atomic& atomic) const;
-  [[nodiscard]] Status check(const ProcessPut& given) const;
+  [[nodiscard]] Status check(const ProcessPut& request) const;
 
   // `reply_waits`: a handler that goes on when the reply is there.
   void put(const Put& put, Actions& out, const Origin& origin = {});
   void get(const Get& get, Actions& out, const Origin& origin = {}, HerId reply_waits = {});
   void atomic(const Atomic& atomic, Actions& out, const Origin& origin = {}, HerId reply_waits = {});
-  void process_put(const ProcessPut& given, Actions& out);
+  void process_put(const ProcessPut& request, Actions& out);
   // Streaming puts. Errors also concern the regions.
   [[nodiscard]] Status stream(const StreamStart& start, Actions& out);
   [[nodiscard]] Status stream(const StreamAppend& append, Actions& out);
@@ -95,10 +95,10 @@ class Initiator {
   // Sends an acknowledgement whose fields the caller fills. Left empty, they only say that nothing more comes.
   MessageFields& acknowledge(Rank target, uint64_t message, Actions& out) const;
   // A name for a message of this NIC that is not a put.
-  [[nodiscard]] uint64_t take_name() { return message_name(next_sequence_++, no_slot); }
+  [[nodiscard]] uint64_t new_name() { return message_name(next_sequence_++, no_slot); }
 
   // True if the memory of an operation of this NIC is there. Only memory that may have holes (`sparse`) is in doubt.
-  [[nodiscard]] bool is_there(bool sparse, const uint8_t* local, uint64_t length, Access access) const {
+  [[nodiscard]] bool is_accessible(bool sparse, const uint8_t* local, uint64_t length, Access access) const {
     return !sparse || memory_ == nullptr || length == 0 || memory_->reaches(local, length, access);
   }
   // Quick puts (quick.hpp). may_put_quickly() says whether one is possible, next_name() names it, count_quick() notes
@@ -122,26 +122,28 @@ class Initiator {
   [[nodiscard]] bool take_ack(const Packet& packet, Actions& out);
   [[nodiscard]] bool take_reply(const Packet& packet, Actions& out);
   // A request of this NIC to itself has ended at its target, whose events come before that of the reply.
-  void served(uint64_t name, Actions& out);
+  void request_served(uint64_t name, Actions& out);
   // Bytes of a reply have landed, or could not. `slot` is that of the DMA's owner.
   void reply_landed(uint32_t slot, Actions& out);
   void fail_reply(uint32_t slot, Fail failure);
 
-  // Ends all operations that wait for this peer. Nothing reaches the peer from now on.
-  void part_from(Rank peer, Actions& out);
-  // True if part_from() has been called for this peer, take_back() has not, and no operation with the peer is left.
-  [[nodiscard]] bool is_parted(Rank peer) const;
-  void take_back(Rank peer) { std::erase(lost_, peer); }
+  // Ends all operations that wait for this peer. Nothing reaches the peer until readmit().
+  void lose_peer(Rank peer, Actions& out);
+  // True if lose_peer() has been called for this peer, readmit() has not, and no operation with the peer is left.
+  [[nodiscard]] bool is_quiescent(Rank peer) const;
+  void readmit(Rank peer) { std::erase(lost_, peer); }
 
   // Process-puts, as their handlers see them. `slot` is that of their owner.
-  [[nodiscard]] HandlerWork& filled(uint32_t slot) { return filled_[slot]; }
-  [[nodiscard]] const HandlerWork& filled(uint32_t slot) const { return filled_[slot]; }
-  [[nodiscard]] HandlerOffer offer_of(uint32_t slot) const;
-  [[nodiscard]] uint64_t user_ptr_of(uint32_t slot) const { return outgoing_[filled_[slot].outgoing].put.user_ptr; }
+  [[nodiscard]] HandlerWork& process_put_work(uint32_t slot) { return process_puts_[slot]; }
+  [[nodiscard]] const HandlerWork& process_put_work(uint32_t slot) const { return process_puts_[slot]; }
+  [[nodiscard]] HandlerObjects handler_objects(uint32_t slot) const;
+  [[nodiscard]] uint64_t user_ptr_of(uint32_t slot) const {
+    return outgoing_[process_puts_[slot].outgoing].put.user_ptr;
+  }
   // The packet is filled: its handler has ended, or will never start, and nothing writes to the packet any more.
   void packet_filled(OutboundSlotId slot);
   // The packet at this offset and those behind it do not leave, and no further handler starts.
-  void cut(uint32_t slot, uint64_t offset);
+  void cut_message(uint32_t slot, uint64_t offset);
 
   // Operations whose buffers have not been read yet, or that have not been answered yet.
   [[nodiscard]] uint32_t size() const { return outgoing_.size() + fetches_.size(); }
@@ -150,8 +152,8 @@ class Initiator {
  private:
   struct Stream {
     uint64_t memory_bytes = 0;  // size of the memory at put.local
-    uint64_t given = 0;  // bytes of the regions so far
-    bool ended = false;
+    uint64_t named_bytes = 0;  // bytes of the regions that the host has named so far
+    bool ended = false;  // the host has named the last region
     Fifo<PutRegion> regions;  // regions that are not in packets yet
   };
   struct Outgoing {
@@ -161,8 +163,8 @@ class Initiator {
     Request request = {};  // for a reply: only the name of the request that it answers
     Outcome result = {};  // for a reply
     uint32_t sequence = 0;
-    uint64_t emitted = 0;
-    bool sent = false;
+    uint64_t emitted = 0;  // bytes in packets that have been handed to the driver
+    bool sent = false;  // the driver has read the last byte
     bool ack_wanted = false;
     bool acked = false;
     Outcome ack = {};  // an ack that came before the send event
@@ -171,15 +173,15 @@ class Initiator {
     IovecView list = {};  // where put.local is null: holds the bytes, from list_offset on
     uint64_t list_offset = 0;
     std::unique_ptr<Stream> stream = {};  // streaming put, until its last packet is handed to the driver
-    uint32_t filled = no_slot;  // process-put, until its last packet is handed to the driver
+    uint32_t process_put = no_slot;  // its slot in `process_puts_`, until its last packet is handed to the driver
     Fail failure = Fail::ok;
   };
   // A process-put, until its last packet is handed to the driver.
-  struct Filled : HandlerWork {
+  struct ProcessPutWork : HandlerWork {
     uint32_t outgoing = no_slot;
     uint64_t memory_bytes = 0;  // size of the memory at put.local
     uint64_t assigned = 0;  // bytes of packets that have got slots so far
-    uint64_t cut = UINT64_MAX;  // packets from this offset on do not leave
+    uint64_t cut_offset = UINT64_MAX;  // packets from this offset on do not leave
     OutboundQueue packets;
   };
   // A get or a fetching atomic of this NIC that waits for its reply.
@@ -191,13 +193,13 @@ class Initiator {
     uint64_t bytes_in = 0;
     uint32_t dmas_open = 0;
     bool header_in = false;
-    bool served = true;  // the target's part has ended, as far as its events are on this NIC
+    bool target_done = true;  // the target's part has ended, as far as its events are on this NIC
     uint64_t reply_bytes = 0;
     Outcome result;
-    HerId waits;  // a handler that waits for the reply, which lands in its memory
+    HerId waiting_handler;  // a handler that waits for the reply, which lands in its memory
   };
   // The result of one call of emit() for a message.
-  enum class Emitted : uint8_t {
+  enum class EmitResult : uint8_t {
     all,  // sent its last packet, or gave the rest up
     some,  // sent as many packets as a call may send
     waits,  // its next packet is not there yet
@@ -211,35 +213,36 @@ class Initiator {
   // initiator.cpp
   [[nodiscard]] bool goes_at_once(const Put& put, const Origin& origin) const;
   void put_at_once(const Put& put, const Origin& origin, Actions& out);
-  [[nodiscard]] uint32_t open(const Put& put);
+  [[nodiscard]] uint32_t open_message(const Put& put);
   void start(uint32_t slot, Actions& out);
-  [[nodiscard]] bool is_next(uint32_t slot);
-  [[nodiscard]] Emitted emit_read(uint32_t slot, uint32_t& left, Actions& out);
+  [[nodiscard]] bool take_turn(uint32_t slot);
+  [[nodiscard]] EmitResult emit_read(uint32_t slot, uint32_t& packets_left, Actions& out);
   void make_packet(uint32_t slot, Packet& packet) const;
-  [[nodiscard]] bool has_bytes(const Put& put) const;
-  void end_unsent(Outgoing& message, Fail why, Actions& out);
+  [[nodiscard]] bool is_source_accessible(const Put& put) const;
+  void end_unsent(Outgoing& message, Fail reason, Actions& out);
   void refuse(uint32_t slot, Actions& out);
   void finish(uint32_t slot, Actions& out);
   void finish_ack(uint32_t slot, Actions& out);
   [[nodiscard]] bool is_lost(Rank peer) const;
 
   // initiator_stream.cpp
-  [[nodiscard]] static bool packet_is_there(const Outgoing& message, uint64_t length);
+  [[nodiscard]] static bool is_next_packet_complete(const Outgoing& message, uint64_t length);
   [[nodiscard]] static std::vector<PayloadRef> take_pieces(Outgoing& message, uint64_t length);
 
   // initiator_process_put.cpp
   void fill_packets(Actions& out);
-  [[nodiscard]] Emitted emit_filled(uint32_t slot, uint32_t& left, Actions& out);
-  void close_filled(Outgoing& message);
+  [[nodiscard]] EmitResult emit_process_put(uint32_t slot, uint32_t& packets_left, Actions& out);
+  void close_process_put(Outgoing& message);
 
   // initiator_fetch.cpp
   [[nodiscard]] Status check_reply(const char* what, const ReplyTo& reply, uint64_t length) const;
-  void ask(Operation operation, const Put& put, const Request& request, const Origin& origin, bool there, Actions& out);
+  void send_request(Operation operation, const Put& put, const Request& request, const Origin& origin, bool accessible,
+                    Actions& out);
   [[nodiscard]] uint64_t open_fetch(const ReplyTo& reply, Rank target, uint64_t length, HerId waits);
-  void land(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out);
+  void write_reply(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out);
   void finish_fetch(uint32_t slot, Actions& out);
-  [[nodiscard]] bool has_room(const ReplyTo& reply, uint64_t length) const;
-  void lose_fetch(uint64_t name, Fail why, Actions& out);
+  [[nodiscard]] bool is_destination_accessible(const ReplyTo& reply, uint64_t length) const;
+  void lose_fetch(uint64_t name, Fail reason, Actions& out);
 
   Rank rank_;
   const NicLimits& config_;
@@ -253,15 +256,15 @@ class Initiator {
 
   Slab<Outgoing> outgoing_;
   Slab<Fetch> fetches_;
-  std::vector<Rank> lost_;  // peers that are gone
+  std::vector<Rank> lost_;  // peers to which nothing gets through
   uint32_t next_sequence_ = 0;
   Fifo<uint32_t> outbound_;
   Fifo<uint32_t> flowing_;
   uint32_t waiting_headers_ = 0;  // messages with `may_wait`: streaming puts and process-puts in `outbound_`
   bool emit_due_ = false;
   Table<StreamId, uint32_t> streams_{"streaming put", limits::stream_count_max, "limits::stream_count_max"};
-  Slab<Filled> filled_;
-  Fifo<uint32_t> filling_;  // messages in `filled_` that want slots
+  Slab<ProcessPutWork> process_puts_;
+  Fifo<uint32_t> wanting_slots_;  // slots in `process_puts_` of messages that want slots of the outbound buffer
   OutboundBuffer buffer_;
 };
 

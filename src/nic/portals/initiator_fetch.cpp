@@ -12,7 +12,7 @@
 namespace spinloom::nic {
 
 Status Initiator::check_reply(const char* what, const ReplyTo& reply, uint64_t length) const {
-  if (reply.local == nullptr && length > 0 && !is_listed(reply.descriptor, reply.descriptor_offset, length)) {
+  if (reply.local == nullptr && length > 0 && !list_contains(reply.descriptor, reply.descriptor_offset, length)) {
     return fail(Code::invalid, what, ": the buffer is null and length is ", length);
   }
   if (reply.queue.exists() && !queues_.exists(reply.queue)) {
@@ -44,15 +44,15 @@ Status Initiator::check(const Atomic& atomic) const {
   return check_reply("atomic", *atomic.fetch, atomic.put.length);
 }
 
-uint64_t Initiator::open_fetch(const ReplyTo& reply, Rank target, uint64_t length, HerId waits) {
+uint64_t Initiator::open_fetch(const ReplyTo& reply, Rank target, uint64_t length, HerId waiting_handler) {
   const uint32_t slot = fetches_.take();
   Fetch& fetch = fetches_[slot];
   fetch.reply = reply;
   fetch.target = target;
   fetch.length = length;
   fetch.sequence = next_sequence_;
-  fetch.waits = waits;
-  fetch.served = target != rank_;
+  fetch.waiting_handler = waiting_handler;
+  fetch.target_done = target != rank_;
   return message_name(fetch.sequence, slot);
 }
 
@@ -66,7 +66,7 @@ void Initiator::get(const Get& get, Actions& out, const Origin& origin, HerId re
   Request request;
   request.requested_bytes = get.length;
   request.reply_to = open_fetch(get.reply, get.target, get.length, reply_waits);
-  ask(Operation::get, put, request, origin, has_room(get.reply, get.length), out);
+  send_request(Operation::get, put, request, origin, is_destination_accessible(get.reply, get.length), out);
 }
 
 void Initiator::atomic(const Atomic& atomic, Actions& out, const Origin& origin, HerId reply_waits) {
@@ -78,34 +78,37 @@ void Initiator::atomic(const Atomic& atomic, Actions& out, const Origin& origin,
   if (atomic.fetch) {
     request.reply_to = open_fetch(*atomic.fetch, atomic.put.target, atomic.put.length, reply_waits);
   }
-  const bool there = has_bytes(atomic.put) && (!atomic.fetch || has_room(*atomic.fetch, atomic.put.length));
-  ask(atomic.fetch ? Operation::fetch_atomic : Operation::atomic, atomic.put, request, origin, there, out);
+  const bool accessible = is_source_accessible(atomic.put) &&
+                          (!atomic.fetch || is_destination_accessible(*atomic.fetch, atomic.put.length));
+  send_request(atomic.fetch ? Operation::fetch_atomic : Operation::atomic, atomic.put, request, origin, accessible,
+               out);
 }
 
 // True if the memory that a reply will be written to is there.
-bool Initiator::has_room(const ReplyTo& reply, uint64_t length) const {
-  if (reply.local != nullptr) return is_there(reply.sparse, reply.local, length, Access::write);
+bool Initiator::is_destination_accessible(const ReplyTo& reply, uint64_t length) const {
+  if (reply.local != nullptr) return is_accessible(reply.sparse, reply.local, length, Access::write);
   if (!reply.sparse || memory_ == nullptr || length == 0) return true;
   return memory_->reaches(reply.descriptor->list(), reply.descriptor_offset, length, Access::write);
 }
 
-// `there`: all memory of this side is there; otherwise the request does not leave.
-void Initiator::ask(Operation operation, const Put& put, const Request& request, const Origin& origin, bool there,
-                    Actions& out) {
-  const uint32_t slot = open(put);
+// `accessible`: all memory of this side is there; otherwise the request does not leave.
+void Initiator::send_request(Operation operation, const Put& put, const Request& request, const Origin& origin,
+                             bool accessible, Actions& out) {
+  const uint32_t slot = open_message(put);
   Outgoing& message = outgoing_[slot];
   message.operation = operation;
   message.request = request;
   message.origin = origin;
-  if (!there) return refuse(slot, out);
+  if (!accessible) return refuse(slot, out);
   start(slot, out);
 }
 
 bool Initiator::take_reply(const Packet& packet, Actions& out) {
   const auto slot = static_cast<uint32_t>(packet.answers);
-  const bool known = fetches_.taken(slot) && message_name(fetches_[slot].sequence, slot) == packet.answers &&
-                     fetches_[slot].target == packet.source;
-  if (!known || packet.message_length > fetches_[slot].length || (packet.is_header() && fetches_[slot].header_in) ||
+  const bool is_expected = fetches_.is_taken(slot) && message_name(fetches_[slot].sequence, slot) == packet.answers &&
+                           fetches_[slot].target == packet.source;
+  if (!is_expected || packet.message_length > fetches_[slot].length ||
+      (packet.is_header() && fetches_[slot].header_in) ||
       packet.payload.length > packet.message_length - fetches_[slot].bytes_in) {
     return false;
   }
@@ -118,13 +121,13 @@ bool Initiator::take_reply(const Packet& packet, Actions& out) {
   }
   if (packet.payload.length > 0) {
     if (fetch.reply.local != nullptr) {
-      land(slot, fetch.reply.local + packet.offset, packet.payload, out);
+      write_reply(slot, fetch.reply.local + packet.offset, packet.payload, out);
     } else {
       PayloadRef source = packet.payload;
       const uint64_t begin = fetch.reply.descriptor_offset + packet.offset;
       for (const IovecElement& piece : pieces_of(fetch.reply.descriptor->list(), begin, packet.payload.length)) {
         source.length = piece.length;
-        land(slot, piece.base, source, out);
+        write_reply(slot, piece.base, source, out);
         source.bytes += piece.length;
       }
     }
@@ -133,12 +136,12 @@ bool Initiator::take_reply(const Packet& packet, Actions& out) {
   return true;
 }
 
-void Initiator::land(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out) {
+void Initiator::write_reply(uint32_t slot, uint8_t* local, const PayloadRef& source, Actions& out) {
   Fetch& fetch = fetches_[slot];
-  const DmaId dma = dmas_.issue_alone({OwnerKind::reply, slot});
+  const DmaId dma = dmas_.issue_unqueued({OwnerKind::reply, slot});
   ++fetch.dmas_open;
-  if (fetch.waits.exists()) {
-    out.add<StorePacket>(dma, local, source, fetch.waits);
+  if (fetch.waiting_handler.exists()) {
+    out.add<StorePacket>(dma, local, source, fetch.waiting_handler);
   } else {
     out.add<DmaWrite>(dma, local, source, HerId{});
   }
@@ -150,10 +153,10 @@ void Initiator::reply_landed(uint32_t slot, Actions& out) {
   finish_fetch(slot, out);
 }
 
-void Initiator::served(uint64_t name, Actions& out) {
+void Initiator::request_served(uint64_t name, Actions& out) {
   const auto slot = static_cast<uint32_t>(name);
-  if (!fetches_.taken(slot) || fetches_[slot].sequence != name >> 32) return;
-  fetches_[slot].served = true;
+  if (!fetches_.is_taken(slot) || fetches_[slot].sequence != name >> 32) return;
+  fetches_[slot].target_done = true;
   finish_fetch(slot, out);
 }
 
@@ -163,30 +166,30 @@ void Initiator::fail_reply(uint32_t slot, Fail failure) {
 }
 
 // Ends a request whose reply never comes, or stops midway. DMAs of bytes that have come are waited for.
-void Initiator::lose_fetch(uint64_t name, Fail why, Actions& out) {
+void Initiator::lose_fetch(uint64_t name, Fail reason, Actions& out) {
   const auto slot = static_cast<uint32_t>(name);
-  if (!fetches_.taken(slot) || fetches_[slot].sequence != name >> 32) return;
+  if (!fetches_.is_taken(slot) || fetches_[slot].sequence != name >> 32) return;
   Fetch& fetch = fetches_[slot];
   if (fetch.header_in && fetch.bytes_in == fetch.reply_bytes) return;
-  fetch.header_in = fetch.served = true;
+  fetch.header_in = fetch.target_done = true;
   fetch.reply_bytes = fetch.bytes_in;
   fetch.result = {};
-  fetch.result.fail = static_cast<uint8_t>(why);
+  fetch.result.fail = static_cast<uint8_t>(reason);
   finish_fetch(slot, out);
 }
 
 void Initiator::finish_fetch(uint32_t slot, Actions& out) {
   Fetch& fetch = fetches_[slot];
-  if (!fetch.header_in || fetch.bytes_in < fetch.reply_bytes || fetch.dmas_open > 0 || !fetch.served) return;
+  if (!fetch.header_in || fetch.bytes_in < fetch.reply_bytes || fetch.dmas_open > 0 || !fetch.target_done) return;
   const ReplyTo reply = std::move(fetch.reply);
   if (reply.descriptor) reply.descriptor->end();
   const auto failure = static_cast<Fail>(fetch.result.fail);
-  const bool good = failure == Fail::ok;
-  if (fetch.waits.exists()) {
-    const bool whole = good && fetch.reply_bytes == fetch.length;
-    out.add<Resume>(fetch.waits, uint32_t{whole ? SUCCESS : FAIL});
+  const bool succeeded = failure == Fail::ok;
+  if (fetch.waiting_handler.exists()) {
+    const bool is_complete = succeeded && fetch.reply_bytes == fetch.length;
+    out.add<Resume>(fetch.waiting_handler, uint32_t{is_complete ? SUCCESS : FAIL});
   }
-  if (!good || !reply.event_success_disable) {
+  if (!succeeded || !reply.event_success_disable) {
     Event event;
     event.kind = EventKind::reply;
     event.fail = failure;
@@ -199,7 +202,7 @@ void Initiator::finish_fetch(uint32_t slot, Actions& out) {
   }
   if (reply.ct_reply) {
     const uint64_t success = reply.ct_bytes ? fetch.result.manipulated_bytes : 1;
-    triggers_.count(reply.counter, good ? CounterValue{success, 0} : CounterValue{0, 1}, out);
+    triggers_.count(reply.counter, succeeded ? CounterValue{success, 0} : CounterValue{0, 1}, out);
   }
   fetches_.give_back(slot);
 }

@@ -156,7 +156,7 @@ TEST_F(InitiatorTest, ALostPeerEndsWhatWaitsForIt) {
   get.reply.queue = told_queue;
   initiator.get(get, out);
   out.clear();
-  initiator.part_from(peer, out);
+  initiator.lose_peer(peer, out);
   const auto posts = take<PostEvent>();
   ASSERT_EQ(posts.size(), 2u);
   EXPECT_EQ(posts[0].event.kind, EventKind::ack);
@@ -189,9 +189,9 @@ TEST_F(InitiatorTest, AProcessPutsPacketsLeaveFilledAndInOrder) {
   const auto begun = take<BufferPacket>();
   ASSERT_EQ(begun.size(), 2u);  // as many as there are slots
   const Owner owner = executions[begun[0].her].owner;
-  EXPECT_EQ(owner.kind, OwnerKind::filled);
-  EXPECT_EQ(initiator.filled(owner.slot).hers_open, 2u);
-  EXPECT_EQ(initiator.offer_of(owner.slot).memory.length, 64u);
+  EXPECT_EQ(owner.kind, OwnerKind::process_put);
+  EXPECT_EQ(initiator.process_put_work(owner.slot).hers_open, 2u);
+  EXPECT_EQ(initiator.handler_objects(owner.slot).memory.length, 64u);
   out.clear();
   initiator.packet_filled(OutboundSlotId{executions[begun[1].her].outbound});
   EXPECT_FALSE(initiator.emit_due());

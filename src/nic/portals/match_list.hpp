@@ -40,12 +40,12 @@ struct ListedEntry {
   uint32_t messages_open = 0;
   uint32_t headers_kept = 0;   // unexpected headers that lie in this (overflow) entry
   bool linked = false;
-  bool waits = false;  // in no list until its context is activated
+  bool awaits_context = false;  // in no list until its context is activated
   bool claiming = false;  // takes headers that came before it; meanwhile counts as one of its own messages
   bool auto_unlinked = false;
-  bool unlink_due = false;   // flow control keeps room for its auto_unlink event
-  bool unlink_told = false;  // the auto_unlink event was due, so the auto_free event is due as well
-  uint32_t place = 0;        // place in the lines of its list, while linked
+  bool unlink_event_reserved = false;  // flow control keeps room for its auto_unlink event
+  bool unlink_reported = false;  // the auto_unlink event was due, so the auto_free event is due as well
+  uint32_t line_index = 0;  // index in the lines of its list, while linked
   mutable std::vector<uint64_t> iovec_ends;  // ends of a scatter list's elements, computed when first needed
 };
 
@@ -132,21 +132,21 @@ class MatchList {
   [[nodiscard]] uint32_t find(const Slab<ListedEntry>& slab, const MatchKey& key, uint32_t& searched) const;
   // The entry that a walk looks at first, or no_slot.
   [[nodiscard]] uint32_t first() const { return first_ < lines_.size() ? lines_[first_].slot : no_slot; }
-  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(lines_.size()) - first_ - left_; }
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(lines_.size()) - first_ - vacant_; }
 
  private:
   struct Line {
-    uint64_t bits = 0;
-    uint64_t care = 0;  // mask of the bits that must be equal
+    uint64_t match_bits = 0;
+    uint64_t match_mask = 0;  // the bits that must be equal
     uint32_t rank = 0;
-    uint32_t rank_care = 0;
+    uint32_t rank_mask = 0;  // 0: any rank matches
     uint32_t slot = no_slot;  // no_slot: the entry has left
   };
-  void close_up(Slab<ListedEntry>& slab);
+  void compact(Slab<ListedEntry>& slab);
 
   std::vector<Line> lines_;
   uint32_t first_ = 0;  // all lines before this one have left
-  uint32_t left_ = 0;   // lines behind first_ that have left
+  uint32_t vacant_ = 0;   // lines behind first_ that have left
   uint64_t last_sequence_ = 0;
 };
 

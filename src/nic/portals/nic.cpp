@@ -31,8 +31,8 @@ Nic::Impl::Impl(Rank rank_, const NicLimits& limits_, HostMemory* memory_)
       initiator(rank, config, {queues, triggers, portals, contexts, executions, dmas, memory}) {}
 
 Nic::Nic(Rank rank, const NicLimits& limits, HostMemory* memory) {
-  const Status good = check(limits);
-  SPL_ASSERT(good.ok(), good.error().message);
+  const Status valid = check(limits);
+  SPL_ASSERT(valid.ok(), valid.error().message);
   impl_ = std::make_unique<Impl>(rank, limits, memory);
 }
 
@@ -65,7 +65,7 @@ void Nic::on_her_ready(HerId her, Actions& out, const uint8_t* bytes) {
   Execution& execution = impl_->executions[her];
   SPL_ASSERT(execution.stage == Stage::buffering, "HER ", her);
   if (bytes != nullptr) execution.her.payload = {PayloadRef::Space::local, bytes, execution.her.payload.length};
-  impl_->place(her, out);
+  impl_->route(her, out);
   impl_->settle(out);
 }
 
@@ -125,7 +125,7 @@ bool Nic::has_begun(Rank source, uint64_t message) const {
 bool Nic::is_open(Rank source, uint64_t message) const { return impl_->message_slots.find(source, message) != no_slot; }
 
 void Nic::on_peer_unreachable(Rank peer, Actions& out) {
-  impl_->initiator.part_from(peer, out);
+  impl_->initiator.lose_peer(peer, out);
   impl_->settle(out);
 }
 
@@ -134,10 +134,10 @@ void Nic::on_peer_lost(Rank peer, Actions& out) {
   impl_->settle(out);
 }
 
-bool Nic::is_parted(Rank peer) const { return impl_->is_parted(peer); }
+bool Nic::is_quiescent(Rank peer) const { return impl_->is_quiescent(peer); }
 
 void Nic::on_peer_back(Rank peer, Actions& out) {
-  impl_->take_back(peer, out);
+  impl_->readmit(peer, out);
   impl_->settle(out);
 }
 
@@ -172,7 +172,7 @@ NicState Nic::state() const {
   return state;
 }
 
-std::string Nic::waiting() const {
+std::string Nic::describe_waiting() const {
   const NicState now = state();
   std::ostringstream line;
   line << "NIC of rank " << impl_->rank << ": " << now.messages_open << " incoming messages open";

@@ -115,16 +115,16 @@ class Nic {
   void on_peer_lost(Rank peer, Actions& out);
   // Nothing sent to this rank arrives any more, but packets that it has sent are still to come. on_peer_lost follows.
   void on_peer_unreachable(Rank peer, Actions& out);
-  // True if the peer is lost and nothing is left of what was under way with it. Work: all that is open.
-  [[nodiscard]] bool is_parted(Rank peer) const;
-  // A lost peer from which this NIC is parted, as the peer is from this NIC, is there again. Work: all entries.
+  // True if the peer is lost and nothing is left, at this NIC, of what was under way with it. Work: all that is open.
+  [[nodiscard]] bool is_quiescent(Rank peer) const;
+  // A lost peer is there again. This NIC is_quiescent() with it, and the peer with this NIC. Work: all entries.
   void on_peer_back(Rank peer, Actions& out);
 
   [[nodiscard]] const Context* context(ContextId id) const;
   [[nodiscard]] std::optional<CounterValue> counter(CounterId id) const;  // none: there is no such counter
   [[nodiscard]] NicState state() const;
   // One line for people: what is waiting (messages, HERs, DMAs, triggered commands).
-  [[nodiscard]] std::string waiting() const;
+  [[nodiscard]] std::string describe_waiting() const;
   [[nodiscard]] const NicLimits& limits() const;
 
  private:

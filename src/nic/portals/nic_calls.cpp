@@ -12,12 +12,12 @@ namespace spinloom::nic {
 bool Nic::Impl::handler_call(HerId her, const HandlerCall& call, Actions& out) {
   Execution& caller = executions[her];
   SPL_ASSERT(caller.stage == Stage::running, "HER ", her, " calls but does not run");
-  const Requested what = answer_call(caller, call, out);
-  if (what == Requested::refused) fail_call(caller);
-  return what == Requested::stops;
+  const CallResult result = answer_call(caller, call, out);
+  if (result == CallResult::refused) fail_call(caller);
+  return result == CallResult::stop_handler;
 }
 
-Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Actions& out) {
+CallResult Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Actions& out) {
   const HerId her = caller.her.id;
   switch (call.call) {
     case SPL_CALL_DMA_TO_HOST_NB:
@@ -25,9 +25,10 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
     case SPL_CALL_DMA_FROM_HOST_NB:
     case SPL_CALL_DMA_FROM_HOST_B: {
       const Owner owner = caller.owner;
-      const bool fills = owner.kind == OwnerKind::filled;
+      const bool fills = owner.kind == OwnerKind::process_put;
       const bool writes = call.call == SPL_CALL_DMA_TO_HOST_NB || call.call == SPL_CALL_DMA_TO_HOST_B;
-      if (misses(owner, call, call.length, writes ? Access::write : Access::read)) return refuse_dma(her, out);
+      if (is_memory_missing(owner, call, call.length, writes ? Access::write : Access::read))
+        return refuse_dma(her, out);
       return requests.dma(caller, call, work_of(owner).dmas, host_range(owner, call.options), fills, out);
     }
     case SPL_CALL_DMA_CAS_NB:
@@ -35,7 +36,7 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
     case SPL_CALL_DMA_FADD_NB:
     case SPL_CALL_DMA_FADD_B: {
       const Owner owner = caller.owner;
-      if (misses(owner, call, call.width, Access::write)) return refuse_dma(her, out);
+      if (is_memory_missing(owner, call, call.width, Access::write)) return refuse_dma(her, out);
       return requests.dma_atomic(caller, call, work_of(owner).dmas, host_range(owner, call.options), out);
     }
     case SPL_CALL_DMA_TEST:
@@ -56,32 +57,32 @@ Requested Nic::Impl::answer_call(Execution& caller, const HandlerCall& call, Act
     case SPL_CALL_DEBUG: return requests.debug(caller, call, out);
     case SPL_CALL_YIELD:  // a hint: this scheduler lets a handler run to its end
       out.add<Resume>(her, uint32_t{SUCCESS});
-      return Requested::performed;
-    default: return Requested::stops;
+      return CallResult::performed;
+    default: return CallResult::stop_handler;
   }
 }
 
 // True if a call names memory of its entry that is not there.
-bool Nic::Impl::misses(Owner owner, const HandlerCall& call, uint64_t length, Access access) const {
+bool Nic::Impl::is_memory_missing(Owner owner, const HandlerCall& call, uint64_t length, Access access) const {
   if (owner.kind != OwnerKind::incoming || (call.options & PTL_HANDLER_HOST_MEM) != 0) return false;
   const ListedEntry& listed = portals.entry(messages[owner.slot].entry);
   return listed.entry.sparse && entry_range(messages[owner.slot]).holds(call.offset, length) &&
-         !is_there(listed, call.offset, length, access);
+         !is_accessible(listed, call.offset, length, access);
 }
 
-Requested Nic::Impl::refuse_dma(HerId her, Actions& out) {
+CallResult Nic::Impl::refuse_dma(HerId her, Actions& out) {
   out.add<Resume>(her, uint32_t{SEGV});
-  return Requested::refused;
+  return CallResult::refused;
 }
 
 // Fails the message of a call that was not performed; the handler goes on.
 void Nic::Impl::fail_call(const Execution& caller) {
   work_of(caller.owner).record(Fail::segv);
-  if (caller.owner.kind == OwnerKind::filled) initiator.cut(caller.owner.slot, caller.packet_offset);
+  if (caller.owner.kind == OwnerKind::process_put) initiator.cut_message(caller.owner.slot, caller.packet_offset);
 }
 
-HandlerOffer Nic::Impl::offer_of(Owner owner) const {
-  if (owner.kind == OwnerKind::filled) return initiator.offer_of(owner.slot);
+HandlerObjects Nic::Impl::handler_objects(Owner owner) const {
+  if (owner.kind == OwnerKind::process_put) return initiator.handler_objects(owner.slot);
   const Message& message = messages[owner.slot];
   const CounterId counter = portals.entry(message.entry).entry.counter;
   return {message.portal, portals.find(message.portal)->queue, counter, entry_range(message)};
@@ -96,7 +97,8 @@ HostRange Nic::Impl::entry_range(const Message& message) const {
 // The memory that a handler's call names: handler host memory of its context, or the memory that its work offers.
 HostRange Nic::Impl::host_range(Owner owner, uint32_t options) const {
   if ((options & PTL_HANDLER_HOST_MEM) == 0) {
-    return owner.kind == OwnerKind::filled ? initiator.offer_of(owner.slot).memory : entry_range(messages[owner.slot]);
+    return owner.kind == OwnerKind::process_put ? initiator.handler_objects(owner.slot).memory
+                                                : entry_range(messages[owner.slot]);
   }
   const ContextId id = work_of(owner).context;
   const IovecView list = contexts.host_list(id);
@@ -105,15 +107,15 @@ HostRange Nic::Impl::host_range(Owner owner, uint32_t options) const {
   return {reinterpret_cast<uint8_t*>(context.handler_host_start), context.handler_host_length, {}};
 }
 
-Requested Nic::Impl::counter_call(HerId her, const HandlerCall& call, Actions& out) {
-  const CounterId id = offer_of(executions[her].owner).counter;
+CallResult Nic::Impl::counter_call(HerId her, const HandlerCall& call, Actions& out) {
+  const CounterId id = handler_objects(executions[her].owner).counter;
   uint32_t answer = SUCCESS;
   if (!triggers.exists(id)) {
     answer = FAIL;
   } else if (call.call == SPL_CALL_CT_GET) {
     if (!is_hpu_memory(call.local_memory)) {
       out.add<Resume>(her, uint32_t{SEGV});
-      return Requested::refused;
+      return CallResult::refused;
     }
     const CounterValue value = triggers.value(id);
     out.add<StoreLocal>(call.local, std::array{value.success, value.failure});
@@ -123,7 +125,7 @@ Requested Nic::Impl::counter_call(HerId her, const HandlerCall& call, Actions& o
     triggers.set(id, CounterValue{call.success, call.failure}, out);
   }
   out.add<Resume>(her, answer);
-  return Requested::performed;
+  return CallResult::performed;
 }
 
 }  // namespace spinloom::nic

@@ -12,50 +12,50 @@ void Nic::Impl::note_failure(const Error& error) {
   last_failure = error.message;
 }
 
-void Nic::Impl::command(const Command& given, Actions& out) {
-  const Put* const put = std::get_if<Put>(&given.body);
-  if (put != nullptr && !given.trigger && given.token == 0) {  // the most common command
+void Nic::Impl::command(const Command& request, Actions& out) {
+  const Put* const put = std::get_if<Put>(&request.body);
+  if (put != nullptr && !request.trigger && request.token == 0) {  // the most common command
     return this->put(*put, out);
   }
   Result<uint64_t> answer = uint64_t{0};
-  if (given.trigger) {
-    if (const Status registered = wait_for_counter(given); !registered) answer = registered.error();
+  if (request.trigger) {
+    if (const Status registered = wait_for_counter(request); !registered) answer = registered.error();
   } else {
-    answer = execute(given.body, out);
+    answer = execute(request.body, out);
   }
-  if (!answer) abandon(given.body);
-  if (answer && answers_later(given)) return;
-  if (given.token != 0) {
-    out.add<Answer>(given.token, std::move(answer));
+  if (!answer) abandon(request.body);
+  if (answer && answers_later(request)) return;
+  if (request.token != 0) {
+    out.add<Answer>(request.token, std::move(answer));
   } else if (!answer) {
     note_failure(answer.error());
   }
 }
 
 // True if the answer comes later: disabling a portal table entry waits for the end of its messages.
-bool Nic::Impl::answers_later(const Command& given) {
-  const auto* change = std::get_if<PortalEnable>(&given.body);
-  if (change == nullptr || change->enabled || given.trigger || given.token == 0) return false;
-  return portals.answer_when_empty(change->portal, given.token);
+bool Nic::Impl::answers_later(const Command& request) {
+  const auto* change = std::get_if<PortalEnable>(&request.body);
+  if (change == nullptr || change->enabled || request.trigger || request.token == 0) return false;
+  return portals.answer_when_empty(change->portal, request.token);
 }
 
 // Does what a Command with this put, without token and trigger, does.
 void Nic::Impl::put(const Put& put, Actions& out) {
-  if (const Status good = initiator.check(put); !good) {
-    note_failure(good.error());
+  if (const Status valid = initiator.check(put); !valid) {
+    note_failure(valid.error());
     if (put.descriptor) put.descriptor->end();
     return;
   }
   initiator.put(put, out);
 }
 
-Status Nic::Impl::wait_for_counter(const Command& given) {
-  SPL_TRY(triggers.may_wait(given));
-  if (const Put* put = std::get_if<Put>(&given.body)) SPL_TRY(initiator.check(*put));
-  if (const ProcessPut* put = std::get_if<ProcessPut>(&given.body)) SPL_TRY(initiator.check(*put));
-  if (const Get* get = std::get_if<Get>(&given.body)) SPL_TRY(initiator.check(*get));
-  if (const Atomic* atomic = std::get_if<Atomic>(&given.body)) SPL_TRY(initiator.check(*atomic));
-  triggers.wait(given);
+Status Nic::Impl::wait_for_counter(const Command& request) {
+  SPL_TRY(triggers.may_wait(request));
+  if (const Put* put = std::get_if<Put>(&request.body)) SPL_TRY(initiator.check(*put));
+  if (const ProcessPut* put = std::get_if<ProcessPut>(&request.body)) SPL_TRY(initiator.check(*put));
+  if (const Get* get = std::get_if<Get>(&request.body)) SPL_TRY(initiator.check(*get));
+  if (const Atomic* atomic = std::get_if<Atomic>(&request.body)) SPL_TRY(initiator.check(*atomic));
+  triggers.wait(request);
   return {};
 }
 
@@ -63,17 +63,17 @@ Status Nic::Impl::wait_for_counter(const Command& given) {
 void Nic::Impl::run_fired(Actions& out) {
   if (!triggers.has_fired()) return;
   const uint32_t slot = triggers.take_fired();
-  const Command& given = triggers.command(slot);
-  if (given.trigger->every > 0) for_each_descriptor(given.body, [](Descriptor& descriptor) { descriptor.begin(); });
-  const Result<uint64_t> result = execute(given.body, out);
+  const Command& request = triggers.command(slot);
+  if (request.trigger->every > 0) for_each_descriptor(request.body, [](Descriptor& descriptor) { descriptor.begin(); });
+  const Result<uint64_t> result = execute(request.body, out);
   if (!result) {
     note_failure(result.error());
-    abandon(given.body);
+    abandon(request.body);
   }
-  triggers.ran(slot);
+  triggers.finish_run(slot);
 }
 
-Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
+Result<uint64_t> Nic::Impl::execute(const CommandBody& request, Actions& out) {
   return std::visit(
       [&](const auto& body) -> Result<uint64_t> {
         using Body = std::decay_t<decltype(body)>;
@@ -160,7 +160,7 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& given, Actions& out) {
         }
         return uint64_t{0};
       },
-      given);
+      request);
 }
 
 }  // namespace spinloom::nic

@@ -430,7 +430,8 @@ TEST(Trigger, TriggeredAppendAndItsFailureAreSeen) {
   EXPECT_EQ(bench.nic.state().failed_commands, 0u);
   bench.go_on();
   EXPECT_EQ(bench.nic.state().failed_commands, 1u);
-  EXPECT_NE(bench.nic.waiting().find("entry 3 is already in use"), std::string::npos) << bench.nic.waiting();
+  EXPECT_NE(bench.nic.describe_waiting().find("entry 3 is already in use"), std::string::npos)
+      << bench.nic.describe_waiting();
   bench.arrive(2, 16, 0);
   EXPECT_EQ(bench.land().size(), 1u);
 }

@@ -136,7 +136,7 @@ TEST(Delivery, TheShortWayTellsWhatTheLongWayTells) {
   EXPECT_GT(disabled, 200u);
 }
 
-// The line of Nic::waiting() names messages of the general way.
+// The line of Nic::describe_waiting() names messages of the general way.
 TEST(Delivery, UnderFlowControlTheShortWayIsForWhatMakesNoEvent) {
   for (const bool flow_control : {false, true}) {
     for (const bool has_event : {false, true}) {
@@ -150,7 +150,7 @@ TEST(Delivery, UnderFlowControlTheShortWayIsForWhatMakesNoEvent) {
       entry.options.event_unlink_disable = !has_event;
       bench.append(entry);
       bench.arrive(1, 16, 0);
-      const bool general = bench.nic.waiting().find("message 1 of rank 0") != std::string::npos;
+      const bool general = bench.nic.describe_waiting().find("message 1 of rank 0") != std::string::npos;
       EXPECT_EQ(general, flow_control && has_event);
       EXPECT_EQ(bench.land().size(), has_event ? 1u : 0u);
       bench.expect_idle();

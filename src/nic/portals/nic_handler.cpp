@@ -6,11 +6,11 @@
 namespace spinloom::nic {
 
 HandlerWork& Nic::Impl::work_of(Owner owner) {
-  return owner.kind == OwnerKind::filled ? initiator.filled(owner.slot) : messages[owner.slot];
+  return owner.kind == OwnerKind::process_put ? initiator.process_put_work(owner.slot) : messages[owner.slot];
 }
 
 const HandlerWork& Nic::Impl::work_of(Owner owner) const {
-  return owner.kind == OwnerKind::filled ? initiator.filled(owner.slot) : messages[owner.slot];
+  return owner.kind == OwnerKind::process_put ? initiator.process_put_work(owner.slot) : messages[owner.slot];
 }
 
 void Nic::Impl::enqueue(Execution& execution) {
@@ -25,7 +25,7 @@ void Nic::Impl::dispatch(Actions& out) {
     if (!skip_if_stopped(start->her, out)) {
       run(start->her, start->hpu, out);
     } else {
-      give_hpu(place, out);
+      return_hpu(place, out);
     }
   }
 }
@@ -43,7 +43,7 @@ void Nic::Impl::run(HerId id, HpuId hpu, Actions& out) {
 }
 
 // Gives back the HPU of a handler that has ended or never started; a handler of the same virtual HPU may get it.
-void Nic::Impl::give_hpu(const Scheduler::Place& place, Actions& out) {
+void Nic::Impl::return_hpu(const Scheduler::Place& place, Actions& out) {
   while (const auto next = scheduler.ended(place)) {
     if (!skip_if_stopped(*next, out)) return run(*next, place.hpu, out);
   }
@@ -56,19 +56,19 @@ bool Nic::Impl::skip_if_stopped(HerId id, Actions& out) {
   SPL_ASSERT(execution.stage == Stage::ready, "HER ", id);
   if (!work_of(owner).stopped) return false;
   SPL_ASSERT(execution.her.kind == HandlerKind::payload, "stopped work runs no completion handler");
-  if (owner.kind == OwnerKind::filled) {
-    initiator.cut(owner.slot, execution.packet_offset);
-    take_out(id);
+  if (owner.kind == OwnerKind::process_put) {
+    initiator.cut_message(owner.slot, execution.packet_offset);
+    drop_execution(id);
     return true;
   }
   messages[owner.slot].dropped_bytes += execution.buffer_bytes;
-  take_out(id);
+  drop_execution(id);
   advance(owner.slot, out);
   return true;
 }
 
 // Removes a packet that no handler will see.
-void Nic::Impl::take_out(HerId id) {
+void Nic::Impl::drop_execution(HerId id) {
   Execution& execution = executions[id];
   HandlerWork& work = work_of(execution.owner);
   SPL_ASSERT(work.hers_open > 0, "HER ", id);
@@ -94,11 +94,11 @@ void Nic::Impl::handler_done(HerId id, HandlerEnd end, uint32_t code, uint64_t c
     incoming_done(messages[owner.slot], execution, end, code, out);
   } else if (end != HandlerEnd::returned || code != SUCCESS) {
     work.fail(end, code);
-    initiator.cut(owner.slot, execution.packet_offset);
+    initiator.cut_message(owner.slot, execution.packet_offset);
   }
   executions.end(execution);
-  give_hpu({execution.her.hpu, execution.her.context, execution.her.vhpu},
-           out);  // may drop other packets of this work, which must not complete before this execution counts
+  return_hpu({execution.her.hpu, execution.her.context, execution.her.vhpu},
+             out);  // may drop other packets of this work, which must not complete before this execution counts
   SPL_ASSERT(work.hers_open > 0, "HER ", id);
   --work.hers_open;
   release(execution);
@@ -108,16 +108,16 @@ void Nic::Impl::handler_done(HerId id, HandlerEnd end, uint32_t code, uint64_t c
 // Acts on the decision of a handler of an incoming message.
 void Nic::Impl::incoming_done(Message& message, const Execution& execution, HandlerEnd end, uint32_t code,
                               Actions& out) {
-  const bool good = end == HandlerEnd::returned && code == SUCCESS;
+  const bool succeeded = end == HandlerEnd::returned && code == SUCCESS;
   if (execution.her.kind == HandlerKind::header) {
     header_done(execution.owner.slot, end, code, out);
   } else if (execution.her.kind == HandlerKind::payload) {
     const bool drops = end == HandlerEnd::returned && code == DROP;
     if (drops || end != HandlerEnd::returned) message.dropped_bytes += execution.buffer_bytes;
-    if (!drops && !good) message.fail(end, code);
+    if (!drops && !succeeded) message.fail(end, code);
   } else if (end == HandlerEnd::returned && code == SUCCESS_PENDING) {
     message.pending = true;
-  } else if (!good) {
+  } else if (!succeeded) {
     message.fail(end, code);
   }
   // A message that failed completes its entry in spite of PENDING: the host must learn of the failure.
@@ -126,7 +126,7 @@ void Nic::Impl::incoming_done(Message& message, const Execution& execution, Hand
 
 void Nic::Impl::fail_dma(DmaId id, Fail failure) {
   const Owner owner = dmas.owner(id);
-  SPL_ASSERT(failure != Fail::ok && owner.kind != OwnerKind::whole, "DMA ", id, ": ", name_of(failure));
+  SPL_ASSERT(failure != Fail::ok && owner.kind != OwnerKind::whole_put, "DMA ", id, ": ", name_of(failure));
   if (owner.kind == OwnerKind::reply) return initiator.fail_reply(owner.slot, failure);
   work_of(owner).record(failure);
   if (owner.kind == OwnerKind::incoming) messages[owner.slot].nothing_landed = true;
@@ -136,7 +136,7 @@ void Nic::Impl::dma_done(DmaId id, Actions& out) {
   const auto ended = dmas.end(id);
   if (!ended) return;
   const Owner owner = ended->owner;
-  if (owner.kind == OwnerKind::whole) return delivered(owner.slot, out);
+  if (owner.kind == OwnerKind::whole_put) return delivered(owner.slot, out);
   if (owner.kind == OwnerKind::reply) return initiator.reply_landed(owner.slot, out);
   buffer.release(ended->buffer_bytes);
   if (ended->her.exists()) {
@@ -152,7 +152,7 @@ void Nic::Impl::dma_done(DmaId id, Actions& out) {
     event.manipulated_bytes = report->length;
     event.remote_offset = report->offset;
     event.start = report->start;
-    queues.post(offer_of(owner).queue, event, out);
+    queues.post(handler_objects(owner).queue, event, out);
   }
   if (owner.kind == OwnerKind::incoming && work.dmas.open == 0) advance(owner.slot, out);
 }
@@ -162,7 +162,7 @@ Event Nic::Impl::dma_event(Owner owner) const {
   if (owner.kind == OwnerKind::incoming) return event_of(messages[owner.slot], EventKind::dma);
   Event event;
   event.kind = EventKind::dma;
-  event.fail = initiator.filled(owner.slot).failure;
+  event.fail = initiator.process_put_work(owner.slot).failure;
   event.user_ptr = initiator.user_ptr_of(owner.slot);
   return event;
 }

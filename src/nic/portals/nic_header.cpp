@@ -13,9 +13,9 @@
 namespace spinloom::nic {
 
 // A packet is in the buffer: sends it the way that its message goes.
-void Nic::Impl::place(HerId id, Actions& out) {
+void Nic::Impl::route(HerId id, Actions& out) {
   Execution& execution = executions[id];
-  if (execution.owner.kind == OwnerKind::filled) return enqueue(execution);
+  if (execution.owner.kind == OwnerKind::process_put) return enqueue(execution);
   const uint32_t slot = execution.owner.slot;
   Message& message = messages[slot];
   SPL_ASSERT(execution.stage < Stage::running && message.path != Path::waiting, "HER ", id);
@@ -43,7 +43,7 @@ void Nic::Impl::place(HerId id, Actions& out) {
     land(slot, execution.her.payload, execution.packet_offset, Executions::take_bytes(execution), out);
   }
   if (message.path == Path::dropped) message.dropped_bytes += execution.buffer_bytes;
-  take_out(id);
+  drop_execution(id);
   advance(slot, out);
 }
 
@@ -82,18 +82,18 @@ void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Action
       end == HandlerEnd::returned && (code == PROCESS_DATA_PENDING || code == PROCEED_PENDING || code == DROP_PENDING);
   // A get brings no bytes for handlers: the decision is only whether it is answered.
   if (message.operation == Operation::get) {
-    if (message.path == Path::dropped) message.dropped_bytes = message.room;
+    if (message.path == Path::dropped) message.dropped_bytes = message.room_bytes;
     if (message.path == Path::handlers) message.path = Path::direct;
   }
   if (message.path == Path::direct) {
-    message.landing = message.room;
+    message.landing_bytes = message.room_bytes;
     fail_if_memory_is_missing(message);
   }
   uint32_t parked = std::exchange(message.parked_first, no_slot);
   message.parked_last = no_slot;
   while (parked != no_slot) {
     const uint32_t next = std::exchange(executions[HerId{parked}].next, no_slot);
-    place(HerId{parked}, out);
+    route(HerId{parked}, out);
     parked = next;
   }
 }

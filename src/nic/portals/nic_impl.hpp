@@ -68,8 +68,8 @@ struct Nic::Impl {
     PortalTable::Attached attached;  // to its entry
     MessageFields fields;
     uint64_t offset = 0;  // offset in the entry
-    uint64_t landing = 0;  // mlength: `room` for bytes that go straight to memory, all bytes for payload handlers
-    uint64_t room = 0;  // bytes of the message for which the entry has room
+    uint64_t landing_bytes = 0;  // mlength: room_bytes if they go straight to memory; for payload handlers, all bytes
+    uint64_t room_bytes = 0;  // bytes of the message for which the entry has room
     uint32_t parked_first = no_slot;  // undecided: buffered packets, linked by Execution::next
     uint32_t parked_last = no_slot;
     IovecCursor iovec;
@@ -77,8 +77,8 @@ struct Nic::Impl {
     std::vector<Packet> early;
     bool reply_started = false;
     bool reply_open = false;  // the reply has not been read from its buffer yet
-    std::unique_ptr<uint8_t[]> fetched;  // fetch_atomic: the target's values before
-    std::vector<uint8_t> invoked;  // the bytes of a message of the host itself
+    std::unique_ptr<uint8_t[]> values_before;  // fetch_atomic: the target's values before
+    std::vector<uint8_t> invoked_bytes;  // the bytes of a message of the host itself
     uint64_t missing = 0;  // bytes that never come, because the sender gave up or is lost
     bool nothing_landed = false;  // a transfer to or from the entry's memory has failed
   };
@@ -92,7 +92,7 @@ struct Nic::Impl {
   // The result of a walk over a priority list, kept for the general way.
   struct Walk {
     bool done = false;
-    uint32_t found = no_slot;
+    uint32_t entry = no_slot;
     uint32_t searched = 0;
   };
 
@@ -138,8 +138,8 @@ struct Nic::Impl {
   void match(uint32_t slot, const Packet& packet, const Walk& walk, Actions& out);
   void attach(uint32_t slot, uint32_t entry, const MatchKey& key);
   void refuse(Message& message, Fail failure);
-  void run_out(Message& message, const PortalTable::Portal& portal, bool told);
-  [[nodiscard]] bool is_there(const ListedEntry& listed, uint64_t offset, uint64_t length, Access access) const;
+  void disable_portal(Message& message, const PortalTable::Portal& portal, bool post_event);
+  [[nodiscard]] bool is_accessible(const ListedEntry& listed, uint64_t offset, uint64_t length, Access access) const;
   void fail_if_memory_is_missing(Message& message) const;
   void accept_payload(uint32_t slot, const Packet& packet, bool buffered, Actions& out);
   void land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
@@ -148,8 +148,8 @@ struct Nic::Impl {
   [[nodiscard]] Status invoke(const Invoke& command, Actions& out);
   void lose_peer(Rank peer, Actions& out);
   void lose_message(uint32_t slot, Actions& out);
-  [[nodiscard]] bool is_parted(Rank peer) const;
-  void take_back(Rank peer, Actions& out);
+  [[nodiscard]] bool is_quiescent(Rank peer) const;
+  void readmit(Rank peer, Actions& out);
 
   // nic_delivery.cpp
   bool deliver(const Packet& packet, Walk& walk, Actions& out);
@@ -159,7 +159,7 @@ struct Nic::Impl {
   void scatter(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out);
 
   // nic_header.cpp
-  void place(HerId her, Actions& out);
+  void route(HerId her, Actions& out);
   void start_header_handler(uint32_t slot, const PayloadRef& first);
   void header_done(uint32_t slot, HandlerEnd end, uint32_t code, Actions& out);
 
@@ -169,9 +169,9 @@ struct Nic::Impl {
   void enqueue(Execution& execution);
   void dispatch(Actions& out);
   void run(HerId her, HpuId hpu, Actions& out);
-  void give_hpu(const Scheduler::Place& place, Actions& out);
+  void return_hpu(const Scheduler::Place& place, Actions& out);
   bool skip_if_stopped(HerId her, Actions& out);
-  void take_out(HerId her);
+  void drop_execution(HerId her);
   void release(const Execution& execution);
   void handler_done(HerId her, HandlerEnd end, uint32_t code, uint64_t cycles, Actions& out);
   void incoming_done(Message& message, const Execution& execution, HandlerEnd end, uint32_t code, Actions& out);
@@ -181,24 +181,24 @@ struct Nic::Impl {
 
   // nic_calls.cpp
   [[nodiscard]] bool handler_call(HerId her, const HandlerCall& call, Actions& out);
-  [[nodiscard]] Requested answer_call(Execution& caller, const HandlerCall& call, Actions& out);
-  [[nodiscard]] Requested counter_call(HerId her, const HandlerCall& call, Actions& out);
-  [[nodiscard]] HandlerOffer offer_of(Owner owner) const;
+  [[nodiscard]] CallResult answer_call(Execution& caller, const HandlerCall& call, Actions& out);
+  [[nodiscard]] CallResult counter_call(HerId her, const HandlerCall& call, Actions& out);
+  [[nodiscard]] HandlerObjects handler_objects(Owner owner) const;
   [[nodiscard]] HostRange entry_range(const Message& message) const;
   [[nodiscard]] HostRange host_range(Owner owner, uint32_t options) const;
-  [[nodiscard]] bool misses(Owner owner, const HandlerCall& call, uint64_t length, Access access) const;
-  [[nodiscard]] static Requested refuse_dma(HerId her, Actions& out);
+  [[nodiscard]] bool is_memory_missing(Owner owner, const HandlerCall& call, uint64_t length, Access access) const;
+  [[nodiscard]] static CallResult refuse_dma(HerId her, Actions& out);
   void fail_call(const Execution& caller);
 
   // nic_requests.cpp
   [[nodiscard]] std::optional<uint8_t*> bytes_of(HerId her, const HandlerCall& call, bool writes) const;
   [[nodiscard]] bool is_too_long(const HandlerCall& call) const;
   [[nodiscard]] Put put_of(HerId her, const HandlerCall& call, uint8_t* local) const;
-  [[nodiscard]] Requested put_call(HerId her, const HandlerCall& call, Actions& out);
-  [[nodiscard]] Requested process_put_call(HerId her, const HandlerCall& call, Actions& out);
-  [[nodiscard]] Requested get_call(HerId her, const HandlerCall& call, Actions& out);
-  [[nodiscard]] Requested atomic_call(HerId her, const HandlerCall& call, Actions& out);
-  [[nodiscard]] Requested answer_failed(HerId her, const Error& error, Actions& out);
+  [[nodiscard]] CallResult put_call(HerId her, const HandlerCall& call, Actions& out);
+  [[nodiscard]] CallResult process_put_call(HerId her, const HandlerCall& call, Actions& out);
+  [[nodiscard]] CallResult get_call(HerId her, const HandlerCall& call, Actions& out);
+  [[nodiscard]] CallResult atomic_call(HerId her, const HandlerCall& call, Actions& out);
+  [[nodiscard]] CallResult answer_failed(HerId her, const Error& error, Actions& out);
 
   // nic_reply.cpp
   void apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t buffer_bytes, Actions& out);
@@ -213,11 +213,11 @@ struct Nic::Impl {
   [[nodiscard]] Event event_of(const Message& message, EventKind kind) const;
 
   // nic_command.cpp
-  void command(const Command& given, Actions& out);
+  void command(const Command& request, Actions& out);
   void put(const Put& put, Actions& out);
-  [[nodiscard]] Status wait_for_counter(const Command& given);
+  [[nodiscard]] Status wait_for_counter(const Command& request);
   [[nodiscard]] Result<uint64_t> execute(const CommandBody& body, Actions& out);
-  [[nodiscard]] bool answers_later(const Command& given);
+  [[nodiscard]] bool answers_later(const Command& request);
   void run_fired(Actions& out);
   void note_failure(const Error& error);
 };

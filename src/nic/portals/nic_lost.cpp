@@ -28,10 +28,10 @@ Status Nic::Impl::invoke(const Invoke& command, Actions& out) {
   const uint32_t slot = messages.take();
   Message& message = messages[slot];
   message.source = rank;
-  message.id = initiator.take_name();
+  message.id = initiator.new_name();
   message_slots.add(message.source, message.id, slot);
   message.length = message.requested = message.bytes_in = bytes;
-  message.invoked = command.bytes;
+  message.invoked_bytes = command.bytes;
   message.fields.portal_index = listed.portal.value;
   message.fields.match_bits = listed.entry.match_bits;
   message.fields.hdr_data = command.hdr_data;
@@ -39,7 +39,7 @@ Status Nic::Impl::invoke(const Invoke& command, Actions& out) {
   Packet packet;
   packet.source = rank;
   packet.message_length = bytes;
-  packet.payload = {PayloadRef::Space::inline_bytes, message.invoked.data(), bytes};
+  packet.payload = {PayloadRef::Space::inline_bytes, message.invoked_bytes.data(), bytes};
   accept_payload(slot, packet, false, out);
   advance(slot, out);
   return {};
@@ -47,7 +47,7 @@ Status Nic::Impl::invoke(const Invoke& command, Actions& out) {
 
 // Ends all work under way with this peer as undeliverable, so that nobody waits for ever.
 void Nic::Impl::lose_peer(Rank peer, Actions& out) {
-  initiator.part_from(peer, out);
+  initiator.lose_peer(peer, out);
   std::vector<uint32_t> begun;
   messages.for_each([&](uint32_t slot, const Message& message) {
     if (message.source == peer && message.bytes_in < message.length) begun.push_back(slot);
@@ -74,8 +74,8 @@ void Nic::Impl::lose_message(uint32_t slot, Actions& out) {
   advance(slot, out);
 }
 
-bool Nic::Impl::is_parted(Rank peer) const {
-  if (!portals.has_lost(peer) || !initiator.is_parted(peer)) return false;
+bool Nic::Impl::is_quiescent(Rank peer) const {
+  if (!portals.has_lost(peer) || !initiator.is_quiescent(peer)) return false;
   bool open = false;
   messages.for_each([&](uint32_t, const Message& message) { open = open || message.source == peer; });
   deliveries.for_each([&](uint32_t, const Delivery& delivery) { open = open || delivery.source == peer; });
@@ -83,10 +83,10 @@ bool Nic::Impl::is_parted(Rank peer) const {
 }
 
 // Both ends have forgotten all that was under way, so nothing that comes from now on can mean it.
-void Nic::Impl::take_back(Rank peer, Actions& out) {
-  SPL_ASSERT(is_parted(peer), "rank ", peer, " is not lost, or work with it is under way");
-  initiator.take_back(peer);
-  portals.take_back(peer, out);
+void Nic::Impl::readmit(Rank peer, Actions& out) {
+  SPL_ASSERT(is_quiescent(peer), "rank ", peer, " is not lost, or work with it is under way");
+  initiator.readmit(peer);
+  portals.readmit(peer, out);
 }
 
 }  // namespace spinloom::nic

@@ -269,19 +269,19 @@ TEST(Lost, APeerIsBackWhenNothingIsLeftOfWhatWasUnderWay) {
   bench.good(Append{EntryId{20}, bench.portal, ListKind::priority, entry});
   entry.match_rank = Rank{1};  // its counter does not count another rank's return
   bench.good(Append{EntryId{21}, bench.portal, ListKind::priority, entry});
-  EXPECT_FALSE(bench.nic.is_parted(peer)) << "it is not lost";
+  EXPECT_FALSE(bench.nic.is_quiescent(peer)) << "it is not lost";
   bench.out.clear();
   bench.good(put_to_peer(bench, 8, AckRequest::ack));
   const uint64_t message = bench.only<Send>().packet.message;
   lose(bench);
-  EXPECT_FALSE(bench.nic.is_parted(peer)) << "a buffer is still to be read";
+  EXPECT_FALSE(bench.nic.is_quiescent(peer)) << "a buffer is still to be read";
   bench.out.clear();
   bench.nic.on_packet_sent(message, bench.out);
-  EXPECT_TRUE(bench.nic.is_parted(peer));
+  EXPECT_TRUE(bench.nic.is_quiescent(peer));
   bench.out.clear();
   bench.nic.on_peer_back(peer, bench.out);
   EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{1, 1}));
-  EXPECT_FALSE(bench.nic.is_parted(peer));
+  EXPECT_FALSE(bench.nic.is_quiescent(peer));
   bench.out.clear();
   bench.good(put_to_peer(bench, 8, AckRequest::ack));
   const uint64_t later = bench.only<Send>().packet.message;
@@ -301,9 +301,9 @@ TEST(Lost, APeerWhosePutIsStillLandingIsNotBack) {
   const DmaId landing = bench.only<DmaWrite>().dma;
   bench.out.clear();
   bench.nic.on_peer_lost(Rank{0}, bench.out);
-  EXPECT_FALSE(bench.nic.is_parted(Rank{0})) << "its put is landing";
+  EXPECT_FALSE(bench.nic.is_quiescent(Rank{0})) << "its put is landing";
   bench.dma_done(landing);
-  EXPECT_TRUE(bench.nic.is_parted(Rank{0}));
+  EXPECT_TRUE(bench.nic.is_quiescent(Rank{0}));
 }
 
 }  // namespace

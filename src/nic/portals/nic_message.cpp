@@ -98,8 +98,8 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
     contexts.tally(message.context, Telemetry::dropped_bytes, message.dropped_bytes);
     SPL_ASSERT(message.dropped_bytes <= message.requested, message.dropped_bytes, " of ", message.requested);
     SPL_ASSERT(message.missing <= message.requested, message.missing, " of ", message.requested);
-    const uint64_t here = std::min(message.landing, message.requested - message.missing);
-    manipulated = here - std::min(here, message.dropped_bytes);  // dropped bytes may lie behind the entry's end
+    const uint64_t arrived = std::min(message.landing_bytes, message.requested - message.missing);
+    manipulated = arrived - std::min(arrived, message.dropped_bytes);  // dropped bytes may lie behind the entry's end
     if (message.nothing_landed) manipulated = 0;
     if (message.attached.header != no_slot) {
       portals.landed(message.attached.header, manipulated, message.dropped_bytes, message.failure);
@@ -119,20 +119,20 @@ void Nic::Impl::complete(uint32_t slot, Actions& out) {
   const uint64_t request = message.fields.request.reply_to;
   message_slots.remove(message.source, message.id);
   messages.give_back(slot);
-  if (answered) initiator.served(request, out);
+  if (answered) initiator.request_served(request, out);
 }
 
 void Nic::Impl::send_ack(const Message& message, ListKind list, uint64_t manipulated, Actions& out) const {
   if (message.fields.ack_request == AckRequest::none) return;
   SPL_ASSERT(manipulated <= message.requested, manipulated, " of ", message.requested);
-  MessageFields& told = initiator.acknowledge(message.source, message.id, out);
+  MessageFields& ack = initiator.acknowledge(message.source, message.id, out);
   if (message.ack_disabled) return;
-  told.ack_request = message.fields.ack_request;
-  told.portal_index = message.fields.portal_index;
-  told.remote_offset = message.offset;
-  told.manipulated_bytes = manipulated;
-  told.fail = static_cast<uint8_t>(message.failure);
-  told.list = list;
+  ack.ack_request = message.fields.ack_request;
+  ack.portal_index = message.fields.portal_index;
+  ack.remote_offset = message.offset;
+  ack.manipulated_bytes = manipulated;
+  ack.fail = static_cast<uint8_t>(message.failure);
+  ack.list = list;
 }
 
 }  // namespace spinloom::nic

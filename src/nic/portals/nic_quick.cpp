@@ -9,7 +9,7 @@ std::optional<uint64_t> Nic::quick_put(const QuickPut& put) const {
   const Impl& nic = *impl_;
   if (!nic.initiator.may_put_quickly(put.length) || (put.counter.exists() && !nic.triggers.only_adds(put.counter)) ||
       (put.queue.exists() && !nic.queues.exists(put.queue)) ||
-      !nic.initiator.is_there(put.sparse, put.bytes, put.length, Access::read)) {
+      !nic.initiator.is_accessible(put.sparse, put.bytes, put.length, Access::read)) {
     return std::nullopt;
   }
   return nic.initiator.next_name();
@@ -45,7 +45,7 @@ bool Nic::quick_landing(const Packet& packet, QuickLanding& landing) {
   }
   if (portal->flow_control && events_of(entry) > 0) return false;  // room is kept for them
   const uint64_t taken = std::min(length, room_at(entry.length, fields.remote_offset));
-  if (entry.sparse && !nic.is_there(listed, fields.remote_offset, taken, Access::write)) return false;
+  if (entry.sparse && !nic.is_accessible(listed, fields.remote_offset, taken, Access::write)) return false;
   landing.queue = {};
   if (!options.event_comm_disable && !options.event_success_disable) {
     if (nic.queues.exists(portal->queue)) {
@@ -54,7 +54,7 @@ bool Nic::quick_landing(const Packet& packet, QuickLanding& landing) {
       landing.event = Event{};
       const WholePut put{packet.source, fields.user, fields.match_bits,   fields.remote_offset, fields.hdr_data,
                          length,        taken,       fields.remote_offset};
-      put.tell(landing.event, listed);
+      put.fill(landing.event, listed);
       nic.queues.count_posted(portal->queue);
     }
   }

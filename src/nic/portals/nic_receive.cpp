@@ -29,9 +29,9 @@ bool Nic::Impl::waits_for_place(const Packet& packet) const {
   const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset,
                      gets ? packet.fields.request.requested_bytes : packet.message_length};
   uint32_t searched = 0;
-  uint32_t found = portals.find_priority(*portal, key, searched);
-  if (found == no_slot) found = portals.find_overflow(*portal, key, searched);
-  return found != no_slot && portals.entry(found).entry.context.exists();
+  uint32_t entry_slot = portals.find_priority(*portal, key, searched);
+  if (entry_slot == no_slot) entry_slot = portals.find_overflow(*portal, key, searched);
+  return entry_slot != no_slot && portals.entry(entry_slot).entry.context.exists();
 }
 
 bool Nic::Impl::wants_packets(const Packet& packet) const {
@@ -76,11 +76,11 @@ void Nic::Impl::receive(const Packet& packet, Actions& out) {
   if (is_new) {
     slot = messages.take();
     message_slots.add(packet.source, packet.message, slot);
-    Message& made = messages[slot];
-    made.source = packet.source;
-    made.id = packet.message;
-    made.operation = packet.operation;
-    made.length = packet.message_length;
+    Message& opened = messages[slot];
+    opened.source = packet.source;
+    opened.id = packet.message;
+    opened.operation = packet.operation;
+    opened.length = packet.message_length;
   }
   Message& message = messages[slot];
   out.work.matched_by_message = !is_new;
@@ -136,10 +136,10 @@ void Nic::Impl::refuse(Message& message, Fail failure) {
 }
 
 // A message lacks an entry, or a place for its header, its handlers or its events.
-void Nic::Impl::run_out(Message& message, const PortalTable::Portal& portal, bool told) {
+void Nic::Impl::disable_portal(Message& message, const PortalTable::Portal& portal, bool post_event) {
   if (!portal.flow_control) return refuse(message, Fail::dropped);
   message.portal = portal.index;
-  portals.run_out(portal.index, told);
+  portals.disable(portal.index, post_event);
   refuse(message, Fail::pt_disabled);
 }
 
@@ -150,13 +150,13 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, const Walk& walk, Act
   if (!portal->enabled) return refuse(message, Fail::pt_disabled);
 
   const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset, message.requested};
-  uint32_t found = walk.found;
+  uint32_t entry_slot = walk.entry;
   out.work.entries_searched += walk.searched;
-  if (!walk.done) found = portals.find_priority(*portal, key, out.work.entries_searched);
-  if (found == no_slot) found = portals.find_overflow(*portal, key, out.work.entries_searched);
-  if (found == no_slot) return run_out(message, *portal, true);
+  if (!walk.done) entry_slot = portals.find_priority(*portal, key, out.work.entries_searched);
+  if (entry_slot == no_slot) entry_slot = portals.find_overflow(*portal, key, out.work.entries_searched);
+  if (entry_slot == no_slot) return disable_portal(message, *portal, true);
 
-  const ListedEntry& listed = portals.entry(found);
+  const ListedEntry& listed = portals.entry(entry_slot);
   const Entry& entry = listed.entry;
   if (entry.user != any_user && entry.user != packet.fields.user) return refuse(message, Fail::perm_violation);
   const bool puts = message.operation != Operation::get;
@@ -165,19 +165,19 @@ void Nic::Impl::match(uint32_t slot, const Packet& packet, const Walk& walk, Act
   if ((keeps_headers(listed) && !portals.has_header_room(*portal)) ||
       (entry.context.exists() && handler_messages >= config.handler_messages) ||
       !portals.has_event_room(*portal, entry)) {
-    return run_out(message, *portal, !entry.options.event_flowctrl_disable);
+    return disable_portal(message, *portal, !entry.options.event_flowctrl_disable);
   }
-  attach(slot, found, key);
+  attach(slot, entry_slot, key);
 }
 
 // Links a message to its entry: decides where the message goes and what the entry does next.
-void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
+void Nic::Impl::attach(uint32_t slot, uint32_t entry_slot, const MatchKey& key) {
   Message& message = messages[slot];
-  const ListedEntry& listed = portals.entry(found);
+  const ListedEntry& listed = portals.entry(entry_slot);
   const Entry& entry = listed.entry;
   SPL_ASSERT(message.entry == no_slot, "message ", message.id, " has entry ", message.entry);
   message.portal = listed.portal;
-  message.entry = found;
+  message.entry = entry_slot;
   message.context = entry.context;
   contexts.tally(entry.context, Telemetry::messages);
   message.ack_disabled = entry.options.ack_disable;
@@ -188,8 +188,8 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
   }
   const bool handled = !listed.places_payload && message.operation != Operation::get;  // a get brings no payload
   message.path = handled ? Path::handlers : Path::direct;
-  message.landing = handled ? message.length : taken;
-  message.room = taken;
+  message.landing_bytes = handled ? message.length : taken;
+  message.room_bytes = taken;
   if (const Context* const context = contexts.find(entry.context)) {
     SPL_ASSERT(handler_messages < config.handler_messages, handler_messages, " of ", config.handler_messages);
     contexts.use_by_message(entry.context);
@@ -198,11 +198,12 @@ void Nic::Impl::attach(uint32_t slot, uint32_t found, const MatchKey& key) {
     message.completion_wanted = context->completion_entry.has_value();
   }
   if (message.path == Path::direct) fail_if_memory_is_missing(message);
-  message.attached = portals.attach(found, key, message.operation, message.fields, message.offset, message.room);
+  message.attached =
+      portals.attach(entry_slot, key, message.operation, message.fields, message.offset, message.room_bytes);
 }
 
 // True if this range of an entry's memory is there, so that a message may touch it.
-bool Nic::Impl::is_there(const ListedEntry& listed, uint64_t offset, uint64_t length, Access access) const {
+bool Nic::Impl::is_accessible(const ListedEntry& listed, uint64_t offset, uint64_t length, Access access) const {
   const Entry& entry = listed.entry;
   if (!entry.sparse || memory == nullptr || length == 0) return true;
   if (!entry.iovec.empty()) return memory->reaches(list_of(listed), offset, length, access);
@@ -212,9 +213,9 @@ bool Nic::Impl::is_there(const ListedEntry& listed, uint64_t offset, uint64_t le
 // Fails a message to memory that is not there as a whole, with SEGV and without a byte.
 void Nic::Impl::fail_if_memory_is_missing(Message& message) const {
   const Access access = message.operation == Operation::get ? Access::read : Access::write;
-  if (is_there(portals.entry(message.entry), message.offset, message.room, access)) return;
+  if (is_accessible(portals.entry(message.entry), message.offset, message.room_bytes, access)) return;
   message.record(Fail::segv);
-  message.landing = message.room = 0;
+  message.landing_bytes = message.room_bytes = 0;
 }
 
 // `buffered`: the packet came ahead of its header, and its bytes already count in the packet buffer.
@@ -252,9 +253,9 @@ void Nic::Impl::accept_payload(uint32_t slot, const Packet& packet, bool buffere
 // `buffer_bytes` is their part of the packet buffer.
 void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, uint64_t buffer_bytes, Actions& out) {
   const Message& message = messages[slot];
-  SPL_ASSERT(message.entry != no_slot && message.landing <= message.requested, "message ", message.id);
+  SPL_ASSERT(message.entry != no_slot && message.landing_bytes <= message.requested, "message ", message.id);
   if (message.operation != Operation::put) return apply_atomic(slot, payload, buffer_bytes, out);
-  if (offset >= message.landing) return buffer.release(buffer_bytes);
+  if (offset >= message.landing_bytes) return buffer.release(buffer_bytes);
   const Entry& entry = portals.entry(message.entry).entry;
   if (!entry.iovec.empty()) return scatter(slot, payload, offset, buffer_bytes, out);
   DmaWrite& write = out.add<DmaWrite>();
@@ -262,7 +263,7 @@ void Nic::Impl::land(uint32_t slot, const PayloadRef& payload, uint64_t offset, 
   write.host = entry.start + message.offset + offset;
   write.source.space = payload.space;
   write.source.bytes = payload.bytes;
-  write.source.length = std::min(payload.length, message.landing - offset);
+  write.source.length = std::min(payload.length, message.landing_bytes - offset);
 }
 
 }  // namespace spinloom::nic

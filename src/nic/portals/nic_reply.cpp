@@ -11,8 +11,8 @@ namespace spinloom::nic {
 void Nic::Impl::apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t buffer_bytes, Actions& out) {
   Message& message = messages[slot];
   const Request& request = message.fields.request;
-  SPL_ASSERT(message.landing <= payload.length, message.landing, " of ", payload.length);
-  if (message.landing == 0) return buffer.release(buffer_bytes);
+  SPL_ASSERT(message.landing_bytes <= payload.length, message.landing_bytes, " of ", payload.length);
+  if (message.landing_bytes == 0) return buffer.release(buffer_bytes);
   ApplyAtomic apply;
   apply.dma = dmas.issue(message.dmas, {OwnerKind::incoming, slot}, buffer_bytes);
   apply.operation = request.atomic;
@@ -21,15 +21,15 @@ void Nic::Impl::apply_atomic(uint32_t slot, const PayloadRef& payload, uint64_t 
   const ListedEntry& listed = portals.entry(message.entry);
   const IovecView list = list_of(listed);
   if (list.exists()) {
-    apply.pieces = pieces_of(list, message.offset, message.landing);
+    apply.pieces = pieces_of(list, message.offset, message.landing_bytes);
   } else {
     apply.host = listed.entry.start + message.offset;
   }
   apply.source = payload;
-  apply.source.length = message.landing;
+  apply.source.length = message.landing_bytes;
   if (message.operation == Operation::fetch_atomic) {
-    message.fetched = std::make_unique<uint8_t[]>(message.landing);
-    apply.before = message.fetched.get();
+    message.values_before = std::make_unique<uint8_t[]>(message.landing_bytes);
+    apply.before = message.values_before.get();
   }
   out.list.emplace_back(apply);
 }
@@ -47,14 +47,14 @@ void Nic::Impl::start_reply(uint32_t slot, Actions& out) {
   reply.user_ptr = slot;
   if (message.entry != no_slot && message.failure == Fail::ok) {
     if (message.operation == Operation::get) {
-      SPL_ASSERT(message.dropped_bytes <= message.landing, message.dropped_bytes, " of ", message.landing);
-      reply.length = message.landing - message.dropped_bytes;
+      SPL_ASSERT(message.dropped_bytes <= message.landing_bytes, message.dropped_bytes, " of ", message.landing_bytes);
+      reply.length = message.landing_bytes - message.dropped_bytes;
       const ListedEntry& listed = portals.entry(message.entry);
       reply.list = list_of(listed);
       if (!reply.list.exists()) reply.local = listed.entry.start + message.offset;
-    } else if (message.fetched) {
-      reply.length = message.landing;
-      reply.local = message.fetched.get();
+    } else if (message.values_before) {
+      reply.length = message.landing_bytes;
+      reply.local = message.values_before.get();
       reply.on_nic = true;
     }
   }

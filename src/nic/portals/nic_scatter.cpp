@@ -20,7 +20,7 @@ void Nic::Impl::scatter(uint32_t slot, const PayloadRef& payload, uint64_t offse
   const Entry& entry = listed.entry;
   IovecCursor& cursor = message.iovec;
   const uint64_t begin = message.offset + offset;
-  uint64_t bytes = std::min(payload.length, message.landing - offset);
+  uint64_t bytes = std::min(payload.length, message.landing_bytes - offset);
   if (begin != cursor.position) {
     const IovecView list = list_of(listed);
     cursor.index = element_at(list, begin);

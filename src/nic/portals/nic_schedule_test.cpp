@@ -284,7 +284,7 @@ TEST(Schedule, AMaskKeepsHandlersOnItsHpusAndOthersPass) {
   Bench bench(limits);
   Context alone;
   alone.payload_entry = 1;
-  alone.hpus = HpuMask::of(2, 1);
+  alone.hpus = HpuMask::range(2, 1);
   Entry serial = bench.entry(1);
   serial.context = bench.context(alone);
   bench.append(serial);
@@ -331,7 +331,7 @@ TEST(Schedule, AMaskOfNoHpuIsAnError) {
   Bench bench;  // two HPUs
   Context context;
   context.payload_entry = 1;
-  context.hpus = HpuMask::of(2, 6);
+  context.hpus = HpuMask::range(2, 6);
   EXPECT_NE(bench.error(ContextCreate{ContextId{9}, context}, Code::invalid).find("2 HPUs"), std::string::npos);
 }
 

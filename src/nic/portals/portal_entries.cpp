@@ -29,39 +29,39 @@ Result<uint32_t> PortalTable::slot_of(EntryId id) const {
   return *slot;
 }
 
-Status PortalTable::append(const Append& given, Actions& out) {
-  const EventQueues::HostAsked asked(queues_);
-  const Entry& entry = given.entry;
-  SPL_ASSIGN(const Portal* portal, portals_.get(given.portal));
-  Part& part = tables_[table_of(given.portal.value)];
-  const MatchList& linked = given.list == ListKind::priority ? portal->priority : portal->overflow;
+Status PortalTable::append(const Append& request, Actions& out) {
+  const EventQueues::HostRequestScope host_request(queues_);
+  const Entry& entry = request.entry;
+  SPL_ASSIGN(const Portal* portal, portals_.get(request.portal));
+  Part& part = tables_[table_of(request.portal.value)];
+  const MatchList& linked = request.list == ListKind::priority ? portal->priority : portal->overflow;
   if (part.entries >= part.setup.entries_max || linked.size() >= part.setup.list_max) {
-    return fail(Code::exhausted, "entry ", given.id, ": its interface has ", part.entries, " entries of at most ",
+    return fail(Code::exhausted, "entry ", request.id, ": its interface has ", part.entries, " entries of at most ",
                 part.setup.entries_max, ", its list ", linked.size(), " of at most ", part.setup.list_max);
   }
   const bool all_there_is = entry.length == UINT64_MAX;
   if (entry.start == nullptr && entry.length > 0 && !all_there_is && entry.iovec.empty()) {
-    return fail(Code::invalid, "entry ", given.id, ": start is null and length is ", entry.length);
+    return fail(Code::invalid, "entry ", request.id, ": start is null and length is ", entry.length);
   }
   const Context* context = nullptr;
   if (entry.context.exists()) {
     SPL_ASSIGN(context, contexts_.get(entry.context));
   }
   if (entry.counter.exists()) SPL_TRY(triggers_.check(entry.counter));
-  SPL_ASSIGN(uint32_t* made, entry_slots_.create(given.id));
-  const uint32_t slot = *made = entries_.take();
+  SPL_ASSIGN(uint32_t* named_slot, entry_slots_.create(request.id));
+  const uint32_t slot = *named_slot = entries_.take();
   ++part.entries;
-  if (given.news) *given.news = Appended::done;
+  if (request.state) *request.state = AppendState::done;
   ListedEntry& listed = entries_[slot];
   listed.entry = entry;
-  listed.id = given.id;
-  listed.portal = given.portal;
-  listed.list = given.list;
+  listed.id = request.id;
+  listed.portal = request.portal;
+  listed.list = request.list;
   listed.places_payload = context == nullptr || !context->payload_entry.has_value();
   listed.sequence = next_sequence_++;
   contexts_.use_by_entry(entry.context);
-  listed.waits = context != nullptr && !context->active;
-  if (listed.waits) return {};
+  listed.awaits_context = context != nullptr && !context->active;
+  if (listed.awaits_context) return {};
   link(slot, out);
   release(slot, out);
   return {};
@@ -71,7 +71,7 @@ Status PortalTable::append(const Append& given, Actions& out) {
 // use-once entry, or one with count_unexpected) is never linked. The caller releases the entry.
 void PortalTable::link(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries_[slot];
-  SPL_ASSERT(!listed.linked && !listed.waits && !listed.auto_unlinked, "entry ", listed.id);
+  SPL_ASSERT(!listed.linked && !listed.awaits_context && !listed.auto_unlinked, "entry ", listed.id);
   if (listed.list == ListKind::priority) {
     listed.claiming = true;  // keeps the entry alive while it takes headers
     ++listed.messages_open;
@@ -99,7 +99,7 @@ void PortalTable::lose(Rank peer, Actions& out) {
 
 bool PortalTable::has_lost(Rank peer) const { return std::ranges::find(lost_, peer) != lost_.end(); }
 
-void PortalTable::take_back(Rank peer, Actions& out) {
+void PortalTable::readmit(Rank peer, Actions& out) {
   std::erase(lost_, peer);
   entries_.for_each([&](uint32_t, const ListedEntry& listed) {
     if (!listed.linked || !listed.entry.options.ct_peer_back || listed.entry.match_rank != peer) return;
@@ -108,15 +108,15 @@ void PortalTable::take_back(Rank peer, Actions& out) {
 }
 
 void PortalTable::activate(ContextId context, Actions& out) {
-  const EventQueues::HostAsked asked(queues_);
+  const EventQueues::HostRequestScope host_request(queues_);
   std::vector<uint32_t> waiting;
   entries_.for_each([&](uint32_t slot, const ListedEntry& listed) {
-    if (listed.waits && listed.entry.context == context) waiting.push_back(slot);
+    if (listed.awaits_context && listed.entry.context == context) waiting.push_back(slot);
   });
   std::sort(waiting.begin(), waiting.end(),
             [this](uint32_t a, uint32_t b) { return entries_[a].sequence < entries_[b].sequence; });
   for (const uint32_t slot : waiting) {
-    entries_[slot].waits = false;
+    entries_[slot].awaits_context = false;
     link(slot, out);
     release(slot, out);
   }
@@ -143,25 +143,25 @@ bool PortalTable::use(uint32_t slot, uint64_t taken) {
 void PortalTable::post_unlinked(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries_[slot];
   const uint32_t open = listed.messages_open - (listed.claiming ? 1 : 0);
-  if (!listed.auto_unlinked || listed.unlink_told || open > 0) return;
+  if (!listed.auto_unlinked || listed.unlink_reported || open > 0) return;
   SPL_ASSERT(!listed.linked, "entry ", listed.id);
-  listed.unlink_told = true;
-  settle_unlink(listed);
+  listed.unlink_reported = true;
+  unreserve_unlink_event(listed);
   if (listed.entry.options.event_unlink_disable) return;
   queues_.post(portals_.find(listed.portal)->queue, entry_event(listed, EventKind::auto_unlink), out);
 }
 
 // Gives back the room that flow control kept for the entry's auto_unlink event.
-void PortalTable::settle_unlink(ListedEntry& listed) {
-  if (std::exchange(listed.unlink_due, false)) queues_.settle(portals_.find(listed.portal)->queue);
+void PortalTable::unreserve_unlink_event(ListedEntry& listed) {
+  if (std::exchange(listed.unlink_event_reserved, false)) queues_.unreserve(portals_.find(listed.portal)->queue);
 }
 
 // Forgets an entry that is in no list and that nothing refers to.
 void PortalTable::release(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries_[slot];
-  if (listed.linked || listed.waits || listed.messages_open > 0 || listed.headers_kept > 0) return;
-  if (listed.list == ListKind::overflow && listed.unlink_told && !listed.entry.options.event_unlink_disable) {
-    const EventQueues::HostAsked asked(queues_);  // no message kept room for this event
+  if (listed.linked || listed.awaits_context || listed.messages_open > 0 || listed.headers_kept > 0) return;
+  if (listed.list == ListKind::overflow && listed.unlink_reported && !listed.entry.options.event_unlink_disable) {
+    const EventQueues::HostRequestScope host_request(queues_);  // no message kept room for this event
     queues_.post(portals_.find(listed.portal)->queue, entry_event(listed, EventKind::auto_free), out);
   }
   forget(slot);
@@ -185,7 +185,7 @@ Result<UnlinkResult> PortalTable::unlink(EntryId id) {
   if (listed.messages_open > 0) return UnlinkResult::in_use;
   if (listed.auto_unlinked) return fail(Code::invalid, "entry ", id, " has already left its list by itself");
   if (listed.headers_kept > 0) return UnlinkResult::in_use;
-  if (!listed.waits) list_of_entry(listed).unlink(entries_, *slot);
+  if (!listed.awaits_context) list_of_entry(listed).unlink(entries_, *slot);
   forget(*slot);
   return UnlinkResult::done;
 }

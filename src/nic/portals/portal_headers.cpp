@@ -59,8 +59,8 @@ void PortalTable::claim_headers(uint32_t slot, Actions& out) {
       listed.auto_unlinked = options.use_once;
       if (options.count_unexpected && options.manage_local && !options.use_once) {
         listed.local_offset += header.key.length;
-        const uint64_t left = room_at(listed.entry.length, listed.local_offset);
-        listed.auto_unlinked = listed.entry.min_free > 0 && left < listed.entry.min_free;
+        const uint64_t free_bytes = room_at(listed.entry.length, listed.local_offset);
+        listed.auto_unlinked = listed.entry.min_free > 0 && free_bytes < listed.entry.min_free;
       }
       if (header.landed) post_overflow(index, out);
     }
@@ -71,15 +71,15 @@ void PortalTable::claim_headers(uint32_t slot, Actions& out) {
 // Removes a claimed header whose data is there, after its event. The entry that held it goes first, then a use-once
 // claimer.
 void PortalTable::post_overflow(uint32_t index, Actions& out) {
-  const EventQueues::HostAsked asked(queues_);
+  const EventQueues::HostRequestScope host_request(queues_);
   const uint32_t claimer = headers_[index].claimer;
-  tell_overflow(index, entries_[claimer], out);
+  report_overflow(index, entries_[claimer], out);
   release(forget_header(index), out);
-  let_go(claimer, out);
+  end_claim(claimer, out);
 }
 
 // Ends the claim of a header that is gone.
-void PortalTable::let_go(uint32_t claiming_entry, Actions& out) {
+void PortalTable::end_claim(uint32_t claiming_entry, Actions& out) {
   ListedEntry& claimer = entries_[claiming_entry];
   SPL_ASSERT(claimer.messages_open > 0, "entry ", claimer.id);
   --claimer.messages_open;
@@ -87,7 +87,7 @@ void PortalTable::let_go(uint32_t claiming_entry, Actions& out) {
   release(claiming_entry, out);
 }
 
-void PortalTable::tell_overflow(uint32_t index, const ListedEntry& claimer, Actions& out) {
+void PortalTable::report_overflow(uint32_t index, const ListedEntry& claimer, Actions& out) {
   const EntryOptions& options = claimer.entry.options;
   const UnexpectedHeader& header = headers_[index];
   SPL_ASSERT(header.landed, "entry ", claimer.id, " takes a message that is still coming");
@@ -135,28 +135,28 @@ uint32_t PortalTable::forget_header(uint32_t index) {
   return overflow_entry;
 }
 
-Result<uint64_t> PortalTable::search(const Search& given, Actions& out) {
-  const EventQueues::HostAsked asked(queues_);
-  SPL_ASSIGN(const Portal* portal, portals_.get(given.portal));
-  if (given.entry.counter.exists()) SPL_TRY(triggers_.check(given.entry.counter));
-  ListedEntry like;
-  like.entry = given.entry;
-  const EntryOptions& options = like.entry.options;
-  uint64_t found = 0;
+Result<uint64_t> PortalTable::search(const Search& request, Actions& out) {
+  const EventQueues::HostRequestScope host_request(queues_);
+  SPL_ASSIGN(const Portal* portal, portals_.get(request.portal));
+  if (request.entry.counter.exists()) SPL_TRY(triggers_.check(request.entry.counter));
+  ListedEntry searching;
+  searching.entry = request.entry;
+  const EntryOptions& options = searching.entry.options;
+  uint64_t headers_found = 0;
   uint32_t index = portal->unexpected.first();
-  while (index != no_slot && !(found > 0 && options.use_once)) {
+  while (index != no_slot && !(headers_found > 0 && options.use_once)) {
     const UnexpectedHeader& header = headers_[index];
     const uint32_t next = header.next;
-    if (header.claimer == no_slot && matches(like, header.key)) {
-      if (given.remove && !header.landed) break;  // messages behind this one must not overtake it
-      ++found;
-      if (given.remove) {
-        tell_overflow(index, like, out);
+    if (header.claimer == no_slot && matches(searching, header.key)) {
+      if (request.remove && !header.landed) break;  // messages behind this one must not overtake it
+      ++headers_found;
+      if (request.remove) {
+        report_overflow(index, searching, out);
         release(forget_header(index), out);
       } else {
-        const Event event = event_of(header, like, EventKind::search);
+        const Event event = event_of(header, searching, EventKind::search);
         if (!options.event_comm_disable) queues_.post(portal->queue, event, out);
-        count_overflow(like.entry, event, out);
+        count_overflow(searching.entry, event, out);
       }
     }
     index = next;
@@ -164,11 +164,11 @@ Result<uint64_t> PortalTable::search(const Search& given, Actions& out) {
   Event last;
   last.kind = EventKind::search;
   last.fail = Fail::no_match;
-  last.portal = given.portal;
-  last.user_ptr = given.entry.user_ptr;
-  if (found == 0) queues_.post(portal->queue, last, out);
-  if (found == 0 || !options.use_once) count_overflow(like.entry, last, out);  // the end of the search
-  return found;
+  last.portal = request.portal;
+  last.user_ptr = request.entry.user_ptr;
+  if (headers_found == 0) queues_.post(portal->queue, last, out);
+  if (headers_found == 0 || !options.use_once) count_overflow(searching.entry, last, out);  // the end of the search
+  return headers_found;
 }
 
 }  // namespace spinloom::nic

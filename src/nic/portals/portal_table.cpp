@@ -6,54 +6,54 @@
 
 namespace spinloom::nic {
 
-Status PortalTable::setup(const TableSetup& given) {
-  if (given.table >= tables_.size()) return fail(Code::invalid, "there is no portal table ", given.table);
-  tables_[given.table].setup = given;
-  tables_[given.table].refused = {};
+Status PortalTable::setup(const TableSetup& request) {
+  if (request.table >= tables_.size()) return fail(Code::invalid, "there is no portal table ", request.table);
+  tables_[request.table].setup = request;
+  tables_[request.table].refused = {};
   return {};
 }
 
-Result<uint64_t> PortalTable::read_refusals(const RefusalsRead& asked) const {
-  const auto index = static_cast<size_t>(asked.which);
-  if (asked.table >= tables_.size() || index >= tables_[asked.table].refused.size()) {
-    return fail(Code::invalid, "there is no count ", index, " of refusals of portal table ", asked.table);
+Result<uint64_t> PortalTable::read_refusals(const RefusalsRead& request) const {
+  const auto index = static_cast<size_t>(request.count);
+  if (request.table >= tables_.size() || index >= tables_[request.table].refused.size()) {
+    return fail(Code::invalid, "there is no count ", index, " of refusals of portal table ", request.table);
   }
-  return tables_[asked.table].refused[index];
+  return tables_[request.table].refused[index];
 }
 
-Status PortalTable::alloc(const PortalAlloc& given) {
-  if (given.queue.exists()) {
-    if (!queues_.exists(given.queue)) return fail(Code::invalid, "queue ", given.queue, " does not exist");
-  } else if (given.flow_control) {
-    return fail(Code::invalid, "portal table entry ", given.portal, ": flow control needs an event queue");
+Status PortalTable::alloc(const PortalAlloc& request) {
+  if (request.queue.exists()) {
+    if (!queues_.exists(request.queue)) return fail(Code::invalid, "queue ", request.queue, " does not exist");
+  } else if (request.flow_control) {
+    return fail(Code::invalid, "portal table entry ", request.portal, ": flow control needs an event queue");
   }
-  SPL_ASSIGN(Portal * portal, portals_.create(given.portal));
-  portal->index = given.portal;
-  portal->queue = given.queue;
-  portal->flow_control = given.flow_control;
-  if (given.flow_control) queues_.hold(given.queue);
+  SPL_ASSIGN(Portal * portal, portals_.create(request.portal));
+  portal->index = request.portal;
+  portal->queue = request.queue;
+  portal->flow_control = request.flow_control;
+  if (request.flow_control) queues_.hold(request.queue);
   return {};
 }
 
 Status PortalTable::free(PortalIndex index, Actions& out) {
   SPL_ASSIGN(Portal * portal, portals_.get(index));
-  uint32_t here = portal->priority.size() + portal->overflow.size();
+  uint32_t entries = portal->priority.size() + portal->overflow.size();
   entries_.for_each(
-      [&](uint32_t, const ListedEntry& listed) { here += listed.waits && listed.portal == index ? 1 : 0; });
-  if (here > 0 || portal->messages_open > 0) {
-    return fail(Code::invalid, "portal table entry ", index, " is in use: ", here, " entries and ",
+      [&](uint32_t, const ListedEntry& listed) { entries += listed.awaits_context && listed.portal == index ? 1 : 0; });
+  if (entries > 0 || portal->messages_open > 0) {
+    return fail(Code::invalid, "portal table entry ", index, " is in use: ", entries, " entries and ",
                 portal->messages_open, " messages under way");
   }
   while (portal->unexpected.first() != no_slot) release(forget_header(portal->unexpected.first()), out);
   SPL_ASSERT(portal->unexpected.size() == 0, "portal ", index);
-  if (portal->flow_control) queues_.let_go(portal->queue);
+  if (portal->flow_control) queues_.unhold(portal->queue);
   portals_.remove(index);
   return {};
 }
 
-Status PortalTable::enable(const PortalEnable& given) {
-  SPL_ASSIGN(Portal * portal, portals_.get(given.portal));
-  portal->enabled = given.enabled;
+Status PortalTable::enable(const PortalEnable& request) {
+  SPL_ASSIGN(Portal * portal, portals_.get(request.portal));
+  portal->enabled = request.enabled;
   return {};
 }
 
@@ -111,11 +111,11 @@ void PortalTable::count_refusal(PortalIndex index, Fail failure) {
   contexts_.tally(Telemetry::refused_messages);
 }
 
-void PortalTable::run_out(PortalIndex index, bool told) {
+void PortalTable::disable(PortalIndex index, bool post_event) {
   Portal& portal = *portals_.find(index);
   SPL_ASSERT(portal.flow_control, "portal ", index);
   portal.enabled = false;
-  portal.disabled_event_due = told;
+  portal.disabled_event_due = post_event;
   contexts_.tally(Telemetry::portals_disabled);
   ++portal.messages_open;  // ends after the messages that were matched before, and posts the event then
 }
@@ -125,14 +125,14 @@ PortalTable::Attached PortalTable::attach(uint32_t slot, const MatchKey& key, Op
   ListedEntry& listed = entries_[slot];
   Portal& portal = *portals_.find(listed.portal);
   ++portal.messages_open;
-  if (portal.flow_control && !listed.entry.options.event_comm_disable) queues_.expect(portal.queue);
+  if (portal.flow_control && !listed.entry.options.event_comm_disable) queues_.reserve(portal.queue);
   ++listed.messages_open;
   Attached attached;
   if (keeps_headers(listed)) attached.header = keep_header(slot, key, operation, fields, offset, taken);
   attached.unlinked = use(slot, taken);
   if (attached.unlinked && portal.flow_control && !listed.entry.options.event_unlink_disable) {
-    listed.unlink_due = true;
-    queues_.expect(portal.queue);
+    listed.unlink_event_reserved = true;
+    queues_.reserve(portal.queue);
   }
   return attached;
 }
@@ -140,11 +140,11 @@ PortalTable::Attached PortalTable::attach(uint32_t slot, const MatchKey& key, Op
 void PortalTable::detach(uint32_t slot, const Attached& attached, bool comes_back, Actions& out) {
   ListedEntry& listed = entries_[slot];
   const PortalIndex index = listed.portal;
-  const bool was_expected = !listed.entry.options.event_comm_disable;
+  const bool was_reserved = !listed.entry.options.event_comm_disable;
   const uint32_t claimer = attached.header == no_slot ? no_slot : headers_[attached.header].claimer;
   if (claimer != no_slot) {
-    const EventQueues::HostAsked asked(queues_);
-    tell_overflow(attached.header, entries_[claimer], out);
+    const EventQueues::HostRequestScope host_request(queues_);
+    report_overflow(attached.header, entries_[claimer], out);
     (void)forget_header(attached.header);  // this entry, which goes below
   }
   SPL_ASSERT(listed.messages_open > 0, "entry ", listed.id);
@@ -152,18 +152,18 @@ void PortalTable::detach(uint32_t slot, const Attached& attached, bool comes_bac
   if (comes_back) {
     SPL_ASSERT(attached.unlinked, "entry ", listed.id, " has not left");
     listed.auto_unlinked = false;
-    settle_unlink(listed);
+    unreserve_unlink_event(listed);
     link(slot, out);
   } else {
     post_unlinked(slot, out);
   }
   release(slot, out);
   if (claimer != no_slot) {
-    const EventQueues::HostAsked asked(queues_);
-    let_go(claimer, out);
+    const EventQueues::HostRequestScope host_request(queues_);
+    end_claim(claimer, out);
   }
-  if (const Portal* const portal = portals_.find(index); was_expected && portal != nullptr && portal->flow_control) {
-    queues_.settle(portal->queue);
+  if (const Portal* const portal = portals_.find(index); was_reserved && portal != nullptr && portal->flow_control) {
+    queues_.unreserve(portal->queue);
   }
 }
 

@@ -3,8 +3,8 @@
 // Contract: the host's commands allocate portal table entries and append, search and unlink entries. For a message
 //   that arrives, find_priority() and find_overflow() give the entry that takes it; attach() links the two, detach()
 //   ends that. Events of an entry's life (link, auto-unlink, auto-free, overflow, search) are posted here, events of
-//   messages are not. Under flow control a portal table entry is disabled when its queue is full, or when run_out()
-//   says that a message lacks something; its event comes when the messages that were matched before have ended
+//   messages are not. Under flow control a portal table entry is disabled when its queue is full, or by disable()
+//   when a message lacks something; its event comes when the messages that were matched before have ended
 //   (leave()).
 // Invariants: (1) an entry stays here while it is in a list, waits for its context, or messages and headers refer to
 //   it; (2) a use-once entry leaves its list before its event is posted; (3) an entry's auto-unlink event comes after
@@ -46,12 +46,12 @@ class PortalTable final : public EventQueues::Watcher {
       : queues_(queues), triggers_(triggers), contexts_(contexts), headers_max_(headers_max) {}
 
   // Portal table entries, and the parts of the table that belong to the host's network interfaces.
-  [[nodiscard]] Status setup(const TableSetup& given);
-  [[nodiscard]] Result<uint64_t> read_refusals(const RefusalsRead& asked) const;
-  [[nodiscard]] Status alloc(const PortalAlloc& given);
+  [[nodiscard]] Status setup(const TableSetup& request);
+  [[nodiscard]] Result<uint64_t> read_refusals(const RefusalsRead& request) const;
+  [[nodiscard]] Status alloc(const PortalAlloc& request);
   // Frees a portal table entry, and forgets headers that wait in it. Work: all entries, and its headers.
   [[nodiscard]] Status free(PortalIndex index, Actions& out);
-  [[nodiscard]] Status enable(const PortalEnable& given);
+  [[nodiscard]] Status enable(const PortalEnable& request);
   // True: messages for the entry are under way, and the end of the last one answers the token. False: there are none.
   [[nodiscard]] bool answer_when_empty(PortalIndex index, uint64_t token);
   // Portal table entries that post to this queue lose it, and flow control with it: there is no queue for its events.
@@ -61,17 +61,17 @@ class PortalTable final : public EventQueues::Watcher {
   [[nodiscard]] uint32_t user_of(PortalIndex index) const { return tables_[table_of(index.value)].setup.user; }
 
   // Entries.
-  [[nodiscard]] Status append(const Append& given, Actions& out);
+  [[nodiscard]] Status append(const Append& request, Actions& out);
   [[nodiscard]] Result<UnlinkResult> unlink(EntryId id);
   // Returns how many headers the search found. Work: the headers of one portal table entry.
-  [[nodiscard]] Result<uint64_t> search(const Search& given, Actions& out);
+  [[nodiscard]] Result<uint64_t> search(const Search& request, Actions& out);
   // A peer is lost: entries that only its messages match, and that want to be told, count a failure. Work: all entries,
   // once.
   void lose(Rank peer, Actions& out);
   [[nodiscard]] bool has_lost(Rank peer) const;
   // The peer is there again: entries that only its messages match, and that want to be told, count a success. Work: all
   // entries, once.
-  void take_back(Rank peer, Actions& out);
+  void readmit(Rank peer, Actions& out);
   // Links the entries that waited for this context. Work: all entries, once.
   void activate(ContextId context, Actions& out);
   [[nodiscard]] Result<uint32_t> slot_of(EntryId id) const;
@@ -124,8 +124,8 @@ class PortalTable final : public EventQueues::Watcher {
   // Counts a refused message for its part of the table.
   void count_refusal(PortalIndex index, Fail failure);
   // Disables a portal table entry under flow control, because a message lacks something; that message will leave()
-  // later. `told`: the host gets an event.
-  void run_out(PortalIndex index, bool told);
+  // later. `post_event`: the host gets an event.
+  void disable(PortalIndex index, bool post_event);
 
   [[nodiscard]] uint32_t headers() const { return headers_.size(); }
 
@@ -149,7 +149,7 @@ class PortalTable final : public EventQueues::Watcher {
   [[nodiscard]] bool use(uint32_t slot, uint64_t taken);
   void link(uint32_t slot, Actions& out);
   void post_unlinked(uint32_t slot, Actions& out);
-  void settle_unlink(ListedEntry& listed);
+  void unreserve_unlink_event(ListedEntry& listed);
   void release(uint32_t slot, Actions& out);
   void forget(uint32_t slot);
 
@@ -158,8 +158,8 @@ class PortalTable final : public EventQueues::Watcher {
                                      const MessageFields& fields, uint64_t offset, uint64_t taken);
   void claim_headers(uint32_t slot, Actions& out);
   void post_overflow(uint32_t header, Actions& out);
-  void let_go(uint32_t claiming_entry, Actions& out);
-  void tell_overflow(uint32_t header, const ListedEntry& claimer, Actions& out);
+  void end_claim(uint32_t claiming_entry, Actions& out);
+  void report_overflow(uint32_t header, const ListedEntry& claimer, Actions& out);
   void count_overflow(const Entry& entry, const Event& event, Actions& out);
   [[nodiscard]] Event event_of(const UnexpectedHeader& header, const ListedEntry& claimer, EventKind kind) const;
   [[nodiscard]] uint32_t forget_header(uint32_t header);

@@ -17,7 +17,7 @@ struct PortalTableTest : testing::Test {
     EXPECT_TRUE(queues.alloc({queue, 64, 0, host}).ok());
     EXPECT_TRUE(portals.alloc({index, queue, false}).ok());
   }
-  Append given(uint32_t id, ListKind list = ListKind::priority, bool use_once = false) {
+  Append request(uint32_t id, ListKind list = ListKind::priority, bool use_once = false) {
     Append made;
     made.id = EntryId{id};
     made.portal = index;
@@ -64,7 +64,7 @@ struct PortalTableTest : testing::Test {
 };
 
 TEST_F(PortalTableTest, AUseOnceEntryIsToldAfterItsMessage) {
-  const uint32_t slot = append(given(0, ListKind::priority, true));
+  const uint32_t slot = append(request(0, ListKind::priority, true));
   EXPECT_EQ(events(), Kinds{EventKind::link});
   EXPECT_EQ(find(), slot);
   const auto attached = attach(slot);
@@ -77,8 +77,8 @@ TEST_F(PortalTableTest, AUseOnceEntryIsToldAfterItsMessage) {
 }
 
 TEST_F(PortalTableTest, OneThatComesBackIsFirstInItsListAgain) {
-  const uint32_t once = append(given(0, ListKind::priority, true));
-  append(given(1));
+  const uint32_t once = append(request(0, ListKind::priority, true));
+  append(request(1));
   const auto attached = attach(once);
   EXPECT_NE(find(), once);
   detach(once, attached, true);
@@ -86,7 +86,7 @@ TEST_F(PortalTableTest, OneThatComesBackIsFirstInItsListAgain) {
 }
 
 TEST_F(PortalTableTest, AnEntryWithMessagesIsInUse) {
-  const uint32_t slot = append(given(0));
+  const uint32_t slot = append(request(0));
   const auto attached = attach(slot);
   EXPECT_EQ(*portals.unlink(EntryId{0}), UnlinkResult::in_use);
   EXPECT_FALSE(portals.free(index, out).ok());
@@ -96,24 +96,24 @@ TEST_F(PortalTableTest, AnEntryWithMessagesIsInUse) {
 }
 
 TEST_F(PortalTableTest, AnUnexpectedHeaderIsClaimedByALaterEntry) {
-  const uint32_t overflow = append(given(0, ListKind::overflow, true));
+  const uint32_t overflow = append(request(0, ListKind::overflow, true));
   const auto attached = attach(overflow);
   ASSERT_NE(attached.header, no_slot);
   EXPECT_EQ(portals.headers(), 1u);
   portals.landed(attached.header, 8, 0, Fail::ok);
   detach(overflow, attached);
   events();
-  EXPECT_TRUE(portals.append(given(1, ListKind::priority, true), out).ok());
+  EXPECT_TRUE(portals.append(request(1, ListKind::priority, true), out).ok());
   EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::auto_free, EventKind::auto_unlink}));
   EXPECT_EQ(portals.headers(), 0u);
 }
 
 TEST_F(PortalTableTest, AClaimedHeaderIsToldWhenItsDataIsThere) {
-  const uint32_t overflow = append(given(0, ListKind::overflow));
+  const uint32_t overflow = append(request(0, ListKind::overflow));
   const auto attached = attach(overflow);
-  EXPECT_TRUE(portals.append(given(1, ListKind::priority, true), out).ok());
+  EXPECT_TRUE(portals.append(request(1, ListKind::priority, true), out).ok());
   events();
-  EXPECT_EQ(*portals.search({index, given(2).entry, false}, out), 0u);  // the header is claimed
+  EXPECT_EQ(*portals.search({index, request(2).entry, false}, out), 0u);  // the header is claimed
   events();
   portals.landed(attached.header, 8, 0, Fail::ok);
   detach(overflow, attached);
@@ -121,7 +121,7 @@ TEST_F(PortalTableTest, AClaimedHeaderIsToldWhenItsDataIsThere) {
 }
 
 TEST_F(PortalTableTest, HeadersHaveALimit) {
-  const uint32_t overflow = append(given(0, ListKind::overflow));
+  const uint32_t overflow = append(request(0, ListKind::overflow));
   for (int i = 0; i < 4; ++i) {
     EXPECT_TRUE(portals.has_header_room(*portals.find(index)));
     (void)attach(overflow);
@@ -135,7 +135,7 @@ TEST_F(PortalTableTest, AQueueThatIsFullDisablesWhoHoldsIt) {
   const auto taken = std::make_shared<QueueIndex>();
   ASSERT_TRUE(queues.alloc({small, 3, 1, taken}).ok());
   ASSERT_TRUE(portals.alloc({controlled, small, true}).ok());
-  Append one = given(0);
+  Append one = request(0);
   one.portal = controlled;
   one.entry.options.event_link_disable = true;
   const uint32_t slot = append(one);
@@ -157,7 +157,7 @@ TEST_F(PortalTableTest, AQueueThatIsFullDisablesWhoHoldsIt) {
 }
 
 TEST_F(PortalTableTest, WhoDisablesIsAnsweredWhenItsMessagesHaveEnded) {
-  const uint32_t slot = append(given(0));
+  const uint32_t slot = append(request(0));
   EXPECT_FALSE(portals.answer_when_empty(index, 9));
   const auto attached = attach(slot);
   EXPECT_TRUE(portals.answer_when_empty(index, 9));
@@ -182,12 +182,12 @@ TEST_F(PortalTableTest, RefusalsAreCountedByKindAndByPartOfTheTable) {
 TEST_F(PortalTableTest, APartOfTheTableHoldsSoManyEntries) {
   ASSERT_TRUE(portals.setup({0, 77, 2, 1}).ok());
   EXPECT_EQ(portals.user_of(index), 77u);
-  append(given(0));
-  EXPECT_FALSE(portals.append(given(1), out).ok());  // a list may have one entry
-  append(given(1, ListKind::overflow));
+  append(request(0));
+  EXPECT_FALSE(portals.append(request(1), out).ok());  // a list may have one entry
+  append(request(1, ListKind::overflow));
   EXPECT_EQ(*portals.unlink(EntryId{0}), UnlinkResult::done);
-  append(given(2));
-  EXPECT_FALSE(portals.append(given(3, ListKind::overflow), out).ok());  // two entries may exist in all
+  append(request(2));
+  EXPECT_FALSE(portals.append(request(3, ListKind::overflow), out).ok());  // two entries may exist in all
 }
 
 TEST_F(PortalTableTest, EntriesOfAnInactiveContextWaitForIt) {
@@ -195,7 +195,7 @@ TEST_F(PortalTableTest, EntriesOfAnInactiveContextWaitForIt) {
   inactive.context.payload_entry = 0;
   inactive.context.active = false;
   ASSERT_TRUE(contexts.create(inactive, 1, 64).ok());
-  Append one = given(0);
+  Append one = request(0);
   one.entry.context = inactive.id;
   const uint32_t slot = append(one);
   EXPECT_TRUE(events().empty());
@@ -215,7 +215,7 @@ TEST_F(PortalTableTest, EntriesThatWaitedForTheirContextAreLinkedInTheOrderOfThe
   const std::vector<uint32_t> ids{2, 0, 3, 1};
   std::vector<uint32_t> slots;
   for (const uint32_t id : ids) {
-    Append one = given(id, ListKind::priority, true);
+    Append one = request(id, ListKind::priority, true);
     one.entry.context = inactive.id;
     slots.push_back(append(one));
   }

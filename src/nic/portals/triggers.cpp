@@ -14,15 +14,15 @@ bool is_operation(const CommandBody& body) {
 
 }  // namespace
 
-Status Triggers::alloc(const CounterAlloc& given) {
-  SPL_ASSIGN(Counter * counter, counters_.create(given.counter));
-  counter->triggered_max = given.triggered_max;
-  counter->only_successes = given.only_successes;
-  counter->begun = next_sequence_;
+Status Triggers::alloc(const CounterAlloc& request) {
+  SPL_ASSIGN(Counter * counter, counters_.create(request.counter));
+  counter->triggered_max = request.triggered_max;
+  counter->only_successes = request.only_successes;
+  counter->valid_from = next_sequence_;
   return {};
 }
 
-uint64_t Triggers::reached_by(const Counter& counter) {
+uint64_t Triggers::trigger_value(const Counter& counter) {
   if (counter.only_successes) return counter.value.success;
   uint64_t sum = 0;
   return __builtin_add_overflow(counter.value.success, counter.value.failure, &sum) ? UINT64_MAX : sum;
@@ -52,16 +52,16 @@ void Triggers::forget_all(Counter& counter) {
   counter.heap.clear();
   counter.resting.clear();
   counter.operations_waiting = 0;
-  counter.coming_back = 0;
-  counter.begun = next_sequence_;
+  counter.fired_persistent = 0;
+  counter.valid_from = next_sequence_;
 }
 
-Status Triggers::auto_reset(const CounterAutoReset& given) {
-  SPL_ASSIGN(Counter * counter, counters_.get(given.counter));
-  if (!counter->heap.empty() || !counter->resting.empty() || counter->coming_back > 0) {
-    return fail(Code::invalid, "counter ", given.counter, ": commands wait for it already");
+Status Triggers::auto_reset(const CounterAutoReset& request) {
+  SPL_ASSIGN(Counter * counter, counters_.get(request.counter));
+  if (!counter->heap.empty() || !counter->resting.empty() || counter->fired_persistent > 0) {
+    return fail(Code::invalid, "counter ", request.counter, ": commands wait for it already");
   }
-  counter->resets_at = given.threshold;
+  counter->resets_at = request.threshold;
   return {};
 }
 
@@ -70,18 +70,18 @@ Status Triggers::check(CounterId id) const {
   return {};
 }
 
-Status Triggers::may_wait(const Command& given) const {
-  const Trigger& trigger = *given.trigger;
+Status Triggers::may_wait(const Command& request) const {
+  const Trigger& trigger = *request.trigger;
   SPL_ASSIGN(const Counter* counter, counters_.get(trigger.counter));
-  if (std::holds_alternative<MemoryAlloc>(given.body) || std::holds_alternative<TelemetryRead>(given.body) ||
-      std::holds_alternative<RefusalsRead>(given.body)) {
+  if (std::holds_alternative<MemoryAlloc>(request.body) || std::holds_alternative<TelemetryRead>(request.body) ||
+      std::holds_alternative<RefusalsRead>(request.body)) {
     return fail(Code::invalid, "what is asked for by its answer (NIC memory, telemetry) cannot wait for a counter");
   }
   if (counter->heap.size() >= commands_max_) {
     return fail(Code::exhausted, "counter ", trigger.counter, " has ", counter->heap.size(),
                 " commands waiting, the limit (triggered_commands)");
   }
-  if (is_operation(given.body) && counter->operations_waiting >= counter->triggered_max) {
+  if (is_operation(request.body) && counter->operations_waiting >= counter->triggered_max) {
     return fail(Code::exhausted, "counter ", trigger.counter, " has ", counter->operations_waiting,
                 " operations waiting, as many as its interface allows (max_triggered_ops)");
   }
@@ -92,9 +92,9 @@ Status Triggers::may_wait(const Command& given) const {
   return {};
 }
 
-void Triggers::wait(const Command& given) {
-  const uint32_t slot = commands_.take(given);
-  commands_[slot].trigger->round = counters_.find(given.trigger->counter)->round;
+void Triggers::wait(const Command& request) {
+  const uint32_t slot = commands_.take(request);
+  commands_[slot].trigger->round = counters_.find(request.trigger->counter)->round;
   arm(slot);
 }
 
@@ -111,23 +111,23 @@ void Triggers::arm(uint32_t slot) {
   const bool is_late = by_round && trigger.round < counter.round;  // the round of this command is over
   counter.heap.push_back(Waiting{is_late ? 0 : trigger.threshold, trigger.sequence, slot});
   std::push_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
-  release(counter);
+  fire_reached(counter);
 }
 
-void Triggers::leaves_wait(Counter& counter, uint32_t slot) const {
+void Triggers::count_leaving(Counter& counter, uint32_t slot) const {
   if (!is_operation(commands_[slot].body)) return;
   SPL_ASSERT(counter.operations_waiting > 0, "command ", slot);
   --counter.operations_waiting;
 }
 
-void Triggers::release(Counter& counter) {
-  const uint64_t now = reached_by(counter);
+void Triggers::fire_reached(Counter& counter) {
+  const uint64_t now = trigger_value(counter);
   if (counter.heap.empty() || counter.heap.front().threshold > now) return;
   std::vector<Waiting> reached;
   while (!counter.heap.empty() && counter.heap.front().threshold <= now) {
     const uint32_t slot = counter.heap.front().slot;
-    leaves_wait(counter, slot);
-    if (commands_[slot].trigger->every > 0) ++counter.coming_back;
+    count_leaving(counter, slot);
+    if (commands_[slot].trigger->every > 0) ++counter.fired_persistent;
     std::pop_heap(counter.heap.begin(), counter.heap.end(), LaterFirst{});
     reached.push_back(counter.heap.back());
     counter.heap.pop_back();
@@ -137,13 +137,13 @@ void Triggers::release(Counter& counter) {
 }
 
 // Fires the commands whose threshold the new value reaches, and begins a new round if the counter resets itself.
-void Triggers::changed(Counter& counter) {
-  release(counter);
-  if (counter.resets_at == 0 || reached_by(counter) < counter.resets_at) return;
+void Triggers::fire_and_reset(Counter& counter) {
+  fire_reached(counter);
+  if (counter.resets_at == 0 || trigger_value(counter) < counter.resets_at) return;
   counter.value = {};
   ++counter.round;
   for (const uint32_t slot : std::exchange(counter.resting, {})) {
-    leaves_wait(counter, slot);
+    count_leaving(counter, slot);
     arm(slot);
   }
 }
@@ -154,7 +154,7 @@ void Triggers::count(CounterId id, CounterValue by, Actions& out) {
   // Reads each field in the width in which it was written: a wider load would wait for the store.
   const CounterValue now{counter->value.success + by.success, counter->value.failure + by.failure};
   counter->value = now;
-  changed(*counter);
+  fire_and_reset(*counter);
   out.add<PostCounter>(id, counter->resets_at == 0 ? now : counter->value);
 }
 
@@ -162,24 +162,24 @@ void Triggers::set(CounterId id, CounterValue to, Actions& out) {
   SPL_ASSERT(counters_.find(id) != nullptr, "counter ", id);
   Counter& counter = *counters_.find(id);
   counter.value = to;
-  changed(counter);
+  fire_and_reset(counter);
   out.add<PostCounter>(id, counter.value);
 }
 
-void Triggers::ran(uint32_t slot) {
-  Command& given = commands_[slot];
-  SPL_ASSERT(given.trigger.has_value(), "command ", slot);
-  Trigger& trigger = *given.trigger;
+void Triggers::finish_run(uint32_t slot) {
+  Command& request = commands_[slot];
+  SPL_ASSERT(request.trigger.has_value(), "command ", slot);
+  Trigger& trigger = *request.trigger;
   Counter* counter = trigger.every > 0 ? counters_.find(trigger.counter) : nullptr;
-  if (counter != nullptr && trigger.sequence < counter->begun) counter = nullptr;  // forgotten before it ran
-  SPL_ASSERT(counter == nullptr || counter->coming_back > 0, "command ", slot);
-  if (counter != nullptr) --counter->coming_back;
+  if (counter != nullptr && trigger.sequence < counter->valid_from) counter = nullptr;  // forgotten before it ran
+  SPL_ASSERT(counter == nullptr || counter->fired_persistent > 0, "command ", slot);
+  if (counter != nullptr) --counter->fired_persistent;
   if (counter != nullptr && counter->resets_at > 0) {
     ++trigger.round;
     return arm(slot);
   }
   if (counter == nullptr || __builtin_add_overflow(trigger.threshold, trigger.every, &trigger.threshold)) {
-    if (trigger.every > 0) abandon(given.body);
+    if (trigger.every > 0) abandon(request.body);
     commands_.give_back(slot);
     return;
   }

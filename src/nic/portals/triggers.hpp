@@ -2,8 +2,8 @@
 //
 // Contract: a counter keeps its waiting commands in a heap by threshold. When its value grows, the commands whose
 //   threshold is reached move to one queue of fired commands, in the order in which they began to wait. The NIC runs
-//   one at a time (take_fired(), then ran()), so a chain of commands that count each other up for ever never makes one
-//   call run for ever. A counter that resets itself (Di Girolamo et al., "Exploiting Offload Enabled Network
+//   one at a time (take_fired(), then finish_run()), so a chain of commands that count each other up for ever never
+//   makes one call run for ever. A counter that resets itself (Di Girolamo et al., "Exploiting Offload Enabled Network
 //   Interfaces", section II.C.5) counts its rounds, and a persistent command the rounds in which it has run: a
 //   command that runs late misses no round, and a command that has run rests until the next round.
 // Invariants: (1) a command waits, or rests, or is fired, at one place; (2) cancelling or freeing a counter forgets
@@ -28,10 +28,10 @@ class Triggers {
   // `commands_max` is the most commands that wait for one counter (NicLimits::triggered_commands).
   explicit Triggers(uint32_t commands_max) : commands_max_(commands_max) {}
 
-  [[nodiscard]] Status alloc(const CounterAlloc& given);
+  [[nodiscard]] Status alloc(const CounterAlloc& request);
   [[nodiscard]] Status free(CounterId id);
   [[nodiscard]] Status cancel(CounterId id);
-  [[nodiscard]] Status auto_reset(const CounterAutoReset& given);
+  [[nodiscard]] Status auto_reset(const CounterAutoReset& request);
 
   [[nodiscard]] bool exists(CounterId id) const { return counters_.find(id) != nullptr; }
   // Returns an error that names the counter if it does not exist.
@@ -57,10 +57,10 @@ class Triggers {
   void wait(const Command& command);
 
   [[nodiscard]] bool has_fired() const { return !fired_.empty(); }
-  // The oldest fired command; it stays here until ran(), which ends it or lets it wait again.
+  // The oldest fired command; it stays here until finish_run(), which ends it or lets it wait again.
   [[nodiscard]] uint32_t take_fired() { return fired_.pop(); }
   [[nodiscard]] const Command& command(uint32_t slot) const { return commands_[slot]; }
-  void ran(uint32_t slot);
+  void finish_run(uint32_t slot);
 
   // The number of commands that wait, rest, or are fired.
   [[nodiscard]] uint32_t size() const { return commands_.size(); }
@@ -89,20 +89,20 @@ class Triggers {
     uint32_t triggered_max = UINT32_MAX;
     bool only_successes = false;
     uint32_t operations_waiting = 0;  // operations in the heap and in `resting`
-    uint32_t coming_back = 0;  // persistent commands that are fired
+    uint32_t fired_persistent = 0;  // persistent commands that are fired
     uint64_t resets_at = 0;  // 0: never
     uint64_t round = 0;  // resets so far
-    uint64_t begun = 0;  // commands with an older sequence are forgotten
+    uint64_t valid_from = 0;  // commands with an older sequence are forgotten
     std::vector<uint32_t> resting;  // commands that have run in this round, and run again in the next
   };
 
   void arm(uint32_t slot);
-  void release(Counter& counter);
-  void changed(Counter& counter);
+  void fire_reached(Counter& counter);
+  void fire_and_reset(Counter& counter);
   void forget_all(Counter& counter);
   // Returns the count with which thresholds are compared.
-  [[nodiscard]] static uint64_t reached_by(const Counter& counter);
-  void leaves_wait(Counter& counter, uint32_t slot) const;
+  [[nodiscard]] static uint64_t trigger_value(const Counter& counter);
+  void count_leaving(Counter& counter, uint32_t slot) const;
 
   uint32_t commands_max_;
   Table<CounterId, Counter> counters_{"counter", limits::counter_count_max, "limits::counter_count_max"};

@@ -27,7 +27,7 @@ struct TriggersTest : testing::Test {
     while (triggers.has_fired() && names.size() < 100) {
       const uint32_t slot = triggers.take_fired();
       names.push_back(std::get<Put>(triggers.command(slot).body).match_bits);
-      triggers.ran(slot);
+      triggers.finish_run(slot);
     }
     return names;
   }

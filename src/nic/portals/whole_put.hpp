@@ -17,20 +17,20 @@ struct WholePut {
   uint64_t match_bits = 0;
   uint64_t remote_offset = 0;
   uint64_t hdr_data = 0;
-  uint64_t requested = 0;
-  uint64_t taken = 0;
+  uint64_t requested_bytes = 0;  // rlength
+  uint64_t taken_bytes = 0;  // mlength
   uint64_t offset = 0;  // offset in the entry
 
   // Fills in `event`, which is new.
-  void tell(Event& event, const ListedEntry& listed) const {
+  void fill(Event& event, const ListedEntry& listed) const {
     event.kind = EventKind::put;
     event.initiator = source;
     event.user = user;
     event.portal = listed.portal;
     event.entry = listed.id;
     event.match_bits = match_bits;
-    event.requested_bytes = requested;
-    event.manipulated_bytes = taken;
+    event.requested_bytes = requested_bytes;
+    event.manipulated_bytes = taken_bytes;
     event.remote_offset = remote_offset;
     event.start = reinterpret_cast<uint64_t>(listed.entry.start) + offset;
     event.hdr_data = hdr_data;

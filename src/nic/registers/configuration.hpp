@@ -4,7 +4,7 @@
 //   initialisation handlers said when her/valid last became 1; while a valid is 0, its part is not in force. The other
 //   fields are words that take effect one by one.
 // Invariants: (1) there are as many rule sets and contexts as the NIC has; (2) the parts in force have passed the
-//   checks of docs/registers.md, unless RegisterFile::show() gave them.
+//   checks of docs/registers.md, unless RegisterFile::set_reported() gave them.
 // Threads: plain values. Time: none.
 #pragma once
 

@@ -47,39 +47,41 @@ class Reader {
     bytes_ = bytes_.subspan(bytes);
     return text;
   }
-  [[nodiscard]] size_t left() const { return bytes_.size(); }
+  [[nodiscard]] size_t remaining_bytes() const { return bytes_.size(); }
 
  private:
   std::span<const uint8_t> bytes_;
 };
 
-bool is_ask(uint16_t value) {
-  return value >= static_cast<uint16_t>(Ask::read_registers) && value <= static_cast<uint16_t>(Ask::status);
+bool is_request_kind(uint16_t value) {
+  return value >= static_cast<uint16_t>(RequestKind::read_registers) &&
+         value <= static_cast<uint16_t>(RequestKind::status);
 }
 
 // Takes the magic number, the version and the kind, with which requests and answers begin.
-Result<Ask> take_beginning(Reader& reader, size_t least, uint32_t magic, const char* what) {
-  if (reader.left() < least) {
-    return fail(Code::invalid, "a ", what, " has at least ", least, " bytes, these are ", reader.left());
+Result<RequestKind> take_prefix(Reader& reader, size_t bytes_min, uint32_t magic, const char* what) {
+  if (reader.remaining_bytes() < bytes_min) {
+    return fail(Code::invalid, "a ", what, " has at least ", bytes_min, " bytes, these are ", reader.remaining_bytes());
   }
   if (reader.take<uint32_t>() != magic) return fail(Code::invalid, "these bytes do not begin as a ", what);
-  const auto said = reader.take<uint16_t>();
-  if (said != version) {
-    return fail(Code::unsupported, "a ", what, " of version ", said, "; this is version ", version);
+  const auto message_version = reader.take<uint16_t>();
+  if (message_version != version) {
+    return fail(Code::unsupported, "a ", what, " of version ", message_version, "; this is version ", version);
   }
-  const auto ask = reader.take<uint16_t>();
-  if (!is_ask(ask)) return fail(Code::unsupported, "a ", what, " of kind ", ask, ", which does not exist");
-  return static_cast<Ask>(ask);
+  const auto kind = reader.take<uint16_t>();
+  if (!is_request_kind(kind)) return fail(Code::unsupported, "a ", what, " of kind ", kind, ", which does not exist");
+  return static_cast<RequestKind>(kind);
 }
 
-Status check_count(Ask ask, uint32_t count) {
-  const bool listed = ask == Ask::list_registers;
-  const bool counted = listed || ask == Ask::read_registers || ask == Ask::read_memory || ask == Ask::pop_stdout;
-  const uint32_t most = listed ? entries_max : counted ? words_max : 0;
-  const uint32_t least = counted ? 1 : 0;
-  if (count >= least && count <= most) return {};
-  return fail(Code::invalid, "a request of kind ", static_cast<uint16_t>(ask), " with count ", count, "; from ", least,
-              " to ", most);
+Status check_count(RequestKind kind, uint32_t count) {
+  const bool has_entries = kind == RequestKind::list_registers;
+  const bool has_count = has_entries || kind == RequestKind::read_registers || kind == RequestKind::read_memory ||
+                         kind == RequestKind::pop_stdout;
+  const uint32_t max_value = has_entries ? entries_max : has_count ? words_max : 0;
+  const uint32_t min_value = has_count ? 1 : 0;
+  if (count >= min_value && count <= max_value) return {};
+  return fail(Code::invalid, "a request of kind ", static_cast<uint16_t>(kind), " with count ", count, "; from ",
+              min_value, " to ", max_value);
 }
 
 }  // namespace
@@ -88,7 +90,7 @@ std::vector<uint8_t> encode(const Request& request) {
   Writer out;
   out.put(request_magic);
   out.put(version);
-  out.put(static_cast<uint16_t>(request.ask));
+  out.put(static_cast<uint16_t>(request.kind));
   out.put(request.address);
   out.put(request.count);
   out.put(static_cast<uint32_t>(request.words.size()));
@@ -99,18 +101,18 @@ std::vector<uint8_t> encode(const Request& request) {
 Result<Request> decode_request(std::span<const uint8_t> bytes) {
   Reader in(bytes);
   Request request;
-  SPL_ASSIGN(request.ask, take_beginning(in, request_header_bytes, request_magic, "request"));
+  SPL_ASSIGN(request.kind, take_prefix(in, request_header_bytes, request_magic, "request"));
   request.address = in.take<uint64_t>();
   request.count = in.take<uint32_t>();
   const auto words = in.take<uint32_t>();
-  SPL_TRY(check_count(request.ask, request.count));
-  const bool one = request.ask == Ask::write_register;
-  const bool several = request.ask == Ask::write_memory;
-  if (words < (one || several ? 1 : 0) || words > (several ? words_max : one ? 1 : 0)) {
-    return fail(Code::invalid, "a request of kind ", static_cast<uint16_t>(request.ask), " with ", words, " words");
+  SPL_TRY(check_count(request.kind, request.count));
+  const bool takes_word = request.kind == RequestKind::write_register;
+  const bool takes_words = request.kind == RequestKind::write_memory;
+  if (words < (takes_word || takes_words ? 1 : 0) || words > (takes_words ? words_max : takes_word ? 1 : 0)) {
+    return fail(Code::invalid, "a request of kind ", static_cast<uint16_t>(request.kind), " with ", words, " words");
   }
-  if (in.left() != size_t{words} * 8) {
-    return fail(Code::invalid, "a request of ", words, " words has ", in.left(), " bytes after its header");
+  if (in.remaining_bytes() != size_t{words} * 8) {
+    return fail(Code::invalid, "a request of ", words, " words has ", in.remaining_bytes(), " bytes after its header");
   }
   for (uint32_t i = 0; i < words; ++i) request.words.push_back(in.take<uint64_t>());
   return request;
@@ -120,8 +122,8 @@ std::vector<uint8_t> encode(const Answer& answer) {
   Writer out;
   out.put(answer_magic);
   out.put(version);
-  out.put(static_cast<uint16_t>(answer.ask));
-  out.put(static_cast<uint16_t>(answer.good ? 0 : 1 + static_cast<uint16_t>(answer.code)));
+  out.put(static_cast<uint16_t>(answer.kind));
+  out.put(static_cast<uint16_t>(answer.succeeded ? 0 : 1 + static_cast<uint16_t>(answer.code)));
   out.put(static_cast<uint16_t>(answer.entries.size()));
   out.put(static_cast<uint32_t>(answer.words.empty() ? answer.text.size() : answer.words.size()));
   for (const uint64_t word : answer.words) out.put(word);
@@ -141,27 +143,28 @@ std::vector<uint8_t> encode(const Answer& answer) {
 Result<Answer> decode_answer(std::span<const uint8_t> bytes) {
   Reader in(bytes);
   Answer answer;
-  SPL_ASSIGN(answer.ask, take_beginning(in, answer_header_bytes, answer_magic, "answer"));
+  SPL_ASSIGN(answer.kind, take_prefix(in, answer_header_bytes, answer_magic, "answer"));
   const auto code = in.take<uint16_t>();
   const auto entries = in.take<uint16_t>();
   const auto count = in.take<uint32_t>();
-  answer.good = code == 0;
+  answer.succeeded = code == 0;
   if (code > 1 + static_cast<uint16_t>(Code::environment)) {
     return fail(Code::unsupported, "an answer with code ", code, ", which does not exist");
   }
   if (code != 0) answer.code = static_cast<Code>(code - 1);
-  const bool worded = answer.good && (answer.ask == Ask::read_registers || answer.ask == Ask::read_memory ||
-                                      answer.ask == Ask::pop_stdout);
-  const bool listed = answer.good && answer.ask == Ask::list_registers;
-  const bool said = !answer.good || answer.ask == Ask::status;
-  if (entries > (listed ? entries_max : 0) || count > (worded ? words_max : said ? text_bytes_max : 0)) {
+  const bool has_words =
+      answer.succeeded && (answer.kind == RequestKind::read_registers || answer.kind == RequestKind::read_memory ||
+                           answer.kind == RequestKind::pop_stdout);
+  const bool has_entries = answer.succeeded && answer.kind == RequestKind::list_registers;
+  const bool has_text = !answer.succeeded || answer.kind == RequestKind::status;
+  if (entries > (has_entries ? entries_max : 0) || count > (has_words ? words_max : has_text ? text_bytes_max : 0)) {
     return fail(Code::invalid, "an answer with ", entries, " entries and count ", count);
   }
-  if (in.left() != entries * entry_bytes + size_t{count} * (worded ? 8 : 1)) {
-    return fail(Code::invalid, "an answer of ", entries, " entries and count ", count, " has ", in.left(),
+  if (in.remaining_bytes() != entries * entry_bytes + size_t{count} * (has_words ? 8 : 1)) {
+    return fail(Code::invalid, "an answer of ", entries, " entries and count ", count, " has ", in.remaining_bytes(),
                 " bytes after its header");
   }
-  for (uint32_t i = 0; worded && i < count; ++i) answer.words.push_back(in.take<uint64_t>());
+  for (uint32_t i = 0; has_words && i < count; ++i) answer.words.push_back(in.take<uint64_t>());
   for (uint32_t i = 0; i < entries; ++i) {
     Entry entry;
     entry.address = in.take<uint32_t>();
@@ -177,7 +180,7 @@ Result<Answer> decode_answer(std::span<const uint8_t> bytes) {
     }
     answer.entries.push_back(std::move(entry));
   }
-  if (said) answer.text = in.take_text(count);
+  if (has_text) answer.text = in.take_text(count);
   return answer;
 }
 

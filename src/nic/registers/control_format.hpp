@@ -21,7 +21,7 @@ inline constexpr uint32_t entries_max = 512;  // the most entries of an answer
 inline constexpr uint32_t text_bytes_max = 1u << 16;
 inline constexpr size_t request_bytes_max = 24 + 8 * words_max;  // room for one request
 
-enum class Ask : uint16_t {
+enum class RequestKind : uint16_t {
   read_registers = 1,  // address, count: count registers from the address on
   write_register = 2,  // address, one word
   read_memory = 3,     // NIC address, count of 64-bit words
@@ -32,7 +32,7 @@ enum class Ask : uint16_t {
 };
 
 struct Request {
-  Ask ask = Ask::status;
+  RequestKind kind = RequestKind::status;
   uint64_t address = 0;
   uint32_t count = 0;  // the number of registers, words or characters to return
   std::vector<uint64_t> words;
@@ -56,8 +56,8 @@ inline constexpr size_t path_bytes_max = 46;
 
 // Holds only what its kind of request gives; an error has a sentence in `text`.
 struct Answer {
-  Ask ask = Ask::status;
-  bool good = true;
+  RequestKind kind = RequestKind::status;
+  bool succeeded = true;
   Code code = Code::invalid;  // if it is not good
   std::vector<uint64_t> words;
   std::vector<Entry> entries;

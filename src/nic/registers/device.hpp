@@ -1,7 +1,7 @@
 // Device - the NIC behind the registers: the questions and the changes that a register file brings to it.
 //
-// Contract: implemented by the NIC. No call may call the register file. changed() comes after each write that changes
-//   the configuration, with all of it.
+// Contract: implemented by the NIC. No call may call the register file. configuration_changed() comes after each write
+//   that changes the configuration, with all of it.
 // Threads: called by the register file's thread. Time: none.
 #pragma once
 
@@ -26,7 +26,7 @@ class Device {
   virtual ~Device() = default;
 
   // Returns the value of a register of access `told` or `command`.
-  [[nodiscard]] virtual uint32_t value_of(Place place) const = 0;
+  [[nodiscard]] virtual uint32_t value_of(RegisterInstance place) const = 0;
 
   // Takes the next character that a handler has printed, or stdout_empty.
   virtual uint32_t pop_stdout() = 0;
@@ -38,9 +38,9 @@ class Device {
   virtual Status call(const HostCall& call) = 0;
 
   // An Error, with the reason, if giving another value to this register of access `kept` would have no effect.
-  [[nodiscard]] virtual Status may_change(Place, uint32_t) const { return {}; }
+  [[nodiscard]] virtual Status may_change(RegisterInstance, uint32_t) const { return {}; }
 
-  virtual void changed(const Configuration& configuration) = 0;
+  virtual void configuration_changed(const Configuration& configuration) = 0;
 
   // More lines for the answer to "status".
   [[nodiscard]] virtual std::string status_text() const { return {}; }

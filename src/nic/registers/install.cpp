@@ -10,13 +10,13 @@ std::string hexadecimal(uint64_t value) {
   return out.str();
 }
 
-std::string sentence(const Rule& rule) {
+std::string describe_rule(const Rule& rule) {
   if (rule.start > rule.end) return "never";
   return text("word ", rule.index, " & ", hexadecimal(rule.mask), " in ", hexadecimal(rule.start), " .. ",
               hexadecimal(rule.end));
 }
 
-bool inside(const Window& part, const Window& whole) {
+bool lies_in(const Window& part, const Window& whole) {
   return part.address >= whole.address && part.bytes <= whole.bytes &&
          part.address - whole.address <= whole.bytes - part.bytes;
 }
@@ -24,38 +24,38 @@ bool inside(const Window& part, const Window& whole) {
 }  // namespace
 
 RuleSet RegisterFile::rule_set(uint32_t set) const {
-  RuleSet made;
-  made.any = kept(Register::me_mode, set) != 0;
+  RuleSet result;
+  result.any = kept_value(Register::me_mode, set) != 0;
   for (uint32_t i = 0; i < map_.shape().rules; ++i) {
     const uint32_t at = set * map_.shape().rules + i;
-    made.rules.push_back({kept(Register::me_idx, at), kept(Register::me_mask, at), kept(Register::me_start, at),
-                          kept(Register::me_end, at)});
+    result.rules.push_back({kept_value(Register::me_idx, at), kept_value(Register::me_mask, at),
+                            kept_value(Register::me_start, at), kept_value(Register::me_end, at)});
   }
-  made.last_frame = made.rules.back();
-  made.rules.pop_back();
-  return made;
+  result.last_frame = result.rules.back();
+  result.rules.pop_back();
+  return result;
 }
 
 Window RegisterFile::window(Register address, Register size, uint32_t index) const {
-  return {kept(address, index), kept(size, index)};
+  return {kept_value(address, index), kept_value(size, index)};
 }
 
 Context RegisterFile::context(uint32_t index) const {
-  Context made;
-  made.enabled = kept(Register::her_ctx_enabled, index) != 0;
-  made.handler_memory = map_.up_to_end_of_handler_memory(
+  Context context;
+  context.enabled = kept_value(Register::her_ctx_enabled, index) != 0;
+  context.handler_memory = map_.up_to_end_of_handler_memory(
       window(Register::her_meta_handler_mem_addr, Register::her_meta_handler_mem_size, index));
-  made.host_memory = window(Register::her_meta_host_mem_addr_0, Register::her_meta_host_mem_size, index);
-  made.host_memory.address |= uint64_t{kept(Register::her_meta_host_mem_addr_1, index)} << 32;
-  made.header = window(Register::her_meta_hh_addr, Register::her_meta_hh_size, index);
-  made.packet = window(Register::her_meta_ph_addr, Register::her_meta_ph_size, index);
-  made.tail = window(Register::her_meta_th_addr, Register::her_meta_th_size, index);
-  made.initialisation = window(Register::spinloom_init_addr, Register::spinloom_init_size, index);
-  made.scratchpads = {window(Register::her_meta_scratchpad_0_addr, Register::her_meta_scratchpad_0_size, index),
-                      window(Register::her_meta_scratchpad_1_addr, Register::her_meta_scratchpad_1_size, index),
-                      window(Register::her_meta_scratchpad_2_addr, Register::her_meta_scratchpad_2_size, index),
-                      window(Register::her_meta_scratchpad_3_addr, Register::her_meta_scratchpad_3_size, index)};
-  return made;
+  context.host_memory = window(Register::her_meta_host_mem_addr_0, Register::her_meta_host_mem_size, index);
+  context.host_memory.address |= uint64_t{kept_value(Register::her_meta_host_mem_addr_1, index)} << 32;
+  context.header = window(Register::her_meta_hh_addr, Register::her_meta_hh_size, index);
+  context.packet = window(Register::her_meta_ph_addr, Register::her_meta_ph_size, index);
+  context.tail = window(Register::her_meta_th_addr, Register::her_meta_th_size, index);
+  context.initialisation = window(Register::spinloom_init_addr, Register::spinloom_init_size, index);
+  context.scratchpads = {window(Register::her_meta_scratchpad_0_addr, Register::her_meta_scratchpad_0_size, index),
+                         window(Register::her_meta_scratchpad_1_addr, Register::her_meta_scratchpad_1_size, index),
+                         window(Register::her_meta_scratchpad_2_addr, Register::her_meta_scratchpad_2_size, index),
+                         window(Register::her_meta_scratchpad_3_addr, Register::her_meta_scratchpad_3_size, index)};
+  return context;
 }
 
 Status RegisterFile::check(const RuleSet& set, uint32_t index) const {
@@ -79,17 +79,17 @@ Status RegisterFile::check(const RuleSet& set, uint32_t index) const {
 
 // The board's library gives each handler 4096 bytes, also one near the end of program memory: only where a handler
 // begins is checked.
-Status RegisterFile::check(const Context& one, uint32_t index) const {
-  if (!one.enabled) return {};
+Status RegisterFile::check(const Context& context, uint32_t index) const {
+  if (!context.enabled) return {};
   struct Handler {
     const char* name;
     const Window& code;
   };
   bool any = false;
-  for (const Handler& handler : {Handler{"hh", one.header}, Handler{"ph", one.packet}, Handler{"th", one.tail},
-                                 Handler{"init", one.initialisation}}) {
+  for (const Handler& handler : {Handler{"hh", context.header}, Handler{"ph", context.packet},
+                                 Handler{"th", context.tail}, Handler{"init", context.initialisation}}) {
     if (handler.code.bytes == 0) continue;
-    any = any || &handler.code != &one.initialisation;
+    any = any || &handler.code != &context.initialisation;
     if (!map_.in_program_memory(handler.code.address, 1)) {
       return fail(Code::invalid, "context ", index, " is enabled, but its ", handler.name, "_addr ",
                   hexadecimal(handler.code.address), " does not lie in program memory");
@@ -99,14 +99,15 @@ Status RegisterFile::check(const Context& one, uint32_t index) const {
     return fail(Code::invalid, "context ", index, " is enabled, but no handler is installed in it: hh_size, ph_size ",
                 "and th_size are 0");
   }
-  if (one.handler_memory.bytes != 0 && !map_.in_handler_memory(one.handler_memory.address, one.handler_memory.bytes)) {
+  if (context.handler_memory.bytes != 0 &&
+      !map_.in_handler_memory(context.handler_memory.address, context.handler_memory.bytes)) {
     return fail(Code::invalid, "context ", index, " is enabled, but its memory at ",
-                hexadecimal(one.handler_memory.address), " does not lie in handler memory");
+                hexadecimal(context.handler_memory.address), " does not lie in handler memory");
   }
   const Window mapped = device_.mapped(index);
-  if (one.host_memory.bytes != 0 && !inside(one.host_memory, mapped)) {
-    return fail(Code::invalid, "context ", index, " is enabled, but its host memory, ", one.host_memory.bytes,
-                " bytes at ", hexadecimal(one.host_memory.address), ", does not lie in what is mapped for it, ",
+  if (context.host_memory.bytes != 0 && !lies_in(context.host_memory, mapped)) {
+    return fail(Code::invalid, "context ", index, " is enabled, but its host memory, ", context.host_memory.bytes,
+                " bytes at ", hexadecimal(context.host_memory.address), ", does not lie in what is mapped for it, ",
                 mapped.bytes, " bytes at ", hexadecimal(mapped.address));
   }
   return {};
@@ -119,9 +120,9 @@ std::vector<RuleSet> RegisterFile::rule_sets() const {
 }
 
 std::vector<Context> RegisterFile::contexts() const {
-  std::vector<Context> made;
-  for (uint32_t i = 0; i < map_.shape().contexts; ++i) made.push_back(context(i));
-  return made;
+  std::vector<Context> all;
+  for (uint32_t i = 0; i < map_.shape().contexts; ++i) all.push_back(context(i));
+  return all;
 }
 
 Status RegisterFile::install_matching() {
@@ -133,32 +134,32 @@ Status RegisterFile::install_matching() {
 }
 
 Status RegisterFile::install_contexts() {
-  std::vector<Context> made = contexts();
-  for (uint32_t i = 0; i < made.size(); ++i) SPL_TRY(check(made[i], i));
-  configuration_.contexts = std::move(made);
+  std::vector<Context> installed = contexts();
+  for (uint32_t i = 0; i < installed.size(); ++i) SPL_TRY(check(installed[i], i));
+  configuration_.contexts = std::move(installed);
   ++configuration_.context_installs;
   return {};
 }
 
 std::string RegisterFile::status_text() const {
-  const Configuration& now = configuration_;
+  const Configuration& current = configuration_;
   std::ostringstream out;
-  out << "clusters: fetch mask " << hexadecimal(now.fetch_mask) << (now.reset ? ", held in reset" : "") << '\n';
-  out << "matching: " << (now.matching_valid ? "in force" : "off (me/valid is 0)") << '\n';
-  for (size_t set = 0; now.matching_valid && set < now.rule_sets.size(); ++set) {
-    out << "  set " << set << ": " << (now.rule_sets[set].any ? "one of" : "all of") << '\n';
-    for (const Rule& rule : now.rule_sets[set].rules) out << "    " << sentence(rule) << '\n';
-    out << "    end of message: " << sentence(now.rule_sets[set].last_frame) << '\n';
+  out << "clusters: fetch mask " << hexadecimal(current.fetch_mask) << (current.reset ? ", held in reset" : "") << '\n';
+  out << "matching: " << (current.matching_valid ? "in force" : "off (me/valid is 0)") << '\n';
+  for (size_t set = 0; current.matching_valid && set < current.rule_sets.size(); ++set) {
+    out << "  set " << set << ": " << (current.rule_sets[set].any ? "one of" : "all of") << '\n';
+    for (const Rule& rule : current.rule_sets[set].rules) out << "    " << describe_rule(rule) << '\n';
+    out << "    end of message: " << describe_rule(current.rule_sets[set].last_frame) << '\n';
   }
-  out << "contexts: " << (now.contexts_valid ? "in force" : "off (her/valid is 0)") << '\n';
-  for (size_t i = 0; now.contexts_valid && i < now.contexts.size(); ++i) {
-    const Context& one = now.contexts[i];
-    if (!one.enabled) continue;
-    out << "  context " << i << ": " << (now.active[i] ? "active" : "installed, not active") << ", handlers at "
-        << hexadecimal(one.header.address) << ", " << hexadecimal(one.packet.address) << ", "
-        << hexadecimal(one.tail.address) << ", memory " << hexadecimal(one.handler_memory.address) << " + "
-        << one.handler_memory.bytes << ", host " << hexadecimal(one.host_memory.address) << " + "
-        << one.host_memory.bytes << '\n';
+  out << "contexts: " << (current.contexts_valid ? "in force" : "off (her/valid is 0)") << '\n';
+  for (size_t i = 0; current.contexts_valid && i < current.contexts.size(); ++i) {
+    const Context& context = current.contexts[i];
+    if (!context.enabled) continue;
+    out << "  context " << i << ": " << (current.active[i] ? "active" : "installed, not active") << ", handlers at "
+        << hexadecimal(context.header.address) << ", " << hexadecimal(context.packet.address) << ", "
+        << hexadecimal(context.tail.address) << ", memory " << hexadecimal(context.handler_memory.address) << " + "
+        << context.handler_memory.bytes << ", host " << hexadecimal(context.host_memory.address) << " + "
+        << context.host_memory.bytes << '\n';
   }
   out << device_.status_text();
   return out.str();

@@ -30,15 +30,15 @@ uint32_t size_of(Dimension dimension, const Shape& shape) {
   return 1;
 }
 
-struct Range {
+struct AllowedRange {
   const char* name;
   uint32_t value;
-  uint32_t least;
-  uint32_t most;
+  uint32_t min_value;
+  uint32_t max_value;
 };
 
 Status check_shape(const Shape& shape) {
-  const std::array<Range, 8> ranges = {{
+  const std::array<AllowedRange, 8> ranges = {{
       {"rule_sets", shape.rule_sets, 1, 256},
       {"rules", shape.rules, 2, 256},
       {"contexts", shape.contexts, 1, 256},
@@ -48,10 +48,10 @@ Status check_shape(const Shape& shape) {
       {"handler_memory_bytes", shape.handler_memory_bytes, 8, program_memory.host_offset},
       {"program_memory_bytes", shape.program_memory_bytes, 8, registers_host_offset - program_memory.host_offset},
   }};
-  for (const Range& range : ranges) {
-    if (range.value < range.least || range.value > range.most) {
+  for (const AllowedRange& range : ranges) {
+    if (range.value < range.min_value || range.value > range.max_value) {
       return fail(Code::invalid, "a NIC with ", range.name, " = ", range.value, " has no register map; from ",
-                  range.least, " to ", range.most);
+                  range.min_value, " to ", range.max_value);
     }
   }
   return {};
@@ -68,23 +68,24 @@ Result<Map> Map::make(const Shape& shape) {
   SPL_TRY(check_shape(shape));
   Map map(shape);
   uint32_t next = 0;
-  for (const Description& one : descriptions) {
-    Span& span = map.spans_[static_cast<size_t>(one.id)];
-    next = std::max(next, one.group_base);
+  for (const Description& description : descriptions) {
+    Span& span = map.spans_[static_cast<size_t>(description.id)];
+    next = std::max(next, description.group_base);
     span.address = next;
-    span.count = one.literal * size_of(one.dimensions[0], shape) * size_of(one.dimensions[1], shape);
+    span.count =
+        description.fixed_count * size_of(description.dimensions[0], shape) * size_of(description.dimensions[1], shape);
     span.number = map.register_count_;
     map.register_count_ += span.count;
     next += 4 * span.count;
-    if (next - one.group_base > group_bytes) {
-      return fail(Code::overflow, "registers of group ", one.group, " of this NIC need more than the ", group_bytes,
-                  " bytes that a group has; take fewer rule sets, rules or contexts");
+    if (next - description.group_base > group_bytes) {
+      return fail(Code::overflow, "registers of group ", description.group, " of this NIC need more than the ",
+                  group_bytes, " bytes that a group has; take fewer rule sets, rules or contexts");
     }
   }
   return map;
 }
 
-Place Map::place_of_number(uint32_t number) const {
+RegisterInstance Map::place_of_number(uint32_t number) const {
   SPL_ASSERT(number < register_count_, number, " of ", register_count_, " registers");
   const auto after = std::upper_bound(spans_.begin(), spans_.end(), number,
                                       [](uint32_t sought, const Span& span) { return sought < span.number; });
@@ -92,39 +93,40 @@ Place Map::place_of_number(uint32_t number) const {
   return {static_cast<Register>(found - spans_.begin()), number - found->number};
 }
 
-Result<Place> Map::at(uint32_t address) const {
+Result<RegisterInstance> Map::at(uint32_t address) const {
   const auto after = std::upper_bound(spans_.begin(), spans_.end(), address,
                                       [](uint32_t sought, const Span& span) { return sought < span.address; });
   if (address % 4 == 0 && after != spans_.begin()) {
     const auto found = after - 1;
     const uint32_t index = (address - found->address) / 4;
-    if (index < found->count) return Place{static_cast<Register>(found - spans_.begin()), index};
+    if (index < found->count) return RegisterInstance{static_cast<Register>(found - spans_.begin()), index};
   }
   return fail(Code::invalid, "no register at address ", address, "; addresses are multiples of 4, docs/registers.md ",
               "lists them");
 }
 
-Result<Place> Map::named(std::string_view path) const {
+Result<RegisterInstance> Map::named(std::string_view path) const {
   const size_t group_end = path.find('/');
   const size_t name_end = group_end == std::string_view::npos ? group_end : path.find('/', group_end + 1);
   const std::string_view full = path.substr(0, name_end);
-  const auto is_named = [full](const Description& one) {
-    return full.size() == one.group.size() + 1 + one.name.size() && full.starts_with(one.group) &&
-           full[one.group.size()] == '/' && full.ends_with(one.name);
+  const auto is_named = [full](const Description& description) {
+    return full.size() == description.group.size() + 1 + description.name.size() &&
+           full.starts_with(description.group) && full[description.group.size()] == '/' &&
+           full.ends_with(description.name);
   };
   const auto found = std::find_if(descriptions.begin(), descriptions.end(), is_named);
   if (found == descriptions.end()) {
     std::vector<std::string> names;
-    for (const Description& one : descriptions) names.push_back(text(one.group, '/', one.name));
-    const std::vector<std::string_view> known(names.begin(), names.end());
-    const auto near = nearest(full, known);
+    for (const Description& description : descriptions) names.push_back(text(description.group, '/', description.name));
+    const std::vector<std::string_view> all_names(names.begin(), names.end());
+    const auto near = nearest(full, all_names);
     return fail(Code::invalid, "no register '", path, "'",
                 near ? text("; did you mean '", *near, "'?") : text("; a path is GROUP/NAME/INDEX, as me/idx/3"));
   }
   const uint32_t registers = count(found->id);
   uint32_t index = 0;
   if (name_end == std::string_view::npos) {
-    if (registers == 1) return Place{found->id, 0};
+    if (registers == 1) return RegisterInstance{found->id, 0};
     return fail(Code::invalid, "'", path, "' is ", registers, " registers; name one, from ", path, "/0 to ", path, "/",
                 registers - 1);
   }
@@ -133,12 +135,12 @@ Result<Place> Map::named(std::string_view path) const {
   if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size() || index >= registers) {
     return fail(Code::invalid, "no register '", path, "'; ", full, " has indices 0 to ", registers - 1);
   }
-  return Place{found->id, index};
+  return RegisterInstance{found->id, index};
 }
 
-std::string Map::path(Place place) const {
-  const Description& one = describe(place.id);
-  return text(one.group, '/', one.name, '/', place.index);
+std::string Map::path(RegisterInstance place) const {
+  const Description& description = describe(place.id);
+  return text(description.group, '/', description.name, '/', place.index);
 }
 
 bool Map::in_handler_memory(uint64_t nic_address, uint64_t bytes) const {

@@ -24,10 +24,10 @@ struct Window {
 };
 
 // One register: its name, and its index among the registers of that name.
-struct Place {
+struct RegisterInstance {
   Register id;
   uint32_t index = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const RegisterInstance&) const = default;
 };
 
 [[nodiscard]] inline const Description& describe(Register id) { return descriptions[static_cast<size_t>(id)]; }
@@ -40,18 +40,18 @@ class Map {
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] uint32_t register_count() const { return register_count_; }
   [[nodiscard]] uint32_t count(Register id) const { return spans_[static_cast<size_t>(id)].count; }
-  [[nodiscard]] uint32_t address(Place place) const {
+  [[nodiscard]] uint32_t address(RegisterInstance place) const {
     return spans_[static_cast<size_t>(place.id)].address + 4 * place.index;
   }
   // Returns the number of the register among all registers, in the order of addresses.
-  [[nodiscard]] uint32_t number(Place place) const {
+  [[nodiscard]] uint32_t number(RegisterInstance place) const {
     return spans_[static_cast<size_t>(place.id)].number + place.index;
   }
-  [[nodiscard]] Place place_of_number(uint32_t number) const;
+  [[nodiscard]] RegisterInstance place_of_number(uint32_t number) const;
 
-  [[nodiscard]] Result<Place> at(uint32_t address) const;
-  [[nodiscard]] Result<Place> named(std::string_view path) const;
-  [[nodiscard]] std::string path(Place place) const;
+  [[nodiscard]] Result<RegisterInstance> at(uint32_t address) const;
+  [[nodiscard]] Result<RegisterInstance> named(std::string_view path) const;
+  [[nodiscard]] std::string path(RegisterInstance place) const;
 
   // True if a host may read and write these bytes of NIC memory; addresses are those that handlers use.
   [[nodiscard]] bool in_memory(uint64_t nic_address, uint64_t bytes) const;

@@ -30,7 +30,7 @@ TEST(RegisterMap, EveryRegisterIsFoundByAddressPathAndNumber) {
     ASSERT_TRUE(made.ok()) << made.error().message;
     std::set<uint32_t> addresses;
     for (uint32_t number = 0; number < made->register_count(); ++number) {
-      const Place place = made->place_of_number(number);
+      const RegisterInstance place = made->place_of_number(number);
       EXPECT_EQ(made->number(place), number);
       EXPECT_TRUE(addresses.insert(made->address(place)).second) << made->path(place) << " shares its address";
       EXPECT_EQ(*made->at(made->address(place)), place);

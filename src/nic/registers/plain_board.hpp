@@ -26,7 +26,7 @@ class PlainBoard : public Device, public NicMemory {
     for (const char c : text) stdout_words.push_back(stdout_word(cluster, core, static_cast<uint8_t>(c)));
   }
 
-  [[nodiscard]] uint32_t value_of(Place place) const override {
+  [[nodiscard]] uint32_t value_of(RegisterInstance place) const override {
     const auto found = told.find({place.id, place.index});
     return found == told.end() ? 0 : found->second;
   }
@@ -42,7 +42,7 @@ class PlainBoard : public Device, public NicMemory {
     ++told[{Register::spinloom_call, call.context}];
     return {};
   }
-  void changed(const Configuration& configuration) override { configurations.push_back(configuration); }
+  void configuration_changed(const Configuration& configuration) override { configurations.push_back(configuration); }
   [[nodiscard]] std::string status_text() const override { return "board: nothing behind it\n"; }
 
   Status read(uint64_t address, std::span<uint64_t> words) const override {

@@ -1,9 +1,9 @@
 // RegisterFile - the control registers of one NIC: reads, writes, and the configuration that they make.
 //
 // Contract: read() and write() follow docs/registers.md. A refused write gives an Error and changes nothing.
-//   configuration() is the configuration that the registers make; the device hears of each change. show() is for a
-//   device that is configured by others, too: the registers then have the values that it reports. These values are not
-//   checked, and the device does not hear of them.
+//   configuration() is the configuration that the registers make; the device hears of each change. set_reported() is
+//   for a device that is configured by others, too: the registers then have the values that it reports. These values
+//   are not checked, and the device does not hear of them.
 // Invariants: (1) writes change registers of me only while me/valid is 0, those of her, her_meta and the initialisation
 //   handlers only while her/valid is 0; (2) a valid is 1 exactly while its part of the configuration is in force.
 // Threads: one at a time. Time: none. Work: a write looks at most at all registers of three groups.
@@ -28,26 +28,26 @@ class RegisterFile {
   [[nodiscard]] const Map& map() const { return map_; }
   [[nodiscard]] const Configuration& configuration() const { return configuration_; }
 
-  [[nodiscard]] uint32_t read(Place place);
+  [[nodiscard]] uint32_t read(RegisterInstance place);
   [[nodiscard]] Result<uint32_t> read(uint32_t address);
   [[nodiscard]] Result<uint32_t> read(std::string_view path);
-  Status write(Place place, uint32_t value);
+  Status write(RegisterInstance place, uint32_t value);
   Status write(uint32_t address, uint32_t value);
   Status write(std::string_view path, uint32_t value);
 
   // Sets registers to values that the device reports. Each place is of access `kept`.
-  void show(std::span<const std::pair<Place, uint32_t>> values);
+  void set_reported(std::span<const std::pair<RegisterInstance, uint32_t>> values);
 
   // Returns what read() gives, without effects: nothing is taken out of a queue, whose value is 0 here.
-  [[nodiscard]] uint32_t look(Place place) const;
+  [[nodiscard]] uint32_t peek(RegisterInstance place) const;
 
   // Returns lines for people that say what is in force.
   [[nodiscard]] std::string status_text() const;
 
  private:
-  [[nodiscard]] uint32_t kept(Register id, uint32_t index = 0) const { return values_[map_.number({id, index})]; }
-  [[nodiscard]] Status may_write(Place place, uint32_t value) const;
-  void take_words();
+  [[nodiscard]] uint32_t kept_value(Register id, uint32_t index = 0) const { return values_[map_.number({id, index})]; }
+  [[nodiscard]] Status may_write(RegisterInstance place, uint32_t value) const;
+  void apply_words();
   Status install_matching();
   Status install_contexts();
   [[nodiscard]] std::vector<RuleSet> rule_sets() const;

@@ -84,7 +84,7 @@ TEST(RegisterFile, ReadOnlyRegistersSayWhatTheNicSays) {
 TEST(RegisterFile, ReadingTheFifoTakesACharacter) {
   Board board;
   board.board.print(1, 3, "ab");
-  EXPECT_EQ(board.registers.look({Register::cl_fifo, 0}), 0u) << "looking takes nothing";
+  EXPECT_EQ(board.registers.peek({Register::cl_fifo, 0}), 0u) << "looking takes nothing";
   EXPECT_EQ(board.get("cl/fifo"), 0x010361u);
   EXPECT_EQ(board.get("cl/fifo"), 0x010362u);
   EXPECT_EQ(board.get("cl/fifo"), stdout_empty);
@@ -103,14 +103,14 @@ TEST(RegisterFile, ValuesThatAreTooWideAreRefused) {
 // A device that others configure, too, says what stands in it: no check, and it is not told.
 TEST(RegisterFile, WhatTheDeviceShowsIsInForce) {
   Board board;
-  const std::array<std::pair<Place, uint32_t>, 3> shown{
+  const std::array<std::pair<RegisterInstance, uint32_t>, 3> shown{
       {{{Register::her_ctx_enabled, 2}, 1}, {{Register::her_meta_ph_size, 2}, 4096}, {{Register::her_valid, 0}, 1}}};
-  board.registers.show(shown);
+  board.registers.set_reported(shown);
   EXPECT_EQ(board.get("her/valid"), 1u);
   EXPECT_TRUE(board.registers.configuration().contexts[2].enabled);
   EXPECT_TRUE(contains(board.registers.status_text(), "context 2: active"));
   EXPECT_TRUE(board.board.configurations.empty());
-  board.registers.show(std::array<std::pair<Place, uint32_t>, 1>{{{{Register::her_valid, 0}, 0}}});
+  board.registers.set_reported(std::array<std::pair<RegisterInstance, uint32_t>, 1>{{{{Register::her_valid, 0}, 0}}});
   EXPECT_TRUE(contains(board.registers.status_text(), "contexts: off"));
 }
 
@@ -296,12 +296,12 @@ TEST(RegisterFile, RandomWrites) {
     const auto all = [&] {
       std::vector<uint32_t> values;
       for (uint32_t i = 0; i < map.register_count(); ++i)
-        values.push_back(board.registers.look(map.place_of_number(i)));
+        values.push_back(board.registers.peek(map.place_of_number(i)));
       return values;
     };
     uint32_t refused = 0;
     for (int step = 0; step < 1000; ++step) {
-      Place place = map.place_of_number(static_cast<uint32_t>(random.below(map.register_count())));
+      RegisterInstance place = map.place_of_number(static_cast<uint32_t>(random.below(map.register_count())));
       if (random.chance(1, 4)) place = {random.chance(1, 2) ? Register::me_valid : Register::her_valid, 0};
       auto value = static_cast<uint32_t>(random.chance(2, 3) ? random.below(3) : random.below(uint64_t{1} << 32));
       if (place.id == Register::me_start && random.chance(7, 8)) value = 0;  // so that some rules can be meant

@@ -42,7 +42,8 @@ struct BlockedRoundRobin {
 struct HpuMask {
   std::array<uint64_t, limits::hpu_count_max / 64> words{};
 
-  static constexpr HpuMask of(uint32_t first, uint32_t count) {
+  // The mask of `count` HPUs from `first` on.
+  static constexpr HpuMask range(uint32_t first, uint32_t count) {
     HpuMask mask;
     for (uint32_t hpu = first; hpu < first + count; ++hpu) mask.add(hpu);
     return mask;
@@ -62,8 +63,8 @@ struct Context {
   MemoryWindow constants;  // read-only for handlers
   MemoryWindow state;      // writable, shared by all HPUs
   std::optional<BlockedRoundRobin> blocked_round_robin;  // none: any idle HPU
-  uint32_t user_header_bytes =
-      0;  // first bytes of a message: parsed by the header handler, not given to payload handlers
+  // The first bytes of a message, which the header handler parses; payload handlers do not get them.
+  uint32_t user_header_bytes = 0;
   uint64_t budget_cycles = limits::handler_budget_cycles;
   uint64_t handler_host_start = 0;  // handler host memory
   uint64_t handler_host_length = 0;

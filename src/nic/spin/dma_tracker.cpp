@@ -3,46 +3,46 @@
 namespace spinloom::spin {
 void DmaTracker::split(DmaId whole, uint32_t count) {
   Dma& dma = dmas_[whole.value];
-  SPL_ASSERT(count > 1 && dma.whole == no_slot && dma.pieces == 0, count, " pieces of DMA ", whole);
+  SPL_ASSERT(count > 1 && dma.parent == no_slot && dma.pieces == 0, count, " pieces of DMA ", whole);
   dma.pieces = dma.pieces_unread = count;
 }
 
 DmaId DmaTracker::issue_piece(DmaId whole) {
-  const auto made = take({});
-  made.value.whole = whole.value;
-  return DmaId{made.index};
+  const auto slot = take({});
+  slot.value.parent = whole.value;
+  return DmaId{slot.index};
 }
 
 std::optional<HerId> DmaTracker::source_read(DmaId id) {
   Dma& dma = dmas_[id.value];
-  if (dma.whole != no_slot) {
-    Dma& whole = dmas_[dma.whole];
-    SPL_ASSERT(whole.pieces_unread > 0, "DMA ", dma.whole, " has no more pieces");
-    return --whole.pieces_unread == 0 ? source_read(DmaId{dma.whole}) : std::nullopt;
+  if (dma.parent != no_slot) {
+    Dma& whole = dmas_[dma.parent];
+    SPL_ASSERT(whole.pieces_unread > 0, "DMA ", dma.parent, " has no more pieces");
+    return --whole.pieces_unread == 0 ? source_read(DmaId{dma.parent}) : std::nullopt;
   }
-  SPL_ASSERT(dma.blocks && dma.her.exists(), "nobody waits for DMA ", id);
-  dma.blocks = false;
+  SPL_ASSERT(dma.blocks_handler && dma.her.exists(), "nobody waits for DMA ", id);
+  dma.blocks_handler = false;
   return dma.her;
 }
 
 std::optional<DmaTracker::Ended> DmaTracker::end(DmaId id) {
   Dma& dma = dmas_[id.value];
   SPL_ASSERT(!dma.done, "DMA ", id, " done twice");
-  if (dma.whole != no_slot) {
-    const DmaId whole{dma.whole};
+  if (dma.parent != no_slot) {
+    const DmaId whole{dma.parent};
     dmas_.give_back(id.value);
     SPL_ASSERT(dmas_[whole.value].pieces > 0, "DMA ", whole, " has no more pieces");
     return --dmas_[whole.value].pieces == 0 ? end(whole) : std::nullopt;
   }
   dma.done = true;
-  const bool resumes = dma.her.exists() && (dma.blocks || dma.waited);
-  const Ended ended{id, dma.owner, dma.her, resumes, dma.reports, dma.buffer_bytes};
-  if (dma.alone) dmas_.give_back(id.value);
+  const bool resumes = dma.her.exists() && (dma.blocks_handler || dma.is_awaited);
+  const Ended ended{id, dma.owner, dma.her, resumes, dma.has_report, dma.buffer_bytes};
+  if (dma.unqueued) dmas_.give_back(id.value);
   return ended;
 }
 
 DmaReport DmaTracker::take_report(DmaQueue& queue) {
-  SPL_ASSERT(dmas_[queue.first].reports, "DMA ", queue.first, " is done and was not forgotten");
+  SPL_ASSERT(dmas_[queue.first].has_report, "DMA ", queue.first, " is done and was not forgotten");
   const DmaReport report = dmas_[queue.first].report;
   forget(queue, queue.first);
   return report;
@@ -59,19 +59,19 @@ void DmaTracker::forget(DmaQueue& queue, uint32_t slot) {
 
 Owner DmaTracker::owner(DmaId id) const {
   const Dma& dma = dmas_[id.value];
-  return dma.whole == no_slot ? dma.owner : dmas_[dma.whole].owner;
+  return dma.parent == no_slot ? dma.owner : dmas_[dma.parent].owner;
 }
 
 uint32_t DmaTracker::find(uint32_t handle, HerId her) const {
   const uint32_t slot = handle & handle_slot_mask;
-  const bool named = dmas_.taken(slot) && dmas_[slot].her == her && !dmas_[slot].done;
+  const bool named = dmas_.is_taken(slot) && dmas_[slot].her == her && !dmas_[slot].done;
   return named && handle_of(slot, dmas_[slot].serial) == handle ? slot : no_slot;
 }
 
 void DmaTracker::wait(uint32_t handle, HerId her) {
   const uint32_t slot = find(handle, her);
   SPL_ASSERT(slot != no_slot, "HER ", her, " waits for no DMA");
-  dmas_[slot].waited = true;
+  dmas_[slot].is_awaited = true;
 }
 
 }  // namespace spinloom::spin

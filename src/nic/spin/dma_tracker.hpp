@@ -3,7 +3,7 @@
 // Contract: a piece of work links its open DMAs in order of issue (DmaQueue, which the work keeps). When a DMA is
 //   done, end() says whose it was; retire() then takes it out of its queue, unless it has a report. A DMA with a
 //   report leaves when all DMAs before it have left: next_report() gives these reports in order of issue. A DMA over
-//   several pieces of memory is done when all pieces are. issue_alone() makes a DMA that is in no queue and that
+//   several pieces of memory is done when all pieces are. issue_unqueued() makes a DMA that is in no queue and that
 //   end() forgets at once.
 // Invariants: (1) DmaQueue::open is the number of DMAs in the queue; (2) a handle names one DMA of one execution
 //   until the DMA is done. Afterwards it names nothing while fewer than 4,095 further DMAs have begun.
@@ -40,16 +40,16 @@ class DmaTracker {
     Owner owner;
     HerId her;  // the HER of the handler that issued the DMA, if a handler did
     bool resumes = false;  // the handler waits for the end of the DMA
-    bool reports = false;
+    bool has_report = false;
     uint64_t buffer_bytes = 0;  // bytes of the packet buffer that the DMA held
   };
 
   // Begins a DMA of the NIC itself, which holds `buffer_bytes` of the packet buffer until it is done.
   [[nodiscard]] DmaId issue(DmaQueue& queue, Owner owner, uint64_t buffer_bytes = 0) {
-    const auto made = take(owner);
-    made.value.buffer_bytes = buffer_bytes;
-    link(queue, made);
-    return DmaId{made.index};
+    const auto slot = take(owner);
+    slot.value.buffer_bytes = buffer_bytes;
+    link(queue, slot);
+    return DmaId{slot.index};
   }
   // Begins a DMA of a handler. `blocks`: the handler waits until the source has been read or, where the DMA reads
   // host memory, until its end.
@@ -58,16 +58,16 @@ class DmaTracker {
     uint32_t handle;  // the handler's name for the DMA
   };
   [[nodiscard]] Issued issue(DmaQueue& queue, Owner owner, HerId her, bool blocks) {
-    const auto made = take(owner);
-    made.value.her = her;
-    made.value.blocks = blocks;
-    link(queue, made);
-    return {DmaId{made.index}, handle_of(made.index, made.value.serial)};
+    const auto slot = take(owner);
+    slot.value.her = her;
+    slot.value.blocks_handler = blocks;
+    link(queue, slot);
+    return {DmaId{slot.index}, handle_of(slot.index, slot.value.serial)};
   }
-  [[nodiscard]] DmaId issue_alone(Owner owner) {
-    const auto made = take(owner);
-    made.value.alone = true;
-    return DmaId{made.index};
+  [[nodiscard]] DmaId issue_unqueued(Owner owner) {
+    const auto slot = take(owner);
+    slot.value.unqueued = true;
+    return DmaId{slot.index};
   }
   // Splits the DMA into `count` pieces; issue_piece() begins each of them as a transfer of its own.
   void split(DmaId whole, uint32_t count);
@@ -75,8 +75,8 @@ class DmaTracker {
 
   void report(DmaId id, const DmaReport& report) {
     Dma& dma = dmas_[id.value];
-    SPL_ASSERT(!dma.alone && dma.whole == no_slot, "DMA ", id, " is in no queue");
-    dma.reports = true;
+    SPL_ASSERT(!dma.unqueued && dma.parent == no_slot, "DMA ", id, " is in no queue");
+    dma.has_report = true;
     dma.report = report;
   }
   // The source of a blocking DMA has been read. Returns the handler that goes on, once all pieces have been read.
@@ -85,7 +85,7 @@ class DmaTracker {
   [[nodiscard]] std::optional<Ended> end(DmaId id);
   // Called after end(): the DMA leaves its queue, or waits there for the reports before its own.
   void retire(DmaQueue& queue, const Ended& ended) {
-    if (!ended.reports) forget(queue, ended.dma.value);
+    if (!ended.has_report) forget(queue, ended.dma.value);
   }
   [[nodiscard]] std::optional<DmaReport> next_report(DmaQueue& queue) {
     if (queue.first == no_slot || !dmas_[queue.first].done) return std::nullopt;
@@ -108,15 +108,15 @@ class DmaTracker {
     HerId her;
     uint32_t previous = no_slot;
     uint32_t next = no_slot;
-    bool reports = false;
+    bool has_report = false;
     bool done = false;
-    bool alone = false;
-    bool blocks = false;
-    bool waited = false;
+    bool unqueued = false;
+    bool blocks_handler = false;
+    bool is_awaited = false;
     uint32_t serial = 0;  // part of the handle, counted over all DMAs
     uint64_t buffer_bytes = 0;
     DmaReport report;
-    uint32_t whole = no_slot;  // the DMA that this one is a piece of
+    uint32_t parent = no_slot;  // the DMA that this one is a piece of
     uint32_t pieces = 0;  // pieces that are not done
     uint32_t pieces_unread = 0;
   };
@@ -129,17 +129,17 @@ class DmaTracker {
     return serial % handle_serials << handle_slot_bits | slot;
   }
 
-  [[nodiscard]] Slab<Dma>::Made take(Owner owner) {
-    const auto made = dmas_.make();
-    SPL_ASSERT(made.index <= handle_slot_mask, "DMA ", made.index, " has no handle");
-    made.value.owner = owner;
-    made.value.serial = next_serial_++;
-    return made;
+  [[nodiscard]] Slab<Dma>::NewSlot take(Owner owner) {
+    const auto slot = dmas_.make();
+    SPL_ASSERT(slot.index <= handle_slot_mask, "DMA ", slot.index, " has no handle");
+    slot.value.owner = owner;
+    slot.value.serial = next_serial_++;
+    return slot;
   }
-  void link(DmaQueue& queue, const Slab<Dma>::Made& made) {
-    made.value.previous = queue.last;
-    (queue.last == no_slot ? queue.first : dmas_[queue.last].next) = made.index;
-    queue.last = made.index;
+  void link(DmaQueue& queue, const Slab<Dma>::NewSlot& slot) {
+    slot.value.previous = queue.last;
+    (queue.last == no_slot ? queue.first : dmas_[queue.last].next) = slot.index;
+    queue.last = slot.index;
     ++queue.open;
   }
   [[nodiscard]] uint32_t find(uint32_t handle, HerId her) const;

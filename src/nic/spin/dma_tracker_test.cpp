@@ -84,7 +84,7 @@ TEST_F(DmaTrackerTest, AHandleNamesNothingAfterTheEnd) {
 }
 
 TEST_F(DmaTrackerTest, OneAloneIsForgottenByItsEnd) {
-  const DmaId alone = dmas.issue_alone({3, 11});
+  const DmaId alone = dmas.issue_unqueued({3, 11});
   const auto ended = dmas.end(alone);
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->owner.kind, 3);

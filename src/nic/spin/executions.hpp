@@ -37,51 +37,51 @@ class Executions {
 
   // `buffer_bytes` of the packet buffer have already been taken.
   [[nodiscard]] Execution& open(Owner owner, HandlerKind kind, ContextId context, uint64_t buffer_bytes = 0) {
-    const auto [index, made] = slots_.make();
-    made.owner = owner;
-    made.buffer_bytes = buffer_bytes;
-    made.her.id = HerId{index};
-    made.her.kind = kind;
-    made.her.context = context;
+    const auto [index, execution] = slots_.make();
+    execution.owner = owner;
+    execution.buffer_bytes = buffer_bytes;
+    execution.her.id = HerId{index};
+    execution.her.kind = kind;
+    execution.her.context = context;
     ++waiting_;
-    return made;
+    return execution;
   }
 
   [[nodiscard]] Execution& operator[](HerId id) { return slots_[id.value]; }
   [[nodiscard]] const Execution& operator[](HerId id) const { return slots_[id.value]; }
 
-  void ready(Execution& one) {
-    SPL_ASSERT(one.stage < Stage::running, "HER ", one.her.id, " is past that");
-    one.stage = Stage::ready;
+  void ready(Execution& execution) {
+    SPL_ASSERT(execution.stage < Stage::running, "HER ", execution.her.id, " is past that");
+    execution.stage = Stage::ready;
   }
-  void start(Execution& one, HpuId hpu) {
-    SPL_ASSERT(one.stage == Stage::ready && waiting_ > 0, "HER ", one.her.id, " on HPU ", hpu);
-    one.stage = Stage::running;
-    one.her.hpu = hpu;
+  void start(Execution& execution, HpuId hpu) {
+    SPL_ASSERT(execution.stage == Stage::ready && waiting_ > 0, "HER ", execution.her.id, " on HPU ", hpu);
+    execution.stage = Stage::running;
+    execution.her.hpu = hpu;
     --waiting_;
   }
-  void end(Execution& one) {
-    SPL_ASSERT(one.stage == Stage::running, "HER ", one.her.id, " ends but does not run");
-    one.stage = Stage::ended;
+  void end(Execution& execution) {
+    SPL_ASSERT(execution.stage == Stage::running, "HER ", execution.her.id, " ends but does not run");
+    execution.stage = Stage::ended;
   }
-  void drop(Execution& one) {
-    SPL_ASSERT(one.stage < Stage::running && waiting_ > 0, "HER ", one.her.id, " has started");
-    one.stage = Stage::ended;
+  void drop(Execution& execution) {
+    SPL_ASSERT(execution.stage < Stage::running && waiting_ > 0, "HER ", execution.her.id, " has started");
+    execution.stage = Stage::ended;
     --waiting_;
   }
   // The caller takes over the execution's bytes of the packet buffer.
-  [[nodiscard]] static uint64_t take_bytes(Execution& one) { return std::exchange(one.buffer_bytes, 0); }
+  [[nodiscard]] static uint64_t take_bytes(Execution& execution) { return std::exchange(execution.buffer_bytes, 0); }
 
-  static void dma_issued(Execution& one) { ++one.dmas_open; }
-  static void dma_done(Execution& one) {
-    SPL_ASSERT(one.dmas_open > 0, "HER ", one.her.id);
-    --one.dmas_open;
+  static void dma_issued(Execution& execution) { ++execution.dmas_open; }
+  static void dma_done(Execution& execution) {
+    SPL_ASSERT(execution.dmas_open > 0, "HER ", execution.her.id);
+    --execution.dmas_open;
   }
   // Returns true if the execution was done, and is freed now.
-  bool free_if_done(const Execution& one) {
-    if (one.stage != Stage::ended || one.dmas_open > 0) return false;
-    buffer_.release(one.buffer_bytes);
-    slots_.give_back(one.her.id.value);
+  bool free_if_done(const Execution& execution) {
+    if (execution.stage != Stage::ended || execution.dmas_open > 0) return false;
+    buffer_.release(execution.buffer_bytes);
+    slots_.give_back(execution.her.id.value);
     return true;
   }
 

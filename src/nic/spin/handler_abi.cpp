@@ -57,11 +57,11 @@ class AddressedMemory final : public CallMemory {
  public:
   AddressedMemory(const CallWords& words, const hpu::AddressSpace& memory) : words_(words), memory_(memory) {}
 
-  [[nodiscard]] bool given(unsigned word) const override { return words_[word] != 0; }
+  [[nodiscard]] bool is_nonnull(unsigned word) const override { return words_[word] != 0; }
   [[nodiscard]] Range range(unsigned word, uint64_t length) const override {
-    const uint8_t* found = length > UINT32_MAX ? nullptr : memory_.read(words_[word], static_cast<uint32_t>(length));
-    if (found == nullptr && length > 0) return {};
-    return {const_cast<uint8_t*>(found), kind_of(words_[word])};
+    const uint8_t* bytes = length > UINT32_MAX ? nullptr : memory_.read(words_[word], static_cast<uint32_t>(length));
+    if (bytes == nullptr && length > 0) return {};
+    return {const_cast<uint8_t*>(bytes), kind_of(words_[word])};
   }
   [[nodiscard]] const uint8_t* byte(unsigned word, uint64_t index) const override {
     return memory_.read(words_[word] + static_cast<uint32_t>(index), 1);
@@ -107,21 +107,21 @@ HandlerCall decode_call(const CallWords& words, const hpu::AddressSpace& memory)
 }
 
 HandlerCall decode_call(const CallWords& words, const CallMemory& memory) {
-  const auto wide = [&words](size_t first) { return words[first] | static_cast<uint64_t>(words[first + 1]) << 32; };
+  const auto word64 = [&words](size_t first) { return words[first] | static_cast<uint64_t>(words[first + 1]) << 32; };
   HandlerCall call;
   call.call = words[0] & 0xffu;
   call.options = words[0] & ~0xffu;
   const auto local = [&](unsigned word, uint64_t length) {
-    const CallMemory::Range found = memory.range(word, length);
-    call.local = found.bytes;
-    call.local_memory = found.memory;
+    const CallMemory::Range range = memory.range(word, length);
+    call.local = range.bytes;
+    call.local_memory = range.memory;
   };
   switch (call.call) {
     case SPL_CALL_DMA_TO_HOST_NB:
     case SPL_CALL_DMA_TO_HOST_B:
     case SPL_CALL_DMA_FROM_HOST_NB:
     case SPL_CALL_DMA_FROM_HOST_B:
-      call.offset = wide(2);
+      call.offset = word64(2);
       call.length = words[4];
       local(1, call.length);
       break;
@@ -129,26 +129,26 @@ HandlerCall decode_call(const CallWords& words, const CallMemory& memory) {
     case SPL_CALL_DMA_CAS_B:
     case SPL_CALL_DMA_FADD_NB:
     case SPL_CALL_DMA_FADD_B:
-      call.offset = wide(2);
+      call.offset = word64(2);
       call.width = words[4];
-      call.compare = wide(5);
-      call.operand = wide(7);
+      call.compare = word64(5);
+      call.operand = word64(7);
       local(1, sizeof(uint64_t));
       break;
     case SPL_CALL_DMA_TEST:
     case SPL_CALL_DMA_WAIT: call.handle = words[1]; break;
     case SPL_CALL_CT_INC:
     case SPL_CALL_CT_SET:
-      call.success = wide(1);
-      call.failure = wide(3);
+      call.success = word64(1);
+      call.failure = word64(3);
       break;
     case SPL_CALL_CT_GET: local(5, 2 * sizeof(uint64_t)); break;
     case SPL_CALL_HPU_CAS:
     case SPL_CALL_HPU_FADD:
-      call.compare = wide(5);
-      call.operand = wide(7);
+      call.compare = word64(5);
+      call.operand = word64(7);
       local(1, sizeof(uint64_t));
-      if (memory.given(2)) {
+      if (memory.is_nonnull(2)) {
         const CallMemory::Range before = memory.range(2, sizeof(uint64_t));
         call.before = before.bytes;
         call.before_memory = before.memory;
@@ -164,18 +164,18 @@ HandlerCall decode_call(const CallWords& words, const CallMemory& memory) {
     case SPL_CALL_PROCESS_PUT:
       call.length = words[4];
       call.target = words[5];
-      call.match_bits = wide(6);
-      call.remote_offset = wide(8);
-      call.hdr_data = wide(10);
-      call.user_ptr = wide(12);
+      call.match_bits = word64(6);
+      call.remote_offset = word64(8);
+      call.hdr_data = word64(10);
+      call.user_ptr = word64(12);
       call.context = words[15];
       call.atomic = static_cast<AtomicOperation>(words[15] & 0xffu);
       call.datatype = static_cast<Datatype>(words[15] >> 8 & 0xffu);
       if (is_from_host(call.call)) {
-        call.offset = wide(2);
+        call.offset = word64(2);
         call.length |= static_cast<uint64_t>(words[14]) << 32;
       } else {
-        call.operand = wide(2);
+        call.operand = word64(2);
         local(1, call.length);
       }
       break;
@@ -186,7 +186,7 @@ HandlerCall decode_call(const CallWords& words, const CallMemory& memory) {
     case SPL_CALL_TELEMETRY: call.operand = words[1]; break;
     case SPL_CALL_MAIL:
       call.context = words[1];
-      call.operand = wide(2);
+      call.operand = word64(2);
       call.handle = words[4];
       break;
     case SPL_CALL_DEBUG:

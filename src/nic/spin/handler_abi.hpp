@@ -52,7 +52,7 @@ class CallMemory {
   };
   virtual ~CallMemory() = default;
   // True if the word is not the null address.
-  [[nodiscard]] virtual bool given(unsigned word) const = 0;
+  [[nodiscard]] virtual bool is_nonnull(unsigned word) const = 0;
   // Returns the `length` bytes at that address, and the kind of memory in which they lie.
   [[nodiscard]] virtual Range range(unsigned word, uint64_t length) const = 0;
   // Returns the byte at that address plus `index`; null if it cannot be read.

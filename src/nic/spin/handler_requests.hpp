@@ -1,9 +1,9 @@
 // HandlerRequests - a running handler's requests to the memory of its host and its NIC: DMAs, atomics, waiting.
 //
 // Contract: each request is performed (actions answer it, now or later), refused (it was answered as docs/handlers.md
-//   says; an engine whose messages can fail then fails the caller's), or stops (the call or its options do not exist
-//   here: the handler must be stopped). `caller` is the running Execution, `range` the memory that it is offered, `out`
-//   the engine's ActionList.
+//   says; an engine whose messages can fail then fails the caller's), or gives stop_handler (the call or its options do
+//   not exist here: the engine must stop the handler). `caller` is the running Execution, `range` the memory that it is
+//   offered, `out` the engine's ActionList.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace spinloom::spin {
 
-enum class Requested : uint8_t { performed, refused, stops };
+enum class CallResult : uint8_t { performed, refused, stop_handler };
 
 class HandlerRequests {
  public:
@@ -30,17 +30,17 @@ class HandlerRequests {
   // Begins a DMA on memory offered to the handler. `queue` is that of the caller's work; `fills`: the handler may write
   // to its packet.
   template <class Actions>
-  [[nodiscard]] Requested dma(Execution& caller, const HandlerCall& call, DmaQueue& queue, const HostRange& range,
-                              bool fills, Actions& out);
+  [[nodiscard]] CallResult dma(Execution& caller, const HandlerCall& call, DmaQueue& queue, const HostRange& range,
+                               bool fills, Actions& out);
   template <class Actions>
-  [[nodiscard]] Requested dma_atomic(Execution& caller, const HandlerCall& call, DmaQueue& queue,
-                                     const HostRange& range, Actions& out);
+  [[nodiscard]] CallResult dma_atomic(Execution& caller, const HandlerCall& call, DmaQueue& queue,
+                                      const HostRange& range, Actions& out);
   template <class Actions>
-  [[nodiscard]] Requested dma_wait(const Execution& caller, const HandlerCall& call, Actions& out);
+  [[nodiscard]] CallResult dma_wait(const Execution& caller, const HandlerCall& call, Actions& out);
   template <class Actions>
-  [[nodiscard]] Requested local_atomic(const Execution& caller, const HandlerCall& call, Actions& out) const;
+  [[nodiscard]] CallResult local_atomic(const Execution& caller, const HandlerCall& call, Actions& out) const;
   template <class Actions>
-  [[nodiscard]] Requested debug(const Execution& caller, const HandlerCall& call, Actions& out) const;
+  [[nodiscard]] CallResult debug(const Execution& caller, const HandlerCall& call, Actions& out) const;
 
  private:
   template <class Actions>
@@ -60,17 +60,17 @@ inline constexpr uint32_t dma_options = PTL_HANDLER_HOST_MEM | PTL_DMA_NO_EVENT;
 inline bool outlives(LocalMemory memory, bool blocking) { return blocking || memory != LocalMemory::stack; }
 
 template <class Actions>
-Requested refuse(HerId her, uint32_t answer, Actions& out) {
+CallResult refuse(HerId her, uint32_t answer, Actions& out) {
   out.template add<Resume>(her, answer);
-  return Requested::refused;
+  return CallResult::refused;
 }
 
 }  // namespace detail
 
 template <class Actions>
-Requested HandlerRequests::dma(Execution& caller, const HandlerCall& call, DmaQueue& queue, const HostRange& range,
-                               bool fills, Actions& out) {
-  if ((call.options & ~detail::dma_options) != 0) return Requested::stops;
+CallResult HandlerRequests::dma(Execution& caller, const HandlerCall& call, DmaQueue& queue, const HostRange& range,
+                                bool fills, Actions& out) {
+  if ((call.options & ~detail::dma_options) != 0) return CallResult::stop_handler;
   const HerId her = caller.her.id;
   const bool blocking = call.call == SPL_CALL_DMA_TO_HOST_B || call.call == SPL_CALL_DMA_FROM_HOST_B;
   const bool to_host = call.call == SPL_CALL_DMA_TO_HOST_NB || call.call == SPL_CALL_DMA_TO_HOST_B;
@@ -101,7 +101,7 @@ Requested HandlerRequests::dma(Execution& caller, const HandlerCall& call, DmaQu
     move(dma, host, call.length, her, call, to_host, blocking, out);
   }
   if (!blocking) out.template add<Resume>(her, handle);
-  return Requested::performed;
+  return CallResult::performed;
 }
 
 template <class Actions>
@@ -122,14 +122,14 @@ void HandlerRequests::move(DmaId dma, uint8_t* host, uint64_t length, HerId her,
 }
 
 template <class Actions>
-Requested HandlerRequests::dma_atomic(Execution& caller, const HandlerCall& call, DmaQueue& queue,
-                                      const HostRange& range, Actions& out) {
-  if ((call.options & ~detail::dma_options) != 0) return Requested::stops;
+CallResult HandlerRequests::dma_atomic(Execution& caller, const HandlerCall& call, DmaQueue& queue,
+                                       const HostRange& range, Actions& out) {
+  if ((call.options & ~detail::dma_options) != 0) return CallResult::stop_handler;
   const HerId her = caller.her.id;
   const bool blocking = call.call == SPL_CALL_DMA_CAS_B || call.call == SPL_CALL_DMA_FADD_B;
   const bool swaps = call.call == SPL_CALL_DMA_CAS_NB || call.call == SPL_CALL_DMA_CAS_B;
   const bool width_exists = call.width == 1 || call.width == 2 || call.width == 4 || call.width == 8;
-  if (!width_exists || (swaps && call.width != 8)) return Requested::stops;
+  if (!width_exists || (swaps && call.width != 8)) return CallResult::stop_handler;
   const std::optional<uint8_t*> host = range.contiguous(call.offset, call.width);
   const bool aligned = host && (reinterpret_cast<uint64_t>(*host) & (call.width - 1)) == 0;
   if (!aligned || !is_hpu_memory(call.local_memory) || !detail::outlives(call.local_memory, blocking)) {
@@ -148,11 +148,11 @@ Requested HandlerRequests::dma_atomic(Execution& caller, const HandlerCall& call
   atomic.her = her;
   out.list.emplace_back(atomic);
   if (!blocking) out.template add<Resume>(her, handle);
-  return Requested::performed;
+  return CallResult::performed;
 }
 
 template <class Actions>
-Requested HandlerRequests::dma_wait(const Execution& caller, const HandlerCall& call, Actions& out) {
+CallResult HandlerRequests::dma_wait(const Execution& caller, const HandlerCall& call, Actions& out) {
   const HerId her = caller.her.id;
   const bool open = dmas_.is_open(call.handle, her);
   if (call.call == SPL_CALL_DMA_TEST) {
@@ -162,14 +162,14 @@ Requested HandlerRequests::dma_wait(const Execution& caller, const HandlerCall& 
   } else {
     out.template add<Resume>(her, uint32_t{SUCCESS});
   }
-  return Requested::performed;
+  return CallResult::performed;
 }
 
 template <class Actions>
-Requested HandlerRequests::local_atomic(const Execution& caller, const HandlerCall& call, Actions& out) const {
+CallResult HandlerRequests::local_atomic(const Execution& caller, const HandlerCall& call, Actions& out) const {
   const HerId her = caller.her.id;
   const bool aligned = (reinterpret_cast<uint64_t>(call.local) & 7) == 0;
-  if (!aligned) return Requested::stops;  // a misaligned atomic faults
+  if (!aligned) return CallResult::stop_handler;  // a misaligned atomic faults
   const bool before_fits = call.before_memory == LocalMemory::none || is_hpu_memory(call.before_memory);
   if (call.local_memory != LocalMemory::state || !before_fits) return detail::refuse(her, uint32_t{SEGV}, out);
   LocalAtomic atomic;
@@ -180,18 +180,18 @@ Requested HandlerRequests::local_atomic(const Execution& caller, const HandlerCa
   atomic.before = call.before;
   atomic.her = her;
   out.list.emplace_back(atomic);
-  return Requested::performed;
+  return CallResult::performed;
 }
 
 template <class Actions>
-Requested HandlerRequests::debug(const Execution& caller, const HandlerCall& call, Actions& out) const {
-  if (call.options != 0) return Requested::stops;
+CallResult HandlerRequests::debug(const Execution& caller, const HandlerCall& call, Actions& out) const {
+  if (call.options != 0) return CallResult::stop_handler;
   if (call.local == nullptr) return detail::refuse(caller.her.id, uint32_t{SEGV}, out);
   const Her& her = caller.her;
   const std::string text(reinterpret_cast<const char*>(call.local), call.length);
   out.template add<DebugLine>(her.kind, her.hpu, text, static_cast<uint32_t>(call.operand));
   out.template add<Resume>(her.id, uint32_t{SUCCESS});
-  return Requested::performed;
+  return CallResult::performed;
 }
 
 }  // namespace spinloom::spin

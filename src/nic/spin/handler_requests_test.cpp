@@ -26,7 +26,7 @@ struct HandlerRequestsTest : testing::Test {
     call.local = local.data();
     call.length = 8;
   }
-  Requested dma() { return requests.dma(executions[her], call, queue, range, false, out); }
+  CallResult dma() { return requests.dma(executions[her], call, queue, range, false, out); }
   template <class T>
   const T* find() const {
     for (const RequestAction& action : out.list) {
@@ -50,7 +50,7 @@ struct HandlerRequestsTest : testing::Test {
 
 TEST_F(HandlerRequestsTest, ADmaIsIssuedAndItsHandleAnswered) {
   call.offset = 4;
-  EXPECT_EQ(dma(), Requested::performed);
+  EXPECT_EQ(dma(), CallResult::performed);
   const auto* write = find<DmaWrite>();
   ASSERT_NE(write, nullptr);
   EXPECT_EQ(write->host, host.data() + 4);
@@ -63,36 +63,36 @@ TEST_F(HandlerRequestsTest, ADmaIsIssuedAndItsHandleAnswered) {
 
 TEST_F(HandlerRequestsTest, WhatLeavesTheRangeIsRefusedAndNothingIsIssued) {
   call.offset = 9;
-  EXPECT_EQ(dma(), Requested::refused);
+  EXPECT_EQ(dma(), CallResult::refused);
   EXPECT_EQ(find<DmaWrite>(), nullptr);
   EXPECT_EQ(find<Resume>()->value, DmaId::none_value);
   call.call = SPL_CALL_DMA_TO_HOST_B;
   out.clear();
-  EXPECT_EQ(dma(), Requested::refused);
+  EXPECT_EQ(dma(), CallResult::refused);
   EXPECT_EQ(find<Resume>()->value, uint32_t{SEGV});
   EXPECT_EQ(queue.open, 0u);
 }
 
 TEST_F(HandlerRequestsTest, OptionsThatDoNotExistStopTheHandler) {
   call.options = 1u << 30;
-  EXPECT_EQ(dma(), Requested::stops);
+  EXPECT_EQ(dma(), CallResult::stop_handler);
   EXPECT_TRUE(out.list.empty());
 }
 
 TEST_F(HandlerRequestsTest, AStackIsASourceOnlyForOneThatWaits) {
   call.local_memory = LocalMemory::stack;
-  EXPECT_EQ(dma(), Requested::refused);
+  EXPECT_EQ(dma(), CallResult::refused);
   call.call = SPL_CALL_DMA_TO_HOST_B;
   out.clear();
-  EXPECT_EQ(dma(), Requested::performed);
+  EXPECT_EQ(dma(), CallResult::performed);
   EXPECT_EQ(find<Resume>(), nullptr);  // answered when the source has been read
 }
 
 TEST_F(HandlerRequestsTest, APacketIsWrittenOnlyByWhoFillsIt) {
   call.call = SPL_CALL_DMA_FROM_HOST_NB;
-  EXPECT_EQ(dma(), Requested::refused);
+  EXPECT_EQ(dma(), CallResult::refused);
   out.clear();
-  EXPECT_EQ(requests.dma(executions[her], call, queue, range, true, out), Requested::performed);
+  EXPECT_EQ(requests.dma(executions[her], call, queue, range, true, out), CallResult::performed);
   EXPECT_NE(find<DmaRead>(), nullptr);
 }
 
@@ -100,7 +100,7 @@ TEST_F(HandlerRequestsTest, OverAListThereIsOneTransferAPiece) {
   const std::array<IovecElement, 2> elements{{{host.data(), 3}, {host.data() + 8, 8}}};
   const std::vector<uint64_t> ends = ends_of(elements);
   range = {nullptr, 11, {elements, ends}};
-  EXPECT_EQ(dma(), Requested::performed);
+  EXPECT_EQ(dma(), CallResult::performed);
   std::vector<const DmaWrite*> writes;
   for (const RequestAction& action : out.list) {
     if (const auto* write = std::get_if<DmaWrite>(&action)) writes.push_back(write);
@@ -119,52 +119,52 @@ TEST_F(HandlerRequestsTest, AtomicsNeedAlignmentAndAWidthThatExists) {
   call.width = 4;
   const auto misaligned = reinterpret_cast<uint64_t>(host.data()) % 4;
   call.offset = (4 - misaligned) % 4;
-  EXPECT_EQ(requests.dma_atomic(executions[her], call, queue, range, out), Requested::performed);
+  EXPECT_EQ(requests.dma_atomic(executions[her], call, queue, range, out), CallResult::performed);
   EXPECT_EQ(find<DmaAtomic>()->width, 4u);
   ++call.offset;
-  EXPECT_EQ(requests.dma_atomic(executions[her], call, queue, range, out), Requested::refused);
+  EXPECT_EQ(requests.dma_atomic(executions[her], call, queue, range, out), CallResult::refused);
   call.width = 3;
-  EXPECT_EQ(requests.dma_atomic(executions[her], call, queue, range, out), Requested::stops);
+  EXPECT_EQ(requests.dma_atomic(executions[her], call, queue, range, out), CallResult::stop_handler);
 }
 
 TEST_F(HandlerRequestsTest, WaitingIsAnsweredByTheEndOrAtOnce) {
-  ASSERT_EQ(dma(), Requested::performed);
+  ASSERT_EQ(dma(), CallResult::performed);
   call.handle = find<Resume>()->value;
   const DmaId issued = find<DmaWrite>()->dma;
   out.clear();
   call.call = SPL_CALL_DMA_TEST;
-  EXPECT_EQ(requests.dma_wait(executions[her], call, out), Requested::performed);
+  EXPECT_EQ(requests.dma_wait(executions[her], call, out), CallResult::performed);
   EXPECT_EQ(find<Resume>()->value, 0u);
   out.clear();
   call.call = SPL_CALL_DMA_WAIT;
-  EXPECT_EQ(requests.dma_wait(executions[her], call, out), Requested::performed);
+  EXPECT_EQ(requests.dma_wait(executions[her], call, out), CallResult::performed);
   EXPECT_EQ(find<Resume>(), nullptr);
   EXPECT_TRUE(dmas.end(issued)->resumes);
-  EXPECT_EQ(requests.dma_wait(executions[her], call, out), Requested::performed);
+  EXPECT_EQ(requests.dma_wait(executions[her], call, out), CallResult::performed);
   EXPECT_EQ(find<Resume>()->value, uint32_t{SUCCESS});
 }
 
 TEST_F(HandlerRequestsTest, AnAtomicOnNicMemoryIsOfTheStateOnly) {
   call.call = SPL_CALL_HPU_FADD;
   call.local_memory = LocalMemory::state;
-  EXPECT_EQ(requests.local_atomic(executions[her], call, out), Requested::performed);
+  EXPECT_EQ(requests.local_atomic(executions[her], call, out), CallResult::performed);
   EXPECT_NE(find<LocalAtomic>(), nullptr);
   call.local_memory = LocalMemory::constants;
-  EXPECT_EQ(requests.local_atomic(executions[her], call, out), Requested::refused);
+  EXPECT_EQ(requests.local_atomic(executions[her], call, out), CallResult::refused);
   call.local = local.data() + 1;
-  EXPECT_EQ(requests.local_atomic(executions[her], call, out), Requested::stops);
+  EXPECT_EQ(requests.local_atomic(executions[her], call, out), CallResult::stop_handler);
 }
 
 TEST_F(HandlerRequestsTest, ADebugLineNamesItsHandler) {
   std::copy_n("hello", 5, local.begin());
   call.length = 5;
   call.operand = 42;
-  EXPECT_EQ(requests.debug(executions[her], call, out), Requested::performed);
+  EXPECT_EQ(requests.debug(executions[her], call, out), CallResult::performed);
   ASSERT_NE(find<DebugLine>(), nullptr);
   EXPECT_EQ(find<DebugLine>()->text, "hello");
   EXPECT_EQ(find<DebugLine>()->hpu, HpuId{0});
   call.local = nullptr;
-  EXPECT_EQ(requests.debug(executions[her], call, out), Requested::refused);
+  EXPECT_EQ(requests.debug(executions[her], call, out), CallResult::refused);
 }
 
 }  // namespace

@@ -28,50 +28,50 @@ HandlerFrame frame_of(const Her& her, const Context& context, std::span<uint8_t>
   return frame;
 }
 
-uint32_t NativeHandler::call(const HandlerCall& given) {
-  const auto result = calls_.call(given);
+uint32_t NativeHandler::call(const HandlerCall& request) {
+  const auto result = calls_.call(request);
   if (!result) stopped_ = true;
   return result.value_or(UINT32_MAX);
 }
 
 uint32_t NativeHandler::dma_to_host(const uint8_t* local, uint64_t offset, uint64_t length, uint32_t options) {
-  HandlerCall given;
-  given.call = SPL_CALL_DMA_TO_HOST_NB;
-  given.options = options;
-  given.offset = offset;
-  given.length = length;
-  given.local = const_cast<uint8_t*>(local);  // the source is only read
+  HandlerCall request;
+  request.call = SPL_CALL_DMA_TO_HOST_NB;
+  request.options = options;
+  request.offset = offset;
+  request.length = length;
+  request.local = const_cast<uint8_t*>(local);  // the source is only read
   if (local == nullptr) {
-    given.local_memory = LocalMemory::none;
+    request.local_memory = LocalMemory::none;
   } else if (holds(frame_.packet, local, length)) {
-    given.local_memory = LocalMemory::packet;
+    request.local_memory = LocalMemory::packet;
   } else if (holds(frame_.constants, local, length)) {
-    given.local_memory = LocalMemory::constants;
+    request.local_memory = LocalMemory::constants;
   } else if (holds(frame_.state, local, length)) {
-    given.local_memory = LocalMemory::state;
+    request.local_memory = LocalMemory::state;
   } else {
-    given.local_memory = LocalMemory::stack;
+    request.local_memory = LocalMemory::stack;
   }
-  return call(given);
+  return call(request);
 }
 
 uint32_t NativeHandler::dma_into_packet(uint64_t offset, uint64_t at, uint64_t length) {
-  HandlerCall given;
-  given.call = SPL_CALL_DMA_FROM_HOST_NB;
-  given.options = PTL_DMA_NO_EVENT;
-  given.offset = offset;
-  given.length = length;
-  given.local = const_cast<uint8_t*>(frame_.packet.data()) + at;
-  given.local_memory = at + length <= frame_.packet.size() ? LocalMemory::packet : LocalMemory::outside;
-  return call(given);
+  HandlerCall request;
+  request.call = SPL_CALL_DMA_FROM_HOST_NB;
+  request.options = PTL_DMA_NO_EVENT;
+  request.offset = offset;
+  request.length = length;
+  request.local = const_cast<uint8_t*>(frame_.packet.data()) + at;
+  request.local_memory = at + length <= frame_.packet.size() ? LocalMemory::packet : LocalMemory::outside;
+  return call(request);
 }
 
 uint32_t NativeHandler::count(uint64_t success, uint64_t failure) {
-  HandlerCall given;
-  given.call = SPL_CALL_CT_INC;
-  given.success = success;
-  given.failure = failure;
-  return call(given);
+  HandlerCall request;
+  request.call = SPL_CALL_CT_INC;
+  request.success = success;
+  request.failure = failure;
+  return call(request);
 }
 
 uint32_t NativeHandlers::add(Function function) {

@@ -69,7 +69,7 @@ class NativeHandler {
   // Does what PtlHandlerDMAFromHostNB does, into the packet of a process-put.
   uint32_t dma_into_packet(uint64_t offset, uint64_t at, uint64_t length);
   uint32_t count(uint64_t success, uint64_t failure);
-  uint32_t call(const HandlerCall& given);
+  uint32_t call(const HandlerCall& request);
   // True if a call was refused for good. The handler then ends as a fault, whatever it returns.
   [[nodiscard]] bool stopped() const { return stopped_; }
 

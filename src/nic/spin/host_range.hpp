@@ -30,8 +30,8 @@ struct HostRange {
   [[nodiscard]] std::optional<uint8_t*> contiguous(uint64_t offset, uint64_t bytes) const {
     if (!holds(offset, bytes)) return std::nullopt;
     if (bytes == 0) return start;
-    const std::vector<IovecElement> found = pieces(offset, bytes);
-    return found.size() == 1 ? std::optional(found.front().base) : std::nullopt;
+    const std::vector<IovecElement> touched = pieces(offset, bytes);
+    return touched.size() == 1 ? std::optional(touched.front().base) : std::nullopt;
   }
 };
 

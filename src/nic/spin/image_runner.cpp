@@ -18,9 +18,9 @@ hpu::Region packet_region(const HandlerFrame& frame) {
 }
 
 // Runs one slice of a budget, which may be long: between slices the runner asks whether the handler has been given up.
-hpu::Stop go_on(hpu::Core& core, uint64_t budget_end) {
-  constexpr uint64_t patience = 1 << 20;
-  return core.run(std::min(budget_end, core.cycle() + patience));
+hpu::Stop run_slice(hpu::Core& core, uint64_t budget_end) {
+  constexpr uint64_t slice_cycles = 1 << 20;
+  return core.run(std::min(budget_end, core.cycle() + slice_cycles));
 }
 
 }  // namespace
@@ -31,20 +31,20 @@ Result<std::unique_ptr<ImageHandlers::Machine>> ImageHandlers::make_machine() {
 }
 
 Result<std::unique_ptr<ImageHandlers>> ImageHandlers::create() {
-  std::unique_ptr<ImageHandlers> made(new ImageHandlers);
+  std::unique_ptr<ImageHandlers> handlers(new ImageHandlers);
   SPL_ASSIGN(std::unique_ptr<Machine> machine, make_machine());
-  made->idle_.push_back(std::move(machine));
-  return made;
+  handlers->idle_.push_back(std::move(machine));
+  return handlers;
 }
 
 uint32_t ImageHandlers::add(hpu::Image image) {
-  const std::lock_guard lock(lending_);
+  const std::lock_guard lock(pool_mutex_);
   images_.push_back(std::move(image));
   return static_cast<uint32_t>(images_.size() - 1);
 }
 
 const hpu::Image& ImageHandlers::image(uint32_t number) const {
-  const std::lock_guard lock(lending_);
+  const std::lock_guard lock(pool_mutex_);
   return images_.at(number);
 }
 
@@ -52,7 +52,7 @@ HandlerOutcome ImageHandlers::run(const HandlerFrame& frame, HandlerCalls& calls
   std::unique_ptr<Machine> machine;
   const hpu::Image* image = nullptr;
   {
-    const std::lock_guard lock(lending_);
+    const std::lock_guard lock(pool_mutex_);
     if (frame.context->image >= images_.size()) return {HandlerEnd::fault, 0};
     image = &images_[frame.context->image];
     if (!idle_.empty()) {
@@ -61,20 +61,20 @@ HandlerOutcome ImageHandlers::run(const HandlerFrame& frame, HandlerCalls& calls
     }
   }
   if (machine == nullptr) {
-    auto made = make_machine();
-    SPL_ASSERT(made.ok(), made.error().message);
-    machine = std::move(*made);
+    auto created = make_machine();
+    SPL_ASSERT(created.ok(), created.error().message);
+    machine = std::move(*created);
   }
   const HandlerOutcome outcome = run_on(*machine, *image, frame, calls);
   if (machine->core.busy()) machine->core.abandon();
-  const std::lock_guard lock(lending_);
+  const std::lock_guard lock(pool_mutex_);
   idle_.push_back(std::move(machine));
   return outcome;
 }
 
-hpu::Stop ImageHandlers::take_turn(Machine& machine, uint32_t address) {
+hpu::Stop ImageHandlers::run_shared_access(Machine& machine, uint32_t address) {
   const auto line = reinterpret_cast<uintptr_t>(machine.memory.read(address, 1)) / 64;
-  const std::lock_guard turn(turns_[line % turns_.size()]);
+  const std::lock_guard lock(line_mutexes_[line % line_mutexes_.size()]);
   return machine.core.run(machine.core.cycle());
 }
 
@@ -105,7 +105,7 @@ HandlerOutcome ImageHandlers::run_on(Machine& machine, const hpu::Image& image, 
   start.frame = frame_registers_of(frame.her);
   machine.core.start(start);
   const uint64_t budget_end = start.at_cycle + context.budget_cycles;
-  hpu::Stop stop = go_on(machine.core, budget_end);
+  hpu::Stop stop = run_slice(machine.core, budget_end);
   for (;;) {
     switch (stop.kind) {
       case hpu::StopKind::returned: return {HandlerEnd::returned, stop.value, stop.cycle - start.at_cycle};
@@ -126,7 +126,8 @@ HandlerOutcome ImageHandlers::run_on(Machine& machine, const hpu::Image& image, 
     }
     if (machine.core.cycle() >= budget_end) return {HandlerEnd::budget, 0};
     if (calls.given_up()) return {HandlerEnd::fault, 0};
-    stop = stop.kind == hpu::StopKind::shared ? take_turn(machine, stop.address) : go_on(machine.core, budget_end);
+    stop = stop.kind == hpu::StopKind::shared ? run_shared_access(machine, stop.address)
+                                              : run_slice(machine.core, budget_end);
   }
 }
 

@@ -32,7 +32,7 @@ class ImageHandlers final : public HandlerRunner {
  private:
   // The core on which one handler runs. While a handler waits for another rank, others run on cores of their own.
   struct Machine {
-    explicit Machine(hpu::Core made) : core(std::move(made)) {}
+    explicit Machine(hpu::Core core_) : core(std::move(core_)) {}
     hpu::Core core;
     hpu::AddressSpace memory;
     std::vector<uint8_t> stack = std::vector<uint8_t>(limits::handler_stack_bytes);
@@ -41,13 +41,13 @@ class ImageHandlers final : public HandlerRunner {
   [[nodiscard]] static Result<std::unique_ptr<Machine>> make_machine();
   [[nodiscard]] HandlerOutcome run_on(Machine& machine, const hpu::Image& image, const HandlerFrame& frame,
                                       HandlerCalls& calls);
-  // Executes the access before which a handler stopped, and goes on to the next stop or branch.
-  [[nodiscard]] hpu::Stop take_turn(Machine& machine, uint32_t address);
+  // Executes the access to shared memory before which a handler stopped, and goes on to the next stop or branch.
+  [[nodiscard]] hpu::Stop run_shared_access(Machine& machine, uint32_t address);
 
-  mutable std::mutex lending_;  // guards the two fields below
-  std::vector<std::unique_ptr<Machine>> idle_;
+  mutable std::mutex pool_mutex_;  // guards the two fields below
+  std::vector<std::unique_ptr<Machine>> idle_;  // machines on which no handler runs
   std::deque<hpu::Image> images_;  // addresses are stable
-  std::array<std::mutex, 64> turns_;  // locks for lines of shared memory: line number modulo 64
+  std::array<std::mutex, 64> line_mutexes_;  // for lines of shared memory, by line number modulo 64
 };
 
 }  // namespace spinloom::spin

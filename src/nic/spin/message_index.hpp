@@ -54,7 +54,7 @@ class MessageIndex {
   [[nodiscard]] size_t size() const { return size_; }
 
  private:
-  static constexpr size_t least_items = 64;
+  static constexpr size_t items_min = 64;
   struct Item {
     uint64_t message = 0;
     uint32_t source = 0;
@@ -80,13 +80,13 @@ class MessageIndex {
   }
 
   void grow() {
-    const std::vector<Item> before = std::exchange(items_, std::vector<Item>(items_.size() * 2));
-    for (const Item& item : before) {
+    const std::vector<Item> old_items = std::exchange(items_, std::vector<Item>(items_.size() * 2));
+    for (const Item& item : old_items) {
       if (item.slot != no_slot) insert(item);
     }
   }
 
-  std::vector<Item> items_ = std::vector<Item>(least_items);  // their number is a power of two
+  std::vector<Item> items_ = std::vector<Item>(items_min);  // their number is a power of two
   size_t size_ = 0;
 };
 

@@ -36,74 +36,74 @@ uint32_t IdleHpus::take_lowest(const HpuMask* mask) {
 }
 
 void Scheduler::add(ContextId context, const std::optional<HpuMask>& mask, uint32_t vhpus) {
-  const Result<Member*> made = members_.create(context);
-  SPL_ASSERT(made.ok(), "context ", context);
-  Member& member = **made;
-  member.mask = mask;
-  member.vhpus.resize(vhpus);
-  if (mask || fair_) apart_.push_back(context);
+  const Result<ContextState*> created = contexts_.create(context);
+  SPL_ASSERT(created.ok(), "context ", context);
+  ContextState& state = **created;
+  state.mask = mask;
+  state.vhpus.resize(vhpus);
+  if (mask || is_fair_) own_queue_contexts_.push_back(context);
 }
 
 void Scheduler::remove(ContextId context) {
-  SPL_ASSERT(members_.find(context) != nullptr && members_.find(context)->runnable.empty(), "context ", context);
-  std::erase(apart_, context);
-  members_.remove(context);
+  SPL_ASSERT(contexts_.find(context) != nullptr && contexts_.find(context)->runnable.empty(), "context ", context);
+  std::erase(own_queue_contexts_, context);
+  contexts_.remove(context);
 }
 
 void Scheduler::ready(HerId her, ContextId context, VhpuId index) {
-  if (!index.exists() && apart_.empty()) return add_runnable(unmasked_, {her, context, {}});
-  Member& member = *members_.find(context);
-  if (!index.exists()) return add_runnable(member, {her, context, {}});
-  SPL_ASSERT(index.value < member.vhpus.size(), index, " of ", member.vhpus.size());
-  VirtualHpu& vhpu = member.vhpus[index.value];
+  if (!index.exists() && own_queue_contexts_.empty()) return add_runnable(unmasked_, {her, context, {}});
+  ContextState& state = *contexts_.find(context);
+  if (!index.exists()) return add_runnable(state, {her, context, {}});
+  SPL_ASSERT(index.value < state.vhpus.size(), index, " of ", state.vhpus.size());
+  VirtualHpu& vhpu = state.vhpus[index.value];
   vhpu.ready.push(her);
   if (vhpu.queued || vhpu.hpu.exists()) return;
   vhpu.queued = true;
-  add_runnable(member, {{}, context, index});
+  add_runnable(state, {{}, context, index});
 }
 
-void Scheduler::add_runnable(Fifo<Runnable>& queue, Runnable one) {
-  one.sequence = next_sequence_++;
+void Scheduler::add_runnable(Fifo<Runnable>& queue, Runnable runnable) {
+  runnable.sequence = next_sequence_++;
   ++runnable_;
-  queue.push(one);
+  queue.push(runnable);
 }
 
-void Scheduler::add_runnable(Member& member, Runnable one) {
-  if (!member.mask && !fair_) return add_runnable(unmasked_, one);
-  if (member.runnable.empty()) member.cycles = std::max(member.cycles, cycles_);
-  add_runnable(member.runnable, one);
+void Scheduler::add_runnable(ContextState& state, Runnable runnable) {
+  if (!state.mask && !is_fair_) return add_runnable(unmasked_, runnable);
+  if (state.runnable.empty()) state.cycles = std::max(state.cycles, served_cycles_);
+  add_runnable(state.runnable, runnable);
 }
 
 // Among the queues for which an HPU is idle: with fairness, that of the context that has had the fewest cycles; of
 // equals, and without fairness, the one whose first element has waited longest.
-Fifo<Scheduler::Runnable>* Scheduler::oldest() {
-  Fifo<Runnable>* found = unmasked_.empty() ? nullptr : &unmasked_;
-  const Member* fairest = nullptr;
-  for (const ContextId id : apart_) {
-    Member& member = *members_.find(id);
-    if (member.runnable.empty() || (member.mask && !idle_.any_of(*member.mask))) continue;
-    const bool earlier = found == nullptr || member.runnable.front().sequence < found->front().sequence;
+Fifo<Scheduler::Runnable>* Scheduler::next_queue() {
+  Fifo<Runnable>* queue = unmasked_.empty() ? nullptr : &unmasked_;
+  const ContextState* fairest = nullptr;
+  for (const ContextId id : own_queue_contexts_) {
+    ContextState& state = *contexts_.find(id);
+    if (state.runnable.empty() || (state.mask && !idle_.any_of(*state.mask))) continue;
+    const bool earlier = queue == nullptr || state.runnable.front().sequence < queue->front().sequence;
     const bool better =
-        !fair_ || fairest == nullptr || member.cycles == fairest->cycles ? earlier : member.cycles < fairest->cycles;
+        !is_fair_ || fairest == nullptr || state.cycles == fairest->cycles ? earlier : state.cycles < fairest->cycles;
     if (!better) continue;
-    found = &member.runnable;
-    fairest = &member;
+    queue = &state.runnable;
+    fairest = &state;
   }
-  if (fair_ && fairest != nullptr) cycles_ = fairest->cycles;
-  return found;
+  if (is_fair_ && fairest != nullptr) served_cycles_ = fairest->cycles;
+  return queue;
 }
 
-std::optional<Scheduler::Start> Scheduler::pick() {
-  Fifo<Runnable>* const queue = oldest();
+std::optional<Scheduler::Start> Scheduler::start_next() {
+  Fifo<Runnable>* const queue = next_queue();
   if (queue == nullptr) return std::nullopt;
   const Runnable next = queue->pop();
   SPL_ASSERT(runnable_ > 0, next.her);
   --runnable_;
   if (!next.vhpu.exists() && queue == &unmasked_) return Start{next.her, HpuId{idle_.take_lowest(nullptr)}};
-  Member& member = *members_.find(next.context);
-  const HpuId hpu{idle_.take_lowest(member.mask ? &*member.mask : nullptr)};
+  ContextState& state = *contexts_.find(next.context);
+  const HpuId hpu{idle_.take_lowest(state.mask ? &*state.mask : nullptr)};
   if (!next.vhpu.exists()) return Start{next.her, hpu};
-  VirtualHpu& vhpu = member.vhpus[next.vhpu.value];
+  VirtualHpu& vhpu = state.vhpus[next.vhpu.value];
   SPL_ASSERT(vhpu.queued && !vhpu.hpu.exists() && !vhpu.ready.empty(), "virtual HPU ", next.vhpu, " on ", vhpu.hpu);
   vhpu.queued = false;
   vhpu.hpu = hpu;
@@ -112,7 +112,7 @@ std::optional<Scheduler::Start> Scheduler::pick() {
 
 std::optional<HerId> Scheduler::ended(const Place& place) {
   if (place.vhpu.exists()) {
-    VirtualHpu& vhpu = members_.find(place.context)->vhpus[place.vhpu.value];
+    VirtualHpu& vhpu = contexts_.find(place.context)->vhpus[place.vhpu.value];
     SPL_ASSERT(vhpu.hpu == place.hpu, "virtual HPU ", place.vhpu, " runs on ", vhpu.hpu, ", not on ", place.hpu);
     if (!vhpu.ready.empty()) return vhpu.ready.pop();
     vhpu.hpu = {};

@@ -57,7 +57,7 @@ class Scheduler {
   };
 
   explicit Scheduler(uint32_t hpus, Fairness fairness = Fairness::oldest)
-      : hpus_(hpus), fair_(fairness == Fairness::by_cycles), idle_(hpus) {}
+      : hpus_(hpus), is_fair_(fairness == Fairness::by_cycles), idle_(hpus) {}
 
   // Adds a context. Its executions may use the HPUs of `mask`, or all; if vhpus > 0, through `vhpus` virtual HPUs.
   void add(ContextId context, const std::optional<HpuMask>& mask, uint32_t vhpus);
@@ -68,7 +68,7 @@ class Scheduler {
   void ready(HerId her, ContextId context, VhpuId vhpu);
   [[nodiscard]] std::optional<Start> next() {
     if (runnable_ == 0 || idle_.count() == 0) return std::nullopt;
-    return pick();
+    return start_next();
   }
   // The execution at this place has ended. Returns the next execution of the same virtual HPU, which has the HPU now;
   // if nothing, the HPU is idle.
@@ -76,7 +76,7 @@ class Scheduler {
 
   // Notes that a handler of this context has used `cycles` cycles.
   void charge(ContextId context, uint64_t cycles) {
-    if (fair_) members_.find(context)->cycles += cycles;
+    if (is_fair_) contexts_.find(context)->cycles += cycles;
   }
 
   // True if an execution or a virtual HPU waits for an HPU. None need be idle.
@@ -96,24 +96,24 @@ class Scheduler {
     VhpuId vhpu;
     uint64_t sequence = 0;  // orders candidates by the time when they became ready
   };
-  struct Member {
+  struct ContextState {
     std::optional<HpuMask> mask;
     std::vector<VirtualHpu> vhpus;
-    Fifo<Runnable> runnable;  // used if the context is apart
-    uint64_t cycles = 0;  // used by handlers, or what the others had used when work came
+    Fifo<Runnable> runnable;  // used if the context has a queue of its own
+    uint64_t cycles = 0;  // cycles that its handlers have used, or that the others had used when work came
   };
 
-  void add_runnable(Fifo<Runnable>& queue, Runnable one);
-  void add_runnable(Member& member, Runnable one);
-  [[nodiscard]] Fifo<Runnable>* oldest();
-  [[nodiscard]] std::optional<Start> pick();
+  void add_runnable(Fifo<Runnable>& queue, Runnable runnable);
+  void add_runnable(ContextState& state, Runnable runnable);
+  [[nodiscard]] Fifo<Runnable>* next_queue();
+  [[nodiscard]] std::optional<Start> start_next();
 
   uint32_t hpus_;
-  bool fair_;
-  uint64_t cycles_ = 0;  // of the context that was served last
+  bool is_fair_;
+  uint64_t served_cycles_ = 0;  // the cycles of the context that was served last
   IdleHpus idle_;
-  Table<ContextId, Member> members_{"context", limits::context_count_max, "limits::context_count_max"};
-  std::vector<ContextId> apart_;  // contexts with a queue of their own: those with a mask, or all if fair
+  Table<ContextId, ContextState> contexts_{"context", limits::context_count_max, "limits::context_count_max"};
+  std::vector<ContextId> own_queue_contexts_;  // contexts with a queue of their own: those with a mask, or all if fair
   Fifo<Runnable> unmasked_;
   uint64_t next_sequence_ = 0;
   uint32_t runnable_ = 0;

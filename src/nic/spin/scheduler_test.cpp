@@ -18,7 +18,7 @@ constexpr ContextId rows{2};
 struct SchedulerTest : testing::Test {
   SchedulerTest() {
     scheduler.add(plain, std::nullopt, 0);
-    scheduler.add(masked, HpuMask::of(2, 1), 0);
+    scheduler.add(masked, HpuMask::range(2, 1), 0);
     scheduler.add(rows, std::nullopt, 2);
   }
   void expect_next(uint32_t her, uint32_t hpu) {
@@ -103,7 +103,7 @@ TEST(Scheduler, RandomWorkEndsAndEachHpuRunsOneAtATime) {
   constexpr uint32_t hpus = 4;
   Scheduler scheduler(hpus);
   scheduler.add(plain, std::nullopt, 0);
-  scheduler.add(masked, HpuMask::of(1, 2), 0);
+  scheduler.add(masked, HpuMask::range(1, 2), 0);
   scheduler.add(rows, std::nullopt, 3);
   struct Work {
     ContextId context;
@@ -119,7 +119,7 @@ TEST(Scheduler, RandomWorkEndsAndEachHpuRunsOneAtATime) {
     ASSERT_TRUE(running.emplace(hpu, her).second) << "HPU " << hpu << " runs " << running[hpu];
     const Work& one = work.at(her);
     if (one.context == masked) {
-      EXPECT_TRUE(HpuMask::of(1, 2).holds(hpu));
+      EXPECT_TRUE(HpuMask::range(1, 2).holds(hpu));
     }
     if (one.context == rows) {
       EXPECT_EQ(in_row[one.vhpu.value].front(), her);

@@ -23,7 +23,7 @@ inline constexpr uint32_t no_slot = UINT32_MAX;
 template <class T>
 class Slab {
  public:
-  struct Made {
+  struct NewSlot {
     uint32_t index;
     T& value;
   };
@@ -33,7 +33,7 @@ class Slab {
     return make(std::forward<Parts>(parts)...).index;
   }
   template <class... Parts>
-  [[nodiscard]] Made make(Parts&&... parts) {
+  [[nodiscard]] NewSlot make(Parts&&... parts) {
     uint32_t index;
     if (!free_.empty()) {
       index = free_.back();
@@ -41,24 +41,24 @@ class Slab {
     } else {
       SPL_ASSERT(created_ < no_slot, "all ", created_, " slots are taken");
       index = created_++;
-      if (const Place place = place_of(index); place.at == 0) {
-        chunks_.push_back(std::make_unique<Slot[]>(slots_of(place.chunk)));
+      if (const Location location = location_of(index); location.offset == 0) {
+        chunks_.push_back(std::make_unique<Slot[]>(slots_of(location.chunk)));
       }
     }
     Slot& slot = slot_at(index);
-    SPL_ASSERT(!slot.taken, "slot ", index, " is in use and was free");
+    SPL_ASSERT(!slot.in_use, "slot ", index, " is in use and was free");
     std::destroy_at(&slot.value);
     new (&slot.value) T{std::forward<Parts>(parts)...};
-    slot.taken = true;
+    slot.in_use = true;
     ++size_;
     return {index, slot.value};
   }
 
   void give_back(uint32_t index) {
     Slot& slot = slot_at(index);
-    SPL_ASSERT(slot.taken, "slot ", index, " given back twice");
+    SPL_ASSERT(slot.in_use, "slot ", index, " given back twice");
     SPL_ASSERT(size_ > 0, "slot ", index);
-    slot.taken = false;
+    slot.in_use = false;
     free_.push_back(index);
     --size_;
   }
@@ -66,21 +66,21 @@ class Slab {
   // Always inlined: a look-up takes a few instructions, and a message needs dozens of look-ups.
   [[nodiscard, gnu::always_inline]] T& operator[](uint32_t index) {
     Slot& slot = slot_at(index);
-    SPL_ASSERT(slot.taken, "slot ", index, " is not in use");
+    SPL_ASSERT(slot.in_use, "slot ", index, " is not in use");
     return slot.value;
   }
   [[nodiscard, gnu::always_inline]] const T& operator[](uint32_t index) const {
     return const_cast<Slab&>(*this)[index];
   }
 
-  [[nodiscard]] bool taken(uint32_t index) const { return index < created_ && at(index).taken; }
+  [[nodiscard]] bool is_taken(uint32_t index) const { return index < created_ && at(index).in_use; }
   [[nodiscard]] uint32_t size() const { return size_; }
 
   // Visits taken slots in index order, at the cost of looking at every slot that was ever taken.
   template <class Visit>
   void for_each(Visit visit) const {
     for (uint32_t i = 0; i < created_; ++i) {
-      if (taken(i)) visit(i, at(i).value);
+      if (is_taken(i)) visit(i, at(i).value);
     }
   }
 
@@ -89,13 +89,13 @@ class Slab {
   static constexpr uint32_t first_slots = 4;
   struct Slot {
     T value{};
-    bool taken = false;
+    bool in_use = false;
   };
-  struct Place {
+  struct Location {
     uint32_t chunk;
-    uint32_t at;
+    uint32_t offset;  // index within the chunk
   };
-  [[nodiscard]] static constexpr Place place_of(uint32_t index) {
+  [[nodiscard]] static constexpr Location location_of(uint32_t index) {
     const auto chunk = static_cast<uint32_t>(std::bit_width(index / first_slots));
     return {chunk, chunk == 0 ? index : index - slots_of(chunk)};
   }
@@ -104,8 +104,8 @@ class Slab {
   }
 
   [[nodiscard, gnu::always_inline]] Slot& at(uint32_t index) const {
-    const Place place = place_of(index);
-    return chunks_[place.chunk][place.at];
+    const Location location = location_of(index);
+    return chunks_[location.chunk][location.offset];
   }
 
   [[nodiscard, gnu::always_inline]] Slot& slot_at(uint32_t index) {

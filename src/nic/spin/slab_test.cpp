@@ -34,11 +34,11 @@ TEST(Slab, EveryIndexIsASlotOfItsOwnThatStaysWhereItIs) {
     const auto index = static_cast<uint32_t>(i);
     ASSERT_EQ(&slab[index], where[index]);
     ASSERT_EQ(slab[index].value, i);
-    ASSERT_TRUE(slab.taken(index));
+    ASSERT_TRUE(slab.is_taken(index));
   }
-  EXPECT_FALSE(slab.taken(3000));
+  EXPECT_FALSE(slab.is_taken(3000));
   slab.give_back(1234);
-  EXPECT_FALSE(slab.taken(1234));
+  EXPECT_FALSE(slab.is_taken(1234));
   EXPECT_EQ(slab.take(7), 1234u) << "the slot given back last is taken next";
   uint32_t seen = 0;
   slab.for_each([&seen](uint32_t index, const Counted&) { ASSERT_EQ(index, seen++); });

@@ -19,17 +19,17 @@ namespace spinloom::spin {
 template <class IdType, class T>
 class Table {
  public:
-  // `what` and `limit_name` appear in errors: for example "queue", "limits::queue_count_max".
-  Table(const char* what, uint32_t limit, const char* limit_name)
-      : what_(what), limit_(limit), limit_name_(limit_name) {}
+  // `kind_name` and `limit_name` appear in errors: for example "queue", "limits::queue_count_max".
+  Table(const char* kind_name, uint32_t limit, const char* limit_name)
+      : kind_name_(kind_name), limit_(limit), limit_name_(limit_name) {}
 
   [[nodiscard]] Result<T*> create(IdType id) {
     if (id.value >= limit_) {
-      return fail(Code::exhausted, what_, " id ", id, " is beyond the limit of ", limit_, " (", limit_name_, ")");
+      return fail(Code::exhausted, kind_name_, " id ", id, " is beyond the limit of ", limit_, " (", limit_name_, ")");
     }
     if (id.value >= objects_.size()) objects_.resize(id.value + 1);
     std::unique_ptr<Named>& place = objects_[id.value];
-    if (place) return fail(Code::invalid, what_, " ", id, " is already in use");
+    if (place) return fail(Code::invalid, kind_name_, " ", id, " is already in use");
     place = std::make_unique<Named>();
     place->id = id;
     ++size_;
@@ -43,12 +43,12 @@ class Table {
 
   [[nodiscard]] Result<T*> get(IdType id) const {
     if (T* object = find(id)) return object;
-    return fail(Code::invalid, what_, " ", id, " does not exist");
+    return fail(Code::invalid, kind_name_, " ", id, " does not exist");
   }
 
   void remove(IdType id) {
-    SPL_ASSERT(find(id) != nullptr, what_, " ", id);
-    SPL_ASSERT(size_ > 0, what_, " ", id);
+    SPL_ASSERT(find(id) != nullptr, kind_name_, " ", id);
+    SPL_ASSERT(size_ > 0, kind_name_, " ", id);
     objects_[id.value].reset();
     --size_;
   }
@@ -68,7 +68,7 @@ class Table {
     T object{};
     IdType id;
   };
-  const char* what_;
+  const char* kind_name_;
   uint32_t limit_;
   const char* limit_name_;
   std::vector<std::unique_ptr<Named>> objects_;

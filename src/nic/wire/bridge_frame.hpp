@@ -7,8 +7,8 @@
 // Invariants: (1) whatever the bytes are, read_frame() does not read outside of them.
 // Threads: pure. Time: none.
 //
-//   offset 0 version | 1 kind | 2 class | 3 flags | 4 source | 8 target | 12 moved | 16 sequence | 24 received, two
-//   numbers 40 body ...
+//   offset 0 version | 1 kind | 2 class | 3 flags | 4 source | 8 target | 12 resume count | 16 sequence
+//   24 received, two numbers | 40 body ...
 #pragma once
 
 #include <array>
@@ -24,11 +24,11 @@ namespace spinloom::wire {
 enum class BridgeKind : uint8_t {
   packet,  // the body is a packet (packet_format.hpp)
   bye,  // comes behind the source's packets: the source leaves the job
-  credit,  // carries nothing but `received` and `moved`
-  gone,  // comes from a gateway, in the name of a source that cannot be reached any more
+  credit,  // carries nothing but `received` and `resume_count`
+  source_unreachable,  // comes from a gateway, in the name of a source that cannot be reached any more
   hello,  // goes to a gateway or comes from one: from now on signs of life are wanted
   leave,  // goes to a gateway: the source takes nothing more
-  left  // comes from a gateway, which sends nothing more to the target
+  leave_done  // answers `leave`: it comes from a gateway, which sends nothing more to the target
 };
 
 // The class of a frame. `sequence` and `received` count within a class, independently of the other one. Answers are a
@@ -37,11 +37,11 @@ enum class BridgeClass : uint8_t { requests, answers };
 
 struct BridgeHeader {
   BridgeKind kind = BridgeKind::packet;
-  BridgeClass of = BridgeClass::requests;
-  bool ends = false;  // the packet is the last one of its message
+  BridgeClass traffic_class = BridgeClass::requests;
+  bool is_last_packet = false;  // the packet is the last one of its message
   nic::Rank source;
   nic::Rank target;
-  uint32_t moved = 0;  // how often the source has gone on with packets of the target that it had kept back
+  uint32_t resume_count = 0;  // how often the source has gone on with packets of the target that it had kept back
   uint64_t sequence = 0;
   std::array<uint64_t, 2> received{};
 };

@@ -9,11 +9,11 @@ namespace {
 std::vector<uint8_t> some_frame() {
   BridgeHeader header;
   header.kind = BridgeKind::bye;
-  header.of = BridgeClass::answers;
-  header.ends = true;
+  header.traffic_class = BridgeClass::answers;
+  header.is_last_packet = true;
   header.source.value = 0x01020304;
   header.target.value = 0x05060708;
-  header.moved = 0x090a0b0c;
+  header.resume_count = 0x090a0b0c;
   header.sequence = 0x0d0e0f1011121314;
   header.received = {0x1516171819202122, 0x2324252627282930};
   std::vector<uint8_t> out{99};  // it is appended
@@ -30,11 +30,11 @@ TEST(BridgeFrame, ComesBackAsItWas) {
   ASSERT_TRUE(back.ok()) << back.error().message;
   const BridgeHeader& header = back->header;
   EXPECT_EQ(header.kind, BridgeKind::bye);
-  EXPECT_EQ(header.of, BridgeClass::answers);
-  EXPECT_TRUE(header.ends);
+  EXPECT_EQ(header.traffic_class, BridgeClass::answers);
+  EXPECT_TRUE(header.is_last_packet);
   EXPECT_EQ(header.source.value, 0x01020304u);
   EXPECT_EQ(header.target.value, 0x05060708u);
-  EXPECT_EQ(header.moved, 0x090a0b0cu);
+  EXPECT_EQ(header.resume_count, 0x090a0b0cu);
   EXPECT_EQ(header.sequence, 0x0d0e0f1011121314u);
   EXPECT_EQ(header.received, (std::array<uint64_t, 2>{0x1516171819202122, 0x2324252627282930}));
   EXPECT_EQ(std::vector<uint8_t>(back->body.begin(), back->body.end()), (std::vector<uint8_t>{7, 8, 9}));

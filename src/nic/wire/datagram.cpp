@@ -11,7 +11,7 @@ constexpr uint8_t version = 3;
 
 }  // namespace
 
-size_t begin(const DatagramHeader& header, std::vector<uint8_t>& out) {
+size_t begin_datagram(const DatagramHeader& header, std::vector<uint8_t>& out) {
   const size_t start = out.size();
   out.resize(start + datagram_header_bytes);
   uint8_t* const to = out.data() + start;
@@ -34,14 +34,14 @@ size_t begin(const DatagramHeader& header, std::vector<uint8_t>& out) {
   return start;
 }
 
-void seal(const SipKey& secret, size_t begin, std::vector<uint8_t>& out, std::span<const uint8_t> elsewhere) {
+void seal_datagram(const SipKey& secret, size_t begin, std::vector<uint8_t>& out, std::span<const uint8_t> body_end) {
   const size_t end = out.size();
-  const uint64_t tag = tag_of(secret, {out.data() + begin, end - begin}, elsewhere);
+  const uint64_t tag = tag_of(secret, {out.data() + begin, end - begin}, body_end);
   out.resize(end + datagram_tag_bytes);
   store_le(out.data() + end, tag);
 }
 
-Result<Datagram> open(const SipKey& secret, std::span<const uint8_t> bytes) {
+Result<Datagram> open_datagram(const SipKey& secret, std::span<const uint8_t> bytes) {
   if (bytes.size() < datagram_header_bytes + datagram_tag_bytes) {
     return fail(Code::invalid, "datagram: ", bytes.size(), " B, the least is ",
                 datagram_header_bytes + datagram_tag_bytes);
@@ -51,8 +51,8 @@ Result<Datagram> open(const SipKey& secret, std::span<const uint8_t> bytes) {
   if (load_le<uint8_t>(from + 4) != version) {
     return fail(Code::invalid, "datagram: version ", int{from[4]}, ", this is version ", int{version});
   }
-  const size_t tagged = bytes.size() - datagram_tag_bytes;
-  if (load_le<uint64_t>(from + tagged) != tag_of(secret, bytes.first(tagged), {})) {
+  const size_t tagged_bytes = bytes.size() - datagram_tag_bytes;
+  if (load_le<uint64_t>(from + tagged_bytes) != tag_of(secret, bytes.first(tagged_bytes), {})) {
     return fail(Code::invalid, "datagram: its tag is wrong: damaged, or of another job");
   }
   Datagram datagram;
@@ -70,7 +70,7 @@ Result<Datagram> open(const SipKey& secret, std::span<const uint8_t> bytes) {
   header.ordinal = load_le<uint32_t>(from + 44);
   header.echo = load_le<uint32_t>(from + 48);
   header.delay_ns = load_le<uint32_t>(from + 52);
-  datagram.body = bytes.subspan(datagram_header_bytes, tagged - datagram_header_bytes);
+  datagram.body = bytes.subspan(datagram_header_bytes, tagged_bytes - datagram_header_bytes);
   return datagram;
 }
 

@@ -1,12 +1,13 @@
 // Datagram - what goes over a lossy link: a header, a body, and a tag that only members of the job can make.
 //
-// Contract: begin() writes the header, the caller appends the body, seal() appends the tag (tag.hpp). The end of the
-//   body may lie elsewhere; it then goes between what is appended and the tag. open() returns the header and the body
-//   of bytes that a process of this job sealed and that nobody has changed; for all other bytes it returns an Error
-//   that says why. The header is the 10 bytes of SLMP (FPsPIN, deliverable D4.7, section 4.4.1: flags, message ID,
-//   offset), with magic and version before them and what retransmission needs behind them.
-// Invariants: (1) the tag covers every byte before it; (2) whatever the bytes are, open() does not read outside of
-//   them.
+// Contract: begin_datagram() writes the header, the caller appends the body, seal_datagram() appends the tag (tag.hpp).
+//   The end of the body may lie elsewhere (`body_end`); it then goes between what is appended and the tag.
+//   open_datagram() returns the header and the body of bytes that a process of this job sealed and that nobody has
+//   changed; for all other bytes it returns an Error that says why. The header is the 10 bytes of SLMP (FPsPIN,
+//   deliverable D4.7, section 4.4.1: flags, message ID, offset), with magic and version before them and what
+//   retransmission needs behind them.
+// Invariants: (1) the tag covers every byte before it; (2) whatever the bytes are, open_datagram() does not read
+//   outside of them.
 // Threads: pure. Time: none.
 //
 //   offset 0 magic "SPLW" | 4 version | 5 reserved, 0 | 6 flags | 8 message ID | 12 offset | 16 source | 20 target;
@@ -59,8 +60,9 @@ inline constexpr size_t datagram_header_bytes = 56;
 inline constexpr size_t datagram_tag_bytes = 8;
 
 // Appends the header and returns the place where it begins.
-[[nodiscard]] size_t begin(const DatagramHeader& header, std::vector<uint8_t>& out);
-void seal(const SipKey& secret, size_t begin, std::vector<uint8_t>& out, std::span<const uint8_t> elsewhere = {});
-[[nodiscard]] Result<Datagram> open(const SipKey& secret, std::span<const uint8_t> bytes);
+[[nodiscard]] size_t begin_datagram(const DatagramHeader& header, std::vector<uint8_t>& out);
+void seal_datagram(const SipKey& secret, size_t begin, std::vector<uint8_t>& out,
+                   std::span<const uint8_t> body_end = {});
+[[nodiscard]] Result<Datagram> open_datagram(const SipKey& secret, std::span<const uint8_t> bytes);
 
 }  // namespace spinloom::wire

@@ -44,16 +44,16 @@ DatagramHeader some_header() {
 
 std::vector<uint8_t> some_datagram(const SipKey& key) {
   std::vector<uint8_t> out = {1, 2, 3};  // datagrams lie one after the other
-  const size_t at = begin(some_header(), out);
+  const size_t at = begin_datagram(some_header(), out);
   for (uint8_t i = 0; i < 21; ++i) out.push_back(i);
-  seal(key, at, out);
+  seal_datagram(key, at, out);
   return {out.begin() + static_cast<int64_t>(at), out.end()};
 }
 
 TEST(Datagram, ComesBackAsItWas) {
   const std::vector<uint8_t> bytes = some_datagram(reference_key);
   EXPECT_EQ(bytes.size(), datagram_header_bytes + 21 + datagram_tag_bytes);
-  const auto back = open(reference_key, bytes);
+  const auto back = open_datagram(reference_key, bytes);
   ASSERT_TRUE(back.ok()) << back.error().message;
   const DatagramHeader wanted = some_header();
   EXPECT_EQ(back->header.flags, wanted.flags);
@@ -78,14 +78,14 @@ TEST(Datagram, EveryFlippedBitIsSeen) {
   for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     std::vector<uint8_t> damaged = bytes;
     damaged[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
-    EXPECT_FALSE(open(reference_key, damaged).ok()) << "bit " << bit;
+    EXPECT_FALSE(open_datagram(reference_key, damaged).ok()) << "bit " << bit;
   }
 }
 
 TEST(Datagram, EveryCutIsSeen) {
   const std::vector<uint8_t> bytes = some_datagram(reference_key);
   for (size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_FALSE(open(reference_key, {bytes.data(), length}).ok()) << length;
+    EXPECT_FALSE(open_datagram(reference_key, {bytes.data(), length}).ok()) << length;
   }
 }
 
@@ -93,18 +93,18 @@ TEST(Datagram, TheEndOfTheBodyMayLieElsewhere) {
   for (const size_t length : {21u, 5000u}) {
     const std::vector<uint8_t> body(length, 9);
     std::vector<uint8_t> whole;
-    const size_t at = begin(some_header(), whole);
+    const size_t at = begin_datagram(some_header(), whole);
     std::vector<uint8_t> parted = whole;
     whole.insert(whole.end(), body.begin(), body.end());
-    seal(reference_key, at, whole);
-    seal(reference_key, 0, parted, body);
+    seal_datagram(reference_key, at, whole);
+    seal_datagram(reference_key, 0, parted, body);
     parted.insert(parted.end() - datagram_tag_bytes, body.begin(), body.end());
     EXPECT_EQ(parted, whole) << length << " B";
   }
 }
 
 TEST(Datagram, AnotherJobsAreForeign) {
-  const auto opened = open({reference_key.low, reference_key.high ^ 1}, some_datagram(reference_key));
+  const auto opened = open_datagram({reference_key.low, reference_key.high ^ 1}, some_datagram(reference_key));
   ASSERT_FALSE(opened.ok());
   EXPECT_NE(opened.error().message.find("of another job"), std::string::npos);
 }

@@ -10,7 +10,7 @@
 // Threads: pure. Time: none.
 //
 //   offset 0 magic "SPLF" | 4 version | 5 kind | 6 flags | 8 source | 12 target | 16 sequence | 24 received
-//   32 moved | 36 body ... | tag, 8 bytes
+//   32 resume count | 36 body ... | tag, 8 bytes
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace spinloom::wire {
 enum class EnvelopeKind : uint8_t {
   packet,  // the body is a packet (packet_format.hpp)
   loan,  // the body is a Loan and a packet whose payload stays in the source's memory
-  taken,  // the body is the name of a loan that the source of this envelope does not need any more
+  loan_returned,  // the body is the ID of a loan that the source of this envelope does not need any more
   note  // no body
 };
 
@@ -40,14 +40,14 @@ struct EnvelopeHeader {
   nic::Rank target;
   uint64_t sequence = 0;  // counts the envelopes from this source to this target
   uint64_t received = 0;  // the source has taken every envelope of the target before this one
-  uint32_t moved = 0;  // how often the source has gone on with packets of the target that it had kept back
+  uint32_t resume_count = 0;  // how often the source has gone on with packets of the target that it had kept back
 };
 
 // Memory of the source that the target may read.
 struct Loan {
-  uint64_t name = 0;
+  uint64_t id = 0;  // the lender's number for this loan
   uint64_t length = 0;  // bytes
-  uint64_t key = 0;
+  uint64_t key = 0;  // the fabric's key for the memory region
   uint64_t address = 0;  // of the first byte, as the fabric wants it
 };
 
@@ -62,12 +62,12 @@ inline constexpr size_t loan_bytes = 32;
 
 // Appends the header and returns the place where it begins.
 [[nodiscard]] size_t begin_envelope(const EnvelopeHeader& header, std::vector<uint8_t>& out);
-void append(const Loan& loan, std::vector<uint8_t>& out);
-void append(uint64_t name, std::vector<uint8_t>& out);
+void append_loan(const Loan& loan, std::vector<uint8_t>& out);
+void append_loan_id(uint64_t id, std::vector<uint8_t>& out);
 void seal_envelope(const SipKey& secret, size_t begin, std::vector<uint8_t>& out);
 [[nodiscard]] Result<Envelope> open_envelope(const SipKey& secret, std::span<const uint8_t> bytes);
 // Take a field from the front of a body; an Error if the body is too short.
 [[nodiscard]] Result<Loan> take_loan(std::span<const uint8_t>& body);
-[[nodiscard]] Result<uint64_t> take_name(std::span<const uint8_t>& body);
+[[nodiscard]] Result<uint64_t> take_loan_id(std::span<const uint8_t>& body);
 
 }  // namespace spinloom::wire

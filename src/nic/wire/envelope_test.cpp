@@ -10,21 +10,21 @@ constexpr SipKey envelope_key = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
 
 EnvelopeHeader a_header() {
   EnvelopeHeader header;
-  header.kind = EnvelopeKind::taken;
+  header.kind = EnvelopeKind::loan_returned;
   header.flags = EnvelopeHeader::ask | EnvelopeHeader::stop;
   header.source.value = 3;
   header.target.value = 5;
   header.sequence = 0xfffffffffe;
   header.received = 12;
-  header.moved = 77;
+  header.resume_count = 77;
   return header;
 }
 
 std::vector<uint8_t> some_envelope() {
   std::vector<uint8_t> out;
   EXPECT_EQ(begin_envelope(a_header(), out), 0u);
-  append(Loan{1, 2, 3, uint64_t{4} << 60}, out);
-  append(uint64_t{5}, out);
+  append_loan(Loan{1, 2, 3, uint64_t{4} << 60}, out);
+  append_loan_id(uint64_t{5}, out);
   seal_envelope(envelope_key, 0, out);
   return out;
 }
@@ -41,17 +41,17 @@ TEST(Envelope, ComesBackAsItWas) {
   EXPECT_EQ(back->header.target, wanted.target);
   EXPECT_EQ(back->header.sequence, wanted.sequence);
   EXPECT_EQ(back->header.received, wanted.received);
-  EXPECT_EQ(back->header.moved, wanted.moved);
+  EXPECT_EQ(back->header.resume_count, wanted.resume_count);
   std::span<const uint8_t> body = back->body;
   const auto loan = take_loan(body);
   ASSERT_TRUE(loan.ok());
-  EXPECT_EQ(loan->name, 1u);
+  EXPECT_EQ(loan->id, 1u);
   EXPECT_EQ(loan->length, 2u);
   EXPECT_EQ(loan->key, 3u);
   EXPECT_EQ(loan->address, uint64_t{4} << 60);
-  EXPECT_EQ(*take_name(body), 5u);
+  EXPECT_EQ(*take_loan_id(body), 5u);
   EXPECT_TRUE(body.empty());
-  EXPECT_FALSE(take_name(body).ok());
+  EXPECT_FALSE(take_loan_id(body).ok());
   EXPECT_FALSE(take_loan(body).ok());
 }
 

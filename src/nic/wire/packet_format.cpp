@@ -64,7 +64,7 @@ struct Wire<T, true> {
 template <class T>
 using WireOf = typename Wire<std::remove_cvref_t<T>>::type;
 
-struct Sum {
+struct EncodedSize {
   size_t bytes = 0;
   template <class T>
   void operator()(const char*, const T&) {
@@ -77,13 +77,13 @@ struct Sum {
 struct Reader {
   std::span<const uint8_t> bytes;
   size_t at = 0;
-  const char* missing = nullptr;  // the first field that lies beyond the end of the bytes
+  const char* missing_field = nullptr;  // the first field that lies beyond the end of the bytes
 
   template <class T>
   void operator()(const char* name, T& field) {
-    if (missing != nullptr) return;
+    if (missing_field != nullptr) return;
     if (bytes.size() - at < sizeof(WireOf<T>)) {
-      missing = name;
+      missing_field = name;
       return;
     }
     field = static_cast<T>(load_le<WireOf<T>>(bytes.data() + at));
@@ -136,9 +136,9 @@ Status check(const nic::Packet& packet) {
 }
 
 size_t packet_header_bytes(const nic::Packet& packet) {
-  Sum sum;
-  all_fields(packet, sum);
-  return sum.bytes;
+  EncodedSize size;
+  all_fields(packet, size);
+  return size.bytes;
 }
 
 size_t packet_header_bytes_max() { return packet_header_bytes(nic::Packet{}); }
@@ -163,8 +163,8 @@ Result<nic::Packet> decode(std::span<const uint8_t> bytes) {
   nic::Packet packet;
   Reader reader{bytes};
   all_fields(packet, reader);  // all_fields() reads the offset before it asks is_header()
-  if (reader.missing != nullptr) {
-    return fail(Code::invalid, "packet: ", bytes.size(), " B end before its field ", reader.missing);
+  if (reader.missing_field != nullptr) {
+    return fail(Code::invalid, "packet: ", bytes.size(), " B end before its field ", reader.missing_field);
   }
   if (reader.at < bytes.size()) {
     packet.payload = {nic::PayloadRef::Space::inline_bytes, bytes.data() + reader.at, bytes.size() - reader.at};
@@ -173,9 +173,9 @@ Result<nic::Packet> decode(std::span<const uint8_t> bytes) {
   return packet;
 }
 
-// ---- print ----
+// ---- describe ----
 
-std::string print(const nic::Packet& packet) {
+std::string describe(const nic::Packet& packet) {
   std::ostringstream line;
   all_fields(packet, [&](const char* name, const auto& field) {
     line << name << ' ' << uint64_t{WireOf<decltype(field)>(field)} << ", ";

@@ -33,6 +33,6 @@ void encode_header(const nic::Packet& packet, std::vector<uint8_t>& out);  // al
 [[nodiscard]] Result<nic::Packet> decode(std::span<const uint8_t> bytes);
 
 // One line for people to read: every field with its name.
-[[nodiscard]] std::string print(const nic::Packet& packet);
+[[nodiscard]] std::string describe(const nic::Packet& packet);
 
 }  // namespace spinloom::wire

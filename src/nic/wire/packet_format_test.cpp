@@ -22,13 +22,13 @@ TEST(PacketFormat, ComesBackAsItWas) {
   const std::vector<uint8_t> payload = counting(700);
   for (int i = 0; i < 5000; ++i) {
     const nic::Packet packet = test::random_packet(random, payload);
-    ASSERT_TRUE(check(packet).ok()) << print(packet);
+    ASSERT_TRUE(check(packet).ok()) << describe(packet);
     std::vector<uint8_t> bytes;
     encode(packet, bytes);
     ASSERT_EQ(bytes.size(), packet_header_bytes(packet) + packet.payload.length);
     const auto back = decode(bytes);
     ASSERT_TRUE(back.ok()) << back.error().message;
-    EXPECT_EQ(print(*back), print(packet));  // names and values of all fields
+    EXPECT_EQ(describe(*back), describe(packet));  // names and values of all fields
     EXPECT_TRUE(std::equal(payload.begin(), payload.begin() + static_cast<int64_t>(packet.payload.length),
                            back->payload.bytes));
     std::vector<uint8_t> again;

@@ -2,7 +2,7 @@
 // datagrams into packets. It does no input or output itself.
 //
 // Contract: the driver gives it the engine's packets (on_send), the link's datagrams (on_datagram), and calls
-//   on_timer when the time of timer() has come. The driver then does what Out says: transmits datagrams, hands
+//   on_timer when the time of timer() has come. The driver then does what Output says: transmits datagrams, hands
 //   packets to the engine, tells the engine that a buffer is free or that a peer is lost. The protocol is SLMP
 //   (FPsPIN, deliverable D4.7, sections 4.4.1 and 4.4.2: a datagram with SYN must be acknowledged, there are three
 //   levels of reliability and a window of unacknowledged packets). What SLMP leaves open is decided here:
@@ -27,12 +27,12 @@
 //   leaves as several smaller packets of the same message; (4) a payload is not read any more once message_sent or
 //   released has named it; (5) datagrams that are damaged, of another job or of another life change nothing but a
 //   count; (6) a lost peer stays lost until add_peer names its next life, or until both ends say that they have
-//   forgotten what was under way (set_parted); (7) answers need no room at the receiver: they leave even when it has
+//   forgotten what was under way (set_quiescent); (7) answers need no room at the receiver: they leave even when it has
 //   said that it has none.
-// Return: an end that has lost its peer and forgotten what was under way (it is parted) knocks every `knock_every`: it
-//   sends an acknowledgement from its own next life to the peer's next life. A peer that hears a knock and is parted,
-//   too, begins its next life, and asks for a sign of life in return. A peer that has not lost this end yet counts it
-//   as lost now.
+// Return: an end that has lost its peer and forgotten what was under way (it is quiescent) knocks every `knock_every`:
+//   it sends an acknowledgement from its own next life to the peer's next life. A peer that hears a knock and is
+//   quiescent, too, begins its next life, and asks for a sign of life in return. A peer that has not lost this end yet
+//   counts it as lost now.
 // Threads: one owner. Time: an argument, never read.
 #pragma once
 
@@ -72,8 +72,8 @@ struct ReliableConfig {
   uint32_t timeouts_max = 12;
   Time silence{};
   Time keepalive = Time::never();  // how long a peer may be silent before this end asks it for a sign of life
-  bool returns = false;  // lost peers may come back
-  Time knock_every{500'000'000'000};
+  bool peers_may_return = false;  // lost peers may come back
+  Time knock_every{500'000'000'000};  // see Return above
 
   static constexpr uint32_t window_max = 4096;
   static constexpr uint32_t window_least = 4;
@@ -88,35 +88,35 @@ struct SendOptions {
 };
 
 // The reason why a peer is lost: it was silent, a later life of it has come, or it has lost this end and knocks.
-enum class LostWhy : uint8_t { silent, restarted, has_lost_us };
+enum class LostReason : uint8_t { silent, restarted, has_lost_us };
 
-struct Out {
+struct Output {
   // A datagram: `head_bytes` of `bytes` from `at` on, then `payload`, then the tag, which follows the head in `bytes`.
   struct Transmit {
     nic::Rank to;
-    size_t at = 0;
+    size_t at = 0;  // where the datagram begins in `bytes`
     size_t head_bytes = 0;
-    std::span<const uint8_t> payload;  // in the sender's memory, in `kept`, or in the stage
+    std::span<const uint8_t> payload;  // in the sender's memory, in `retained`, or in the stage
   };
   struct Lost {
     nic::Rank peer;
-    LostWhy why = LostWhy::silent;
-    bool answered = false;  // a datagram of it has come at some time
+    LostReason reason = LostReason::silent;
+    bool ever_heard = false;  // a datagram of it has come at some time
   };
   std::vector<uint8_t> bytes;
-  // Comes before anything else: a payload may be named in `released`, or change in the stage.
+  // Transmit these before anything else is done: a payload may be named in `released`, or change in the stage.
   std::vector<Transmit> transmit;
-  std::vector<nic::Packet> deliver;  // payloads point into the datagram given or into `kept`
+  std::vector<nic::Packet> deliver;  // payloads point into the datagram given or into `retained`
   std::vector<uint64_t> message_sent;  // messages for Nic::on_packet_sent
-  std::vector<uint64_t> released;  // tickets of SendOptions
+  std::vector<uint64_t> released;  // tickets (SendOptions) whose payloads are free
   std::vector<Lost> lost;
-  std::vector<nic::Rank> back;  // lost peers that are there again; before what is delivered
-  std::vector<std::vector<uint8_t>> kept;
+  std::vector<nic::Rank> returned;  // lost peers that are there again; tell the engine before it gets `deliver`
+  std::vector<std::vector<uint8_t>> retained;  // bytes that `transmit` and `deliver` point into
 
   // The pieces of a datagram, one after the other; the second or the third is empty where two do.
   using Pieces = std::array<std::span<const uint8_t>, 3>;
-  [[nodiscard]] Pieces pieces(const Transmit& one) const;
-  [[nodiscard]] std::vector<uint8_t> datagram(const Transmit& one) const;
+  [[nodiscard]] Pieces pieces(const Transmit& transmission) const;
+  [[nodiscard]] std::vector<uint8_t> datagram(const Transmit& transmission) const;
   void clear();  // keeps the storage
 };
 
@@ -127,12 +127,12 @@ struct ReliableCounts {
   uint64_t acknowledgements = 0;  // datagrams of this side that did nothing but acknowledge
   uint64_t delivered = 0;
   uint64_t duplicates = 0;
-  uint64_t held = 0;  // headers that waited for an earlier one
+  uint64_t early_headers = 0;  // headers that waited for an earlier one
   uint64_t foreign = 0;  // datagrams that are damaged, of another job, or to or from a rank that is unknown here
   uint64_t stale = 0;  // datagrams from or to another life of a process
   // Datagrams that our job sealed but that are no packet, lie beyond the window or begin a message twice.
   uint64_t malformed = 0;
-  uint64_t to_lost = 0;  // datagrams from peers that are lost
+  uint64_t from_lost = 0;  // datagrams from peers that are lost
 };
 
 // Packets that on_send took for a peer and that are not yet acknowledged; for a lost peer, as they were when it was
@@ -141,7 +141,7 @@ struct Unacknowledged {
   uint64_t segments = 0;
   uint64_t acks = 0;  // segments that are acknowledgements of the NIC itself
   uint64_t bytes = 0;
-  uint32_t moved = 0;  // how often the peer's driver has called note_moved, as far as the peer has told us
+  uint32_t resume_count = 0;  // how often the peer's driver has called note_resumed, as far as the peer has told us
   bool lost = false;
 };
 
@@ -161,29 +161,29 @@ class Reliable {
   // Sends one packet of the engine. An Error means that the peer is unknown, that an atomic does not fit into a
   // datagram, or that the message has more than 4 GiB. A payload that is not copied must stay where it is until
   // message_sent or released names it; that also happens for packets to a lost peer.
-  [[nodiscard]] Status on_send(Time now, const nic::Packet& packet, const SendOptions& options, Out& out);
+  [[nodiscard]] Status on_send(Time now, const nic::Packet& packet, const SendOptions& options, Output& out);
   // Takes a datagram that has come. An Error says why it was refused; the counts record the reason, too. Several
-  // datagrams may be taken into one Out.
-  [[nodiscard]] Status on_datagram(Time now, std::span<const uint8_t> bytes, Out& out);
-  void on_timer(Time now, Out& out);
+  // datagrams may be taken into one Output.
+  [[nodiscard]] Status on_datagram(Time now, std::span<const uint8_t> bytes, Output& out);
+  void on_timer(Time now, Output& out);
   // When on_timer must be called next, or never. The time may be too early; on_timer then does nothing. Ask again after
   // each call.
   [[nodiscard]] Time timer() const;
   // Sends all acknowledgements that are being delayed: the driver will not look again soon.
-  void acknowledge(Time now, Out& out);
+  void acknowledge(Time now, Output& out);
 
   // Sets how many more packets of a peer the driver can take; the peer hears this number as a window. Without this
   // call the window stays as large as it can be. Packets that an earlier window allowed may still come, and answers
   // always come.
-  void set_room(Time now, nic::Rank peer, uint32_t segments, Out& out);
+  void set_receive_window(Time now, nic::Rank peer, uint32_t segments, Output& out);
 
   // Says of a lost peer, if peers may come back, whether nothing is left here of what was under way with it. Call it
   // right before each on_datagram() and on_timer(), because a lost peer comes back in these calls.
-  void set_parted(Time now, nic::Rank peer, bool parted);
+  void set_quiescent(Time now, nic::Rank peer, bool quiescent);
 
   // Says that the driver has gone on with packets of this peer that it had kept back. The next datagram that only
   // acknowledges tells the peer.
-  void note_moved(nic::Rank peer);
+  void note_resumed(nic::Rank peer);
 
   [[nodiscard]] const ReliableCounts& counts() const;
   // The number of segments that wait for room in a window.
@@ -194,7 +194,8 @@ class Reliable {
   [[nodiscard]] Unacknowledged unacknowledged(nic::Rank peer) const;
   // True if nothing waits to be sent or acknowledged and no header waits for an earlier one; lost peers do not count.
   [[nodiscard]] bool idle() const;
-  [[nodiscard]] std::string waiting() const;
+  // One line for people: what each peer still waits for.
+  [[nodiscard]] std::string describe_waiting() const;
 
  private:
   struct Impl;

@@ -95,7 +95,7 @@ TEST(Reliable, AcknowledgementsListWhatHasCome) {
   pair.give(1, sent);
   const Datagrams acks = take(pair.out[1]);
   ASSERT_EQ(acks.size(), 1u) << "at once, because segments are missing";
-  const auto opened = open({}, acks[0]);
+  const auto opened = open_datagram({}, acks[0]);
   EXPECT_EQ(opened->header.received, 2u);
   ASSERT_EQ(opened->body.size(), 2u);
   EXPECT_EQ(opened->body[0] | opened->body[1] << 8, 0b111101111) << "from segment 3 on";
@@ -165,9 +165,9 @@ TEST(Reliable, ALateAcknowledgementRepeatsNothing) {
 
 TEST(Reliable, RoomIsToldWhenThereWasNone) {
   const auto receiver = stage(b, a);
-  Out back;
+  Output back;
   const auto told = [&](uint32_t segments) {
-    receiver->set_room(Time{1}, a, segments, back);
+    receiver->set_receive_window(Time{1}, a, segments, back);
     return take(back).size();
   };
   EXPECT_EQ(told(10), 0u) << "there was room before";

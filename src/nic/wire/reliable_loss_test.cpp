@@ -62,7 +62,7 @@ struct LossyRun {
     }
     uint64_t next = 0;
     while (next < messages || !air.empty() || !ends[0]->idle()) {
-      ASSERT_LT(++steps, 200'000u) << ends[0]->waiting() << " " << ends[1]->waiting();
+      ASSERT_LT(++steps, 200'000u) << ends[0]->describe_waiting() << " " << ends[1]->describe_waiting();
       if (next < messages && (air.empty() || random.chance(1, 5))) {
         const std::vector<uint8_t>& bytes = buffers[next];
         uint64_t offset = 0;
@@ -77,7 +77,7 @@ struct LossyRun {
       }
       const Time timer = std::min(ends[0]->timer(), ends[1]->timer());
       if (air.empty() || timer < air.begin()->first) {
-        ASSERT_NE(timer, Time::never()) << "nothing under way, no timer, not idle: " << ends[0]->waiting();
+        ASSERT_NE(timer, Time::never()) << "nothing under way, no timer, not idle: " << ends[0]->describe_waiting();
         now = std::max(now, timer);
         for (uint32_t rank = 0; rank < 2; ++rank) {
           ends[rank]->on_timer(now, out);
@@ -96,13 +96,13 @@ struct LossyRun {
     for (uint64_t message = 0; message < messages; ++message) {
       EXPECT_EQ(landed[message].size(), buffers[message].size()) << "message " << message;
     }
-    EXPECT_TRUE(ends[1]->idle()) << ends[1]->waiting();
+    EXPECT_TRUE(ends[1]->idle()) << ends[1]->describe_waiting();
   }
 
   Random random;
   Faults faults;
   std::unique_ptr<Reliable> ends[2];
-  Out out;
+  Output out;
   Time now{0};
   std::multimap<Time, std::pair<uint32_t, std::vector<uint8_t>>> air;
   std::vector<std::vector<uint8_t>> buffers;
@@ -122,7 +122,7 @@ TEST(Reliable, EveryByteOnceOverALinkThatDoesEverything) {
     run.run(40);
     if (HasFatalFailure() || HasNonfatalFailure()) FAIL() << "seed " << seed;
     EXPECT_EQ(run.ends[0]->counts().foreign + run.ends[1]->counts().foreign, run.refused) << "the damaged ones";
-    held += run.ends[1]->counts().held;
+    held += run.ends[1]->counts().early_headers;
     duplicates += run.ends[1]->counts().duplicates;
   }
   EXPECT_GT(held, 100u);
@@ -148,15 +148,15 @@ TEST(Reliable, ThreeLaterTransmissionsAreEnough) {
   const auto sender = stage(a, b);
   const auto receiver = stage(b, a);
   const std::vector<uint8_t> bytes = content(1, 1000);
-  Out out;
+  Output out;
   for (uint64_t message = 0; message < 4; ++message) {
     ASSERT_TRUE(sender->on_send(Time{0}, put_packet(message, bytes, 0, 1000), {}, out).ok());
   }
   const Datagrams sent = take(out);
-  Out back;
+  Output back;
   for (size_t i = 1; i < 4; ++i) ASSERT_TRUE(receiver->on_datagram(Time{1}, sent[i], back).ok());
   EXPECT_TRUE(back.deliver.empty()) << "the first header is missing";
-  EXPECT_EQ(receiver->counts().held, 3u);
+  EXPECT_EQ(receiver->counts().early_headers, 3u);
   for (const auto& ack : acks_of(*receiver, Time{2}, back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
   const Datagrams again = take(out);
   ASSERT_EQ(again.size(), 1u);
@@ -171,7 +171,7 @@ TEST(Reliable, APeerThatKeepsSilentIsLost) {
   config.timeouts_max = 5;
   const auto sender = stage(a, b, config);
   const std::vector<uint8_t> bytes = content(1, 1000);
-  Out out;
+  Output out;
   for (uint64_t message = 0; message < 3; ++message) {
     ASSERT_TRUE(sender->on_send(Time{0}, put_packet(message, bytes, 0, 1000), {}, out).ok());
   }
@@ -192,7 +192,7 @@ TEST(Reliable, APeerThatKeepsSilentIsLost) {
   EXPECT_EQ(sender->unacknowledged(b).segments, 3u);
   EXPECT_EQ(sender->unacknowledged(b).bytes, 3000u) << "as it was then";
   EXPECT_EQ(out.lost[0].peer, b);
-  EXPECT_EQ(out.lost[0].why, LostWhy::silent);
+  EXPECT_EQ(out.lost[0].reason, LostReason::silent);
   EXPECT_EQ(sender->timer(), Time::never());
   EXPECT_TRUE(sender->idle());
   EXPECT_EQ(out.message_sent, (std::vector<uint64_t>{0, 1, 2})) << "their buffers are free";
@@ -210,8 +210,8 @@ TEST(Reliable, KeepaliveFindsAPeerThatOwesAnAnswer) {
   config.timeouts_max = 3;
   const auto sender = stage(a, b, config);
   const auto receiver = stage(b, a, config);
-  Out out;
-  Out back;
+  Output out;
+  Output back;
   ASSERT_TRUE(sender->on_send(Time{0}, put_packet(1, content(1, 10), 0, 10), {}, out).ok());
   for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(1_us, datagram, back).ok());
   for (const auto& ack : acks_of(*receiver, 2_us, back)) ASSERT_TRUE(sender->on_datagram(2_us, ack, out).ok());
@@ -231,13 +231,13 @@ TEST(Reliable, WhoWaitsForRoomHearsThatThePeerGoesOn) {
   const auto sender = stage(a, b, quick_config());
   const auto receiver = stage(b, a, quick_config());
   const std::vector<uint8_t> bytes = content(1, 10);
-  Out out;
-  Out back;
+  Output out;
+  Output back;
   Time now{};
   const auto exchange = [&] {
     now = now + 1_us;
     for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(now, datagram, back).ok());
-    receiver->set_room(Time{1}, a, 0, back);
+    receiver->set_receive_window(Time{1}, a, 0, back);
     now = now + 1_us;
     for (const auto& ack : acks_of(*receiver, now, back)) ASSERT_TRUE(sender->on_datagram(now, ack, out).ok());
   };
@@ -254,15 +254,15 @@ TEST(Reliable, WhoWaitsForRoomHearsThatThePeerGoesOn) {
   EXPECT_GT(stuck.segments, 0u);
   EXPECT_EQ(stuck.bytes, stuck.segments * 10);
   EXPECT_EQ(stuck.acks, 0u);
-  EXPECT_EQ(stuck.moved, 0u);
-  for (int i = 0; i < 3; ++i) receiver->note_moved(a);
+  EXPECT_EQ(stuck.resume_count, 0u);
+  for (int i = 0; i < 3; ++i) receiver->note_resumed(a);
   for (int probes = 0; probes < 3; ++probes) {
     now = std::max(now, sender->timer());
     sender->on_timer(now, out);
     exchange();
   }
   EXPECT_EQ(sender->unacknowledged(b).segments, stuck.segments) << "probes are no packets";
-  EXPECT_EQ(sender->unacknowledged(b).moved, 3u);
+  EXPECT_EQ(sender->unacknowledged(b).resume_count, 3u);
   EXPECT_FALSE(sender->unacknowledged(b).lost);
 }
 

@@ -16,7 +16,7 @@ using namespace test;
 struct Returning {
   Returning() {
     config.timeouts_max = 3;
-    config.returns = true;
+    config.peers_may_return = true;
     config.knock_every = 100_us;
     for (uint32_t rank = 0; rank < 2; ++rank) ends.push_back(stage(nic::Rank{rank}, nic::Rank{1 - rank}, config));
   }
@@ -24,7 +24,7 @@ struct Returning {
   void run(Time duration) {
     for (const Time end = now + duration; now < end; now = now + 10_us) {
       for (uint32_t rank = 0; rank < 2; ++rank) {
-        ends[rank]->set_parted(now, nic::Rank{1 - rank}, parted[rank]);
+        ends[rank]->set_quiescent(now, nic::Rank{1 - rank}, quiescent[rank]);
         ends[rank]->on_timer(now, out[rank]);
       }
       for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -36,14 +36,14 @@ struct Returning {
     }
   }
   void give(uint32_t rank, const std::vector<uint8_t>& datagram) {
-    ends[rank]->set_parted(now, nic::Rank{1 - rank}, parted[rank]);
+    ends[rank]->set_quiescent(now, nic::Rank{1 - rank}, quiescent[rank]);
     std::ignore = ends[rank]->on_datagram(now, datagram, out[rank]);
     for (const nic::Packet& packet : out[rank].deliver) delivered.push_back(packet.message);
-    for (const Out::Lost& lost : out[rank].lost) losses[rank].push_back(lost.why);
-    returns[rank] += out[rank].back.size();
+    for (const Output::Lost& lost : out[rank].lost) losses[rank].push_back(lost.reason);
+    returns[rank] += out[rank].returned.size();
     out[rank].deliver.clear();
     out[rank].lost.clear();
-    out[rank].back.clear();
+    out[rank].returned.clear();
   }
   void put(uint64_t message) {
     buffers.push_back(content(message, 1000));
@@ -53,9 +53,9 @@ struct Returning {
 
   ReliableConfig config = quick_config();
   std::vector<std::unique_ptr<Reliable>> ends;
-  std::array<Out, 2> out;
-  std::array<bool, 2> parted{};
-  std::array<std::vector<LostWhy>, 2> losses;
+  std::array<Output, 2> out;
+  std::array<bool, 2> quiescent{};
+  std::array<std::vector<LostReason>, 2> losses;
   std::array<size_t, 2> returns{};
   std::vector<uint64_t> delivered;
   std::deque<std::vector<uint8_t>> buffers;
@@ -76,19 +76,19 @@ TEST(Reliable, ALostPeerComesBackWhenBothHaveForgottenWhatWasUnderWay) {
     ASSERT_FALSE(pair.lost(1)) << "it waits for nothing";
     pair.cut = false;
     pair.run(5000_us);
-    EXPECT_FALSE(pair.lost(1)) << "the other is not parted yet, and says nothing";
-    pair.parted[0] = true;
+    EXPECT_FALSE(pair.lost(1)) << "the other is not quiescent yet, and says nothing";
+    pair.quiescent[0] = true;
     pair.run(5000_us);
     EXPECT_TRUE(pair.lost(1));
     ASSERT_EQ(pair.losses[1].size(), life);
-    EXPECT_EQ(pair.losses[1].back(), LostWhy::has_lost_us);
-    EXPECT_TRUE(pair.lost(0)) << "this one is not parted yet";
-    pair.parted[1] = true;
+    EXPECT_EQ(pair.losses[1].back(), LostReason::has_lost_us);
+    EXPECT_TRUE(pair.lost(0)) << "this one is not quiescent yet";
+    pair.quiescent[1] = true;
     pair.run(1000_us);
     EXPECT_FALSE(pair.lost(0));
     EXPECT_FALSE(pair.lost(1));
     EXPECT_EQ(pair.returns, (std::array<size_t, 2>{life, life}));
-    pair.parted = {};
+    pair.quiescent = {};
     pair.put(100 + life);
     pair.run(1000_us);
     EXPECT_EQ(pair.delivered.size(), 1 + life);
@@ -110,11 +110,11 @@ TEST(Reliable, PeersThatAreLivesApartMeetAgain) {
   pair.put(2);
   pair.run(50'000_us);
   pair.cut = false;
-  pair.parted[0] = true;
+  pair.quiescent[0] = true;
   pair.run(1000_us);
   ASSERT_TRUE(pair.lost(1));
-  pair.parted[1] = true;
-  pair.ends[1]->set_parted(pair.now, a, true);
+  pair.quiescent[1] = true;
+  pair.ends[1]->set_quiescent(pair.now, a, true);
   pair.ends[1]->on_timer(pair.now, pair.out[1]);
   for (const auto& knock : take(pair.out[1])) pair.give(0, knock);
   ASSERT_FALSE(pair.lost(0));

@@ -9,7 +9,7 @@ namespace spinloom::wire {
 // The offset in SLMP's header has four bytes.
 constexpr uint64_t message_bytes_max = uint64_t{1} << 32;
 
-constexpr size_t together_most = 512;  // shorter payloads are copied behind their header, others not
+constexpr size_t inline_payload_bytes_max = 512;  // payloads up to here are copied behind their header, others not
 
 uint32_t atomic_bytes_max(size_t datagram_bytes) {
   const size_t headers = datagram_header_bytes + datagram_tag_bytes + packet_header_bytes_max();
@@ -18,54 +18,58 @@ uint32_t atomic_bytes_max(size_t datagram_bytes) {
   return static_cast<uint32_t>(room - room % longest_element);
 }
 
-Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, const SendOptions& options, Out& out) {
+Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, const SendOptions& options, Output& out) {
   if (packet.message_length > message_bytes_max) {
     return fail(Code::overflow, "reliable link: a message of ", packet.message_length, " B, the most is ",
                 message_bytes_max, " B (SLMP's offset has 4 bytes)");
   }
-  const auto room = [&](const nic::Packet& part) {
+  const auto payload_bytes_max = [&](const nic::Packet& part) {
     return config.datagram_bytes - datagram_header_bytes - datagram_tag_bytes - packet_header_bytes(part);
   };
-  const bool atomic = packet.operation == nic::Operation::atomic || packet.operation == nic::Operation::fetch_atomic;
-  if (atomic && packet.payload.length > room(packet)) {
+  const bool is_atomic = packet.operation == nic::Operation::atomic || packet.operation == nic::Operation::fetch_atomic;
+  if (is_atomic && packet.payload.length > payload_bytes_max(packet)) {
     return fail(Code::invalid, "reliable link: an atomic of ", packet.payload.length, " B; a datagram of ",
-                config.datagram_bytes, " B carries ", room(packet), " B of it (datagram_bytes)");
+                config.datagram_bytes, " B carries ", payload_bytes_max(packet), " B of it (datagram_bytes)");
   }
-  const bool alone = packet.operation == nic::Operation::ack;  // an ack names a message of the peer, not ours
-  const bool plain = options.reliability == Reliability::none;
-  const bool refers = !options.copy && packet.payload.length > config.copy_bytes;
-  const bool ends = packet.is_last() || packet.missing > 0;
+  const bool is_ack = packet.operation == nic::Operation::ack;  // an ack names a message of the peer, not ours
+  const bool is_unreliable = options.reliability == Reliability::none;
+  const bool is_by_reference = !options.copy && packet.payload.length > config.copy_bytes;
+  const bool is_last = packet.is_last() || packet.missing > 0;
   uint32_t message_id = 0;
   OpenMessage* message = nullptr;
   if (packet.is_header()) {
-    message_id = plain ? peer.next_plain_message++ : packet.is_answer() ? peer.next_answer++ : peer.next_message++;
+    message_id = is_unreliable        ? peer.next_unreliable_message_id++
+                 : packet.is_answer() ? peer.next_answer_id++
+                                      : peer.next_message_id++;
   }
-  if (!alone && (refers || !ends || !packet.is_header())) {
-    const auto [found, is_new] = peer.messages.try_emplace(packet.message);
+  if (!is_ack && (is_by_reference || !is_last || !packet.is_header())) {
+    const auto [found, is_new] = peer.open_messages.try_emplace(packet.message);
     message = &found->second;
     SPL_ASSERT(is_new == packet.is_header(), "message ", packet.message, " at offset ", packet.offset);
     if (is_new) *message = OpenMessage{message_id, 0, false, options.ticket != 0};
     message_id = message->id;
   }
   nic::Packet fragment = packet;
-  uint64_t left = packet.payload.length;
+  uint64_t remaining_bytes = packet.payload.length;
   do {
-    fragment.payload.length = std::min<uint64_t>(left, room(fragment));
+    fragment.payload.length = std::min<uint64_t>(remaining_bytes, payload_bytes_max(fragment));
     const bool first_or_last = fragment.is_header() || fragment.is_last() || fragment.missing > 0;
-    SendOptions of_fragment = options;
-    if (options.reliability == Reliability::message && !first_or_last) of_fragment.reliability = Reliability::none;
-    if (refers && options.ticket != 0) ++peer.tickets[options.ticket];
-    if (refers && options.ticket == 0 && message != nullptr) ++message->unreleased;
-    enqueue(peer, fragment, of_fragment, message_id, refers);
-    left -= fragment.payload.length;
+    SendOptions fragment_options = options;
+    if (options.reliability == Reliability::message && !first_or_last) {
+      fragment_options.reliability = Reliability::none;
+    }
+    if (is_by_reference && options.ticket != 0) ++peer.ticket_references[options.ticket];
+    if (is_by_reference && options.ticket == 0 && message != nullptr) ++message->unreleased;
+    enqueue(peer, fragment, fragment_options, message_id, is_by_reference);
+    remaining_bytes -= fragment.payload.length;
     fragment.offset += fragment.payload.length;
     fragment.payload.bytes += fragment.payload.length;
-  } while (left > 0);
-  if (!refers && options.ticket != 0) out.released.push_back(options.ticket);
-  if (message != nullptr && ends) {
-    message->given = true;
+  } while (remaining_bytes > 0);
+  if (!is_by_reference && options.ticket != 0) out.released.push_back(options.ticket);
+  if (message != nullptr && is_last) {
+    message->has_last_packet = true;
     close_message(peer, packet.message, out);
-  } else if (message == nullptr && !alone && options.ticket == 0) {
+  } else if (message == nullptr && !is_ack && options.ticket == 0) {
     out.message_sent.push_back(packet.message);
   }
   pump(now, peer, out);
@@ -73,93 +77,93 @@ Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, con
 }
 
 void Reliable::Impl::enqueue(Peer& peer, const nic::Packet& fragment, const SendOptions& options, uint32_t message_id,
-                             bool refers) {
-  Segment& segment = (fragment.is_answer() ? peer.answers : peer.waiting).emplace_back();
+                             bool is_by_reference) {
+  Segment& segment = (fragment.is_answer() ? peer.waiting_answers : peer.waiting_requests).emplace_back();
   segment.packet = fragment;
   segment.message_id = message_id;
   segment.ticket = options.ticket;
-  segment.refers = refers;
+  segment.is_by_reference = is_by_reference;
   segment.flags = options.reliability == Reliability::none ? uint16_t{0} : slmp::syn;
   if (fragment.is_last() || fragment.missing > 0) segment.flags |= slmp::eom;
-  if (refers || fragment.payload.length == 0) return;
+  if (is_by_reference || fragment.payload.length == 0) return;
   segment.copy.assign(fragment.payload.bytes, fragment.payload.bytes + fragment.payload.length);
 }
 
 // Transmits as many segments as the windows allow: first what is lost, then answers, then the others.
-void Reliable::Impl::pump(Time now, Peer& peer, Out& out) {
-  const bool was_idle = peer.flight.empty();
-  if (peer.losses > 0) repeat(now, peer, out);
-  pump(now, peer, peer.answers, out);
-  pump(now, peer, peer.waiting, out);
-  const bool begins = was_idle && !peer.flight.empty();  // the old deadline was for a sign of life
-  if (begins || peer.deadline == Time::never()) await(now, peer);
+void Reliable::Impl::pump(Time now, Peer& peer, Output& out) {
+  const bool was_idle = peer.in_flight.empty();
+  if (peer.lost_segments > 0) retransmit_lost(now, peer, out);
+  pump_queue(now, peer, peer.waiting_answers, out);
+  pump_queue(now, peer, peer.waiting_requests, out);
+  const bool was_keepalive = was_idle && !peer.in_flight.empty();  // the old deadline was for a sign of life
+  if (was_keepalive || peer.deadline == Time::never()) update_deadline(now, peer);
 }
 
 bool Reliable::Impl::may_send(const Peer& peer) const {
   return peer.outstanding < std::min(peer.congestion_window, config.window) &&
-         peer.flight.size() < ReliableConfig::window_max;
+         peer.in_flight.size() < ReliableConfig::window_max;
 }
 
-void Reliable::Impl::pump(Time now, Peer& peer, std::deque<Segment>& queue, Out& out) {
+void Reliable::Impl::pump_queue(Time now, Peer& peer, std::deque<Segment>& queue, Output& out) {
   while (!queue.empty()) {
     Segment& next = queue.front();
     if ((next.flags & slmp::syn) == 0) {
-      next.sequence = peer.next_plain_sequence++;
+      next.sequence = peer.next_unreliable_sequence++;
       transmit(now, peer, next, false, out);
-      Segment gone = std::move(next);
+      Segment sent = std::move(next);
       queue.pop_front();
-      retire(gone, out);
-      if (gone.refers) release(peer, gone, out);
+      keep_copy(sent, out);
+      if (sent.is_by_reference) release_payload(peer, sent, out);
       continue;
     }
-    const bool taken = next.packet.is_answer() || distance(peer.next_sequence, peer.room_end) > 0;
-    if (!taken || !may_send(peer)) break;
+    const bool peer_has_room = next.packet.is_answer() || distance(peer.next_sequence, peer.peer_window_end) > 0;
+    if (!peer_has_room || !may_send(peer)) break;
     next.sequence = peer.next_sequence++;
-    peer.flight.push_back(std::move(next));
+    peer.in_flight.push_back(std::move(next));
     queue.pop_front();
     ++peer.outstanding;
-    transmit(now, peer, peer.flight.back(), asks(peer, peer.flight.back(), !queue.empty()), out);
+    transmit(now, peer, peer.in_flight.back(), decide_immediate_ack(peer, peer.in_flight.back(), !queue.empty()), out);
   }
 }
 
 // Sends lost segments again, the oldest first.
-void Reliable::Impl::repeat(Time now, Peer& peer, Out& out) {
-  for (Segment& segment : peer.flight) {
-    if (peer.losses == 0 || !may_send(peer)) break;
+void Reliable::Impl::retransmit_lost(Time now, Peer& peer, Output& out) {
+  for (Segment& segment : peer.in_flight) {
+    if (peer.lost_segments == 0 || !may_send(peer)) break;
     if (!segment.lost) continue;
     segment.lost = false;
-    --peer.losses;
+    --peer.lost_segments;
     ++peer.outstanding;
     transmit(now, peer, segment, true, out);
-    if (&segment == &peer.flight.front()) await(now, peer);
+    if (&segment == &peer.in_flight.front()) update_deadline(now, peer);
   }
 }
 
-// True if the peer should acknowledge this segment at once: so often that the window never runs dry, and whenever a
-// buffer waits for the acknowledgement.
-bool Reliable::Impl::asks(Peer& peer, const Segment& segment, bool more) const {
+// True if the peer should acknowledge this segment, which is about to be sent, at once: so often that the window never
+// runs dry, and whenever a buffer waits for the acknowledgement. Counts the segments since it was last true.
+bool Reliable::Impl::decide_immediate_ack(Peer& peer, const Segment& segment, bool more_wait) const {
   const uint32_t window = std::min(peer.congestion_window, config.window);
-  const bool part = ++peer.since_asked >= std::max(window / 4, 1u);
-  const bool stops = more && (!may_send(peer) || peer.next_sequence == peer.room_end);
-  const bool ends = segment.refers && (segment.flags & slmp::eom) != 0;
-  if (!part && !stops && !ends) return false;
-  peer.since_asked = 0;
+  const bool quarter_sent = ++peer.since_ack_request >= std::max(window / 4, 1u);
+  const bool window_full = more_wait && (!may_send(peer) || peer.next_sequence == peer.peer_window_end);
+  const bool buffer_waits = segment.is_by_reference && (segment.flags & slmp::eom) != 0;
+  if (!quarter_sent && !window_full && !buffer_waits) return false;
+  peer.since_ack_request = 0;
   return true;
 }
 
-void Reliable::Impl::transmit(Time now, Peer& peer, Segment& segment, bool at_once, Out& out) {
-  DatagramHeader header = header_to(now, peer);
-  header.flags = static_cast<uint16_t>(segment.flags | (at_once ? slmp::now : 0));
+void Reliable::Impl::transmit(Time now, Peer& peer, Segment& segment, bool ack_at_once, Output& out) {
+  DatagramHeader header = make_header(now, peer);
+  header.flags = static_cast<uint16_t>(segment.flags | (ack_at_once ? slmp::now : 0));
   header.message_id = segment.message_id;
   header.offset = static_cast<uint32_t>(segment.packet.offset);
   header.sequence = segment.sequence;
   if ((segment.flags & slmp::syn) != 0) header.ordinal = segment.ordinal = peer.next_ordinal++;
-  const size_t at = begin(header, out.bytes);
+  const size_t at = begin_datagram(header, out.bytes);
   std::span<const uint8_t> payload;
-  if (!segment.probe) {
+  if (!segment.is_probe) {
     nic::Packet& packet = segment.packet;
-    if (!segment.refers) packet.payload.bytes = segment.copy.data();
-    if (packet.payload.length <= together_most) {
+    if (!segment.is_by_reference) packet.payload.bytes = segment.copy.data();
+    if (packet.payload.length <= inline_payload_bytes_max) {
       encode(packet, out.bytes);
     } else {
       encode_header(packet, out.bytes);
@@ -167,24 +171,24 @@ void Reliable::Impl::transmit(Time now, Peer& peer, Segment& segment, bool at_on
     }
   }
   const size_t head_bytes = out.bytes.size() - at;
-  seal(config.secret, at, out.bytes, payload);
+  seal_datagram(config.secret, at, out.bytes, payload);
   out.transmit.push_back({peer.rank, at, head_bytes, payload});
-  ++(segment.sends++ == 0 ? counts.segments_sent : counts.retransmitted);
-  segment.sent = now;
-  if (peer.ahead_count == 0) paid(peer);
-  if (!peer.talked) peer.heard = now;
-  peer.talked = true;
+  ++(segment.transmissions++ == 0 ? counts.segments_sent : counts.retransmitted);
+  segment.sent_at = now;
+  if (peer.ahead_count == 0) clear_ack(peer);
+  if (!peer.contacted) peer.last_heard = now;
+  peer.contacted = true;
 }
 
-// Keeps the bytes of a segment that goes: a datagram of this Out may refer to them.
-void Reliable::Impl::retire(Segment& segment, Out& out) {
-  if (segment.copy.size() > together_most) out.kept.push_back(std::move(segment.copy));
+// Keeps the bytes of a segment that goes: a datagram of this Output may refer to them.
+void Reliable::Impl::keep_copy(Segment& segment, Output& out) {
+  if (segment.copy.size() > inline_payload_bytes_max) out.retained.push_back(std::move(segment.copy));
 }
 
 // Sends a segment without a packet (a probe), which the peer acknowledges whatever its window is.
-void Reliable::Impl::probe(Time now, Peer& peer, Out& out) {
-  Segment& segment = peer.flight.emplace_back();
-  segment.probe = true;
+void Reliable::Impl::send_probe(Time now, Peer& peer, Output& out) {
+  Segment& segment = peer.in_flight.emplace_back();
+  segment.is_probe = true;
   segment.flags = slmp::syn;
   segment.sequence = peer.next_sequence++;
   ++peer.outstanding;
@@ -192,25 +196,25 @@ void Reliable::Impl::probe(Time now, Peer& peer, Out& out) {
 }
 
 // Notes that a segment will not read its payload any more.
-void Reliable::Impl::release(Peer& peer, const Segment& segment, Out& out) {
+void Reliable::Impl::release_payload(Peer& peer, const Segment& segment, Output& out) {
   if (segment.ticket == 0) {
-    const auto found = peer.messages.find(segment.packet.message);
-    SPL_ASSERT(found != peer.messages.end() && found->second.unreleased > 0, "message ", segment.packet.message);
+    const auto found = peer.open_messages.find(segment.packet.message);
+    SPL_ASSERT(found != peer.open_messages.end() && found->second.unreleased > 0, "message ", segment.packet.message);
     --found->second.unreleased;
     return close_message(peer, segment.packet.message, out);
   }
-  const auto found = peer.tickets.find(segment.ticket);
-  SPL_ASSERT(found != peer.tickets.end(), "ticket ", segment.ticket);
+  const auto found = peer.ticket_references.find(segment.ticket);
+  SPL_ASSERT(found != peer.ticket_references.end(), "ticket ", segment.ticket);
   if (--found->second > 0) return;
-  peer.tickets.erase(found);
+  peer.ticket_references.erase(found);
   out.released.push_back(segment.ticket);
 }
 
-void Reliable::Impl::close_message(Peer& peer, uint64_t name, Out& out) {
-  const auto found = peer.messages.find(name);
-  if (!found->second.given || found->second.unreleased > 0) return;
-  if (!found->second.ticketed) out.message_sent.push_back(name);
-  peer.messages.erase(found);
+void Reliable::Impl::close_message(Peer& peer, uint64_t message, Output& out) {
+  const auto found = peer.open_messages.find(message);
+  if (!found->second.has_last_packet || found->second.unreleased > 0) return;
+  if (!found->second.has_ticket) out.message_sent.push_back(message);
+  peer.open_messages.erase(found);
 }
 
 // The smoothed round trip plus four times its variation (RFC 6298) plus what the peer may wait before it acknowledges,
@@ -227,23 +231,23 @@ Time Reliable::Impl::timeout_of(const Peer& peer) const {
 
 void Reliable::Impl::set_deadline(Peer& peer, Time at) {
   peer.deadline = at;
-  earliest = std::min(earliest, at);
+  earliest_deadline = std::min(earliest_deadline, at);
 }
 
 // Sets the deadline for what this peer owes next: an acknowledgement, room for what waits, or a sign of life.
-void Reliable::Impl::await(Time now, Peer& peer) {
+void Reliable::Impl::update_deadline(Time now, Peer& peer) {
   if (peer.lost) {
     peer.deadline = Time::never();
-  } else if (!peer.flight.empty() || !peer.waiting.empty() || !peer.answers.empty()) {
+  } else if (!peer.in_flight.empty() || !peer.waiting_requests.empty() || !peer.waiting_answers.empty()) {
     set_deadline(peer, now + timeout_of(peer));
-  } else if (peer.talked && config.keepalive != Time::never()) {
-    set_deadline(peer, std::max(now, peer.heard) + config.keepalive);
+  } else if (peer.contacted && config.keepalive != Time::never()) {
+    set_deadline(peer, std::max(now, peer.last_heard) + config.keepalive);
   } else {
     peer.deadline = Time::never();
   }
 }
 
-void Reliable::Impl::knock(Time now, Peer& peer, Out& out) {
+void Reliable::Impl::send_knock(Time now, Peer& peer, Output& out) {
   DatagramHeader header;
   header.flags = slmp::ack;
   header.source = self;
@@ -252,58 +256,58 @@ void Reliable::Impl::knock(Time now, Peer& peer, Out& out) {
   header.target_epoch = peer.epoch + 1;
   header.window = config.window;
   header.echo = UINT32_MAX;  // nothing has come in that life
-  const size_t at = begin(header, out.bytes);
-  seal(config.secret, at, out.bytes);
+  const size_t at = begin_datagram(header, out.bytes);
+  seal_datagram(config.secret, at, out.bytes);
   out.transmit.push_back({peer.rank, at, datagram_header_bytes, {}});
   set_deadline(peer, now + config.knock_every);
 }
 
-void Reliable::Impl::timeout(Time now, Peer& peer, Out& out) {
+void Reliable::Impl::on_deadline(Time now, Peer& peer, Output& out) {
   if (peer.lost) {
     peer.deadline = Time::never();
-    if (peer.parted) knock(now, peer, out);
+    if (peer.quiescent) send_knock(now, peer, out);
     return;
   }
-  if (peer.flight.empty()) {
-    probe(now, peer, out);
-    return await(now, peer);
+  if (peer.in_flight.empty()) {
+    send_probe(now, peer, out);
+    return update_deadline(now, peer);
   }
   ++counts.timeouts;
-  if (++peer.backoff > config.timeouts_max && now - peer.heard >= config.silence) {
-    return lose(peer, LostWhy::silent, out);
+  if (++peer.backoff > config.timeouts_max && now - peer.last_heard >= config.silence) {
+    return lose(peer, LostReason::silent, out);
   }
   // Only the oldest is sent again: the acknowledgement of it tells what else is lost. The first time-out may come from
   // a peer that was not running, so it changes nothing else.
-  Segment& oldest = peer.flight.front();
+  Segment& oldest = peer.in_flight.front();
   if (oldest.lost) {
     oldest.lost = false;
-    --peer.losses;
+    --peer.lost_segments;
     ++peer.outstanding;
   }
   transmit(now, peer, oldest, true, out);
-  peer.probing = true;
-  peer.probe_ordinal = oldest.ordinal;
-  if (peer.backoff > 1) shrink(peer, peer.congestion_window / 2);
-  await(now, peer);
+  peer.in_timeout_recovery = true;
+  peer.timeout_ordinal = oldest.ordinal;
+  if (peer.backoff > 1) shrink_congestion_window(peer, peer.congestion_window / 2);
+  update_deadline(now, peer);
 }
 
-void Reliable::Impl::lose(Peer& peer, LostWhy why, Out& out) {
-  peer.left = unacknowledged(peer);
-  peer.left.lost = true;
+void Reliable::Impl::lose(Peer& peer, LostReason reason, Output& out) {
+  peer.at_loss = unacknowledged(peer);
+  peer.at_loss.lost = true;
   peer.lost = true;
-  for (auto* queue : {&peer.flight, &peer.answers, &peer.waiting}) {
+  for (auto* queue : {&peer.in_flight, &peer.waiting_answers, &peer.waiting_requests}) {
     for (Segment& segment : *queue) {
-      retire(segment, out);
-      if (segment.refers) release(peer, segment, out);
+      keep_copy(segment, out);
+      if (segment.is_by_reference) release_payload(peer, segment, out);
     }
     queue->clear();
   }
-  peer.outstanding = peer.losses = 0;
-  paid(peer);
-  peer.messages.clear();  // on_send answers further packets of messages that are still open
-  peer.held.clear();
+  peer.outstanding = peer.lost_segments = 0;
+  clear_ack(peer);
+  peer.open_messages.clear();  // on_send answers further packets of messages that are still open
+  peer.early_headers.clear();
   peer.deadline = Time::never();
-  out.lost.push_back({peer.rank, why, peer.answered});
+  out.lost.push_back({peer.rank, reason, peer.ever_heard});
 }
 
 }  // namespace spinloom::wire

@@ -20,7 +20,7 @@ TEST(Reliable, SlmpFlagsOfTheThreeLevels) {
   for (const auto& level : levels) {
     const auto sender = stage(a, b);
     const auto receiver = stage(b, a);
-    Out out;
+    Output out;
     SendOptions options;
     options.reliability = level.reliability;
     for (uint64_t offset = 0; offset < 3000; offset += 1000) {
@@ -28,7 +28,7 @@ TEST(Reliable, SlmpFlagsOfTheThreeLevels) {
     }
     EXPECT_EQ(out.message_sent.size(), level.in_flight == 0 ? 1u : 0u) << "nobody reads the buffer again";
     std::vector<uint16_t> flags;
-    Out back;
+    Output back;
     for (const auto& datagram : take(out)) {
       EXPECT_EQ(header_of(datagram).offset, flags.size() * 1000);
       EXPECT_EQ(header_of(datagram).message_id, 0u);
@@ -41,7 +41,7 @@ TEST(Reliable, SlmpFlagsOfTheThreeLevels) {
     const Datagrams acks = take(back);
     EXPECT_EQ(acks.size(), level.in_flight == 0 ? 0u : 1u) << "one for all, at once: the sender's buffer waits for it";
     for (const auto& ack : acks) {
-      EXPECT_EQ(open({}, ack)->body.size(), 0u) << "no segment is missing";
+      EXPECT_EQ(open_datagram({}, ack)->body.size(), 0u) << "no segment is missing";
       EXPECT_EQ(header_of(ack).flags, slmp::ack);
       EXPECT_EQ(header_of(ack).received, level.in_flight);
       EXPECT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
@@ -56,10 +56,10 @@ TEST(Reliable, APacketLargerThanADatagramLeavesAsSeveral) {
   config.datagram_bytes = 600;
   const auto sender = stage(a, b, config);
   const std::vector<uint8_t> bytes = content(1, 2000);
-  Out out;
+  Output out;
   ASSERT_TRUE(sender->on_send(Time{0}, put_packet(1, bytes, 0, 2000), {}, out).ok());
   const auto receiver = stage(b, a, config);
-  Out back;
+  Output back;
   uint64_t at = 0;
   for (const auto& datagram : take(out)) {
     EXPECT_LE(datagram.size(), config.datagram_bytes);
@@ -86,14 +86,14 @@ TEST(Reliable, BothWindowsHold) {
   const auto sender = stage(a, b, config);
   const auto receiver = stage(b, a, config);
   const std::vector<uint8_t> bytes = content(1, 100);
-  Out out;
+  Output out;
   for (uint64_t message = 0; message < 40; ++message) {
     ASSERT_TRUE(sender->on_send(Time{0}, put_packet(message, bytes, 0, 100), {}, out).ok());
   }
   Datagrams sent = take(out);
   EXPECT_EQ(sent.size(), 8u) << "its own window";
-  Out back;
-  receiver->set_room(Time{1}, a, 0, back);  // the engine behind the receiver takes nothing
+  Output back;
+  receiver->set_receive_window(Time{1}, a, 0, back);  // the engine behind the receiver takes nothing
   for (const auto& datagram : sent) ASSERT_TRUE(receiver->on_datagram(Time{1}, datagram, back).ok());
   for (const auto& ack : acks_of(*receiver, Time{2}, back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
   EXPECT_EQ(take(out).size(), 0u) << "the receiver's window";
@@ -101,11 +101,11 @@ TEST(Reliable, BothWindowsHold) {
   sender->on_timer(sender->timer(), out);
   const Datagrams probes = take(out);
   ASSERT_EQ(probes.size(), 1u) << "is there room now?";
-  EXPECT_EQ(open({}, probes[0])->body.size(), 0u);
+  EXPECT_EQ(open_datagram({}, probes[0])->body.size(), 0u);
   ASSERT_TRUE(receiver->on_datagram(Time{3}, probes[0], back).ok());
   for (const auto& ack : acks_of(*receiver, Time{4}, back)) ASSERT_TRUE(sender->on_datagram(Time{4}, ack, out).ok());
   EXPECT_EQ(take(out).size(), 0u) << "no";
-  receiver->set_room(Time{1}, a, 3, back);
+  receiver->set_receive_window(Time{1}, a, 3, back);
   for (const auto& ack : acks_of(*receiver, Time{5}, back)) ASSERT_TRUE(sender->on_datagram(Time{5}, ack, out).ok());
   EXPECT_EQ(take(out).size(), 3u);
 }
@@ -114,9 +114,9 @@ TEST(Reliable, AnswersPassWhatWaitsForRoom) {
   const auto sender = stage(a, b);
   const auto receiver = stage(b, a);
   const std::vector<uint8_t> bytes = content(1, 100);
-  Out out;
-  Out back;
-  receiver->set_room(Time{1}, a, 0, back);
+  Output out;
+  Output back;
+  receiver->set_receive_window(Time{1}, a, 0, back);
   uint64_t given = 0;
   while (sender->waiting_segments(b) < 10) {
     ASSERT_TRUE(sender->on_send(Time{0}, put_packet(given++, bytes, 0, 100), {}, out).ok());
@@ -136,7 +136,7 @@ TEST(Reliable, AnswersPassWhatWaitsForRoom) {
   EXPECT_EQ(back.deliver[delivered + 1].operation, nic::Operation::reply);
   for (const auto& one : acks_of(*receiver, Time{5}, back)) ASSERT_TRUE(sender->on_datagram(Time{5}, one, out).ok());
   EXPECT_EQ(sender->waiting_segments(b), 10u) << "these find no room";
-  receiver->set_room(Time{1}, a, 100, back);
+  receiver->set_receive_window(Time{1}, a, 100, back);
   for (const auto& one : take(back)) ASSERT_TRUE(sender->on_datagram(Time{6}, one, out).ok());
   for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(Time{7}, datagram, back).ok());
   EXPECT_EQ(back.deliver.size(), given + 2) << "each put once, in its order";
@@ -149,7 +149,7 @@ TEST(Reliable, BuffersAreFreeWhenNobodyReadsThemAgain) {
   const auto sender = stage(a, b, config);
   const std::vector<uint8_t> bytes = content(1, 200);
   const std::vector<uint8_t> small = content(2, 64);
-  Out out;
+  Output out;
   ASSERT_TRUE(sender->on_send(Time{0}, put_packet(1, small, 0, 64), {}, out).ok());
   EXPECT_EQ(out.message_sent, std::vector<uint64_t>{1}) << "copied";
   ASSERT_TRUE(sender->on_send(Time{0}, put_packet(2, bytes, 0, 200), {}, out).ok());
@@ -163,7 +163,7 @@ TEST(Reliable, BuffersAreFreeWhenNobodyReadsThemAgain) {
   ASSERT_TRUE(sender->on_send(Time{0}, put_packet(4, bytes, 0, 200), slot, out).ok());
   EXPECT_EQ(out.released, std::vector<uint64_t>{56});
   const auto receiver = stage(b, a, config);
-  Out back;
+  Output back;
   for (const auto& datagram : take(out)) ASSERT_TRUE(receiver->on_datagram(Time{1}, datagram, back).ok());
   for (const auto& ack : acks_of(*receiver, Time{2}, back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
   EXPECT_EQ(out.message_sent, (std::vector<uint64_t>{1, 2})) << "not those with tickets";
@@ -180,11 +180,11 @@ TEST(Reliable, ACopiedPayloadIsThereUntilItsDatagramsAreTransmitted) {
     const std::vector<uint8_t> bytes = content(1, length);
     SendOptions options;
     options.copy = true;
-    Out out;
+    Output out;
     ASSERT_TRUE(sender->on_send(Time{0}, put_packet(1, bytes, 0, length), options, out).ok());
     ASSERT_EQ(out.transmit.size(), 1u);
     const std::vector<uint8_t> sent = out.datagram(out.transmit[0]);
-    Out back;
+    Output back;
     ASSERT_TRUE(receiver->on_datagram(Time{1}, sent, back).ok());
     for (const auto& ack : acks_of(*receiver, Time{2}, back)) ASSERT_TRUE(sender->on_datagram(Time{2}, ack, out).ok());
     ASSERT_EQ(sender->unacknowledged(b).segments, 0u);
@@ -192,7 +192,7 @@ TEST(Reliable, ACopiedPayloadIsThereUntilItsDatagramsAreTransmitted) {
     const auto holds = [&](const std::vector<uint8_t>& kept) {
       return kept.data() <= referred.data() && referred.data() + referred.size() <= kept.data() + kept.size();
     };
-    ASSERT_TRUE(referred.empty() || std::ranges::any_of(out.kept, holds)) << "it refers to bytes that nobody keeps";
+    ASSERT_TRUE(referred.empty() || std::ranges::any_of(out.retained, holds)) << "it refers to bytes that nobody keeps";
     EXPECT_EQ(out.datagram(out.transmit[0]), sent);
   }
 }

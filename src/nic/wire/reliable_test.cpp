@@ -32,13 +32,13 @@ TEST(Reliable, ConfigurationsThatCannotWork) {
 TEST(Reliable, LivesAreToldApart) {
   const auto sender = stage(a, b);  // knows life 1 of b
   const std::vector<uint8_t> bytes = content(1, 10);
-  Out out;
+  Output out;
   ASSERT_TRUE(sender->on_send(Time{0}, put_packet(1, bytes, 0, 10), {}, out).ok());
   const Datagrams to_first_life = take(out);
   ReliableConfig second;
   second.epoch = 2;
   const auto reborn = stage(b, a, second);
-  Out back;
+  Output back;
   EXPECT_FALSE(reborn->on_datagram(Time{1}, to_first_life[0], back).ok());
   EXPECT_EQ(reborn->counts().stale, 1u);
   EXPECT_TRUE(back.deliver.empty());
@@ -49,7 +49,7 @@ TEST(Reliable, LivesAreToldApart) {
   const Datagrams from_second_life = take(back);
   EXPECT_FALSE(sender->on_datagram(Time{2}, from_second_life[0], out).ok());
   ASSERT_EQ(out.lost.size(), 1u);
-  EXPECT_EQ(out.lost[0].why, LostWhy::restarted);
+  EXPECT_EQ(out.lost[0].reason, LostReason::restarted);
   EXPECT_TRUE(out.deliver.empty());
   EXPECT_FALSE(sender->add_peer(b, 1).ok()) << "that life is over";
   ASSERT_TRUE(sender->add_peer(b, 2).ok());
@@ -64,19 +64,19 @@ TEST(Reliable, ASegmentAWholeWindowAheadIsBeyondTheWindow) {
   const auto sender = stage(a, b, config);
   const auto receiver = stage(b, a, config);
   const std::vector<uint8_t> bytes = content(1, 10);
-  Out out;
+  Output out;
   ASSERT_TRUE(sender->on_send(Time{0}, put_packet(1, bytes, 0, bytes.size()), {}, out).ok());
   const DatagramHeader next = header_of(take(out).front());
   const auto ahead_by = [&](uint32_t segments) {
     DatagramHeader header = next;
     header.sequence += segments;
     std::vector<uint8_t> made;
-    const size_t at = begin(header, made);
+    const size_t at = begin_datagram(header, made);
     encode(put_packet(1, bytes, 0, bytes.size()), made);
-    seal(config.secret, at, made);
+    seal_datagram(config.secret, at, made);
     return made;
   };
-  Out back;
+  Output back;
   EXPECT_FALSE(receiver->on_datagram(Time{1}, ahead_by(ReliableConfig::window_max), back).ok());
   EXPECT_EQ(receiver->counts().malformed, 1u);
   EXPECT_TRUE(back.deliver.empty());
@@ -92,9 +92,9 @@ TEST(Reliable, AnErrorSaysWhetherTheSenderIsKnown) {
     nic::Packet packet = put_packet(1, bytes, 0, 10);
     packet.source = source;
     packet.target = target;
-    Out out;
+    Output out;
     EXPECT_TRUE(sender->on_send(Time{0}, packet, {}, out).ok());
-    Out back;
+    Output back;
     return receiver->on_datagram(Time{1}, take(out).front(), back).error().message;
   };
   EXPECT_EQ(refused(a, nic::Rank{7}), "datagram: from rank 0 to rank 7; this is rank 1");
@@ -109,8 +109,8 @@ TEST(Reliable, StrangersChangeNothing) {
   const auto unknown = std::make_unique<Reliable>(nic::Rank{7}, ReliableConfig{});
   ASSERT_TRUE(unknown->add_peer(b, 1).ok());
   const std::vector<uint8_t> bytes = content(1, 10);
-  Out out;
-  Out back;
+  Output out;
+  Output back;
   ASSERT_TRUE(stranger->on_send(Time{0}, put_packet(1, bytes, 0, 10), {}, out).ok());
   ASSERT_TRUE(unknown->on_send(Time{0}, put_packet(1, bytes, 0, 10), {}, out).ok());
   for (const auto& datagram : take(out)) EXPECT_FALSE(receiver->on_datagram(Time{1}, datagram, back).ok());

@@ -40,9 +40,9 @@ struct SipState {
   }
 };
 
-// `which` tells uses of one key apart; SipHash-2-4 itself has 0.
-[[nodiscard]] inline SipState<uint64_t> begin_sip(const SipKey& key, uint64_t which) {
-  return {key.low ^ 0x736f6d6570736575, key.high ^ 0x646f72616e646f6d ^ which, key.low ^ 0x6c7967656e657261,
+// `domain` keeps uses of one key apart (domain separation); SipHash-2-4 itself has 0.
+[[nodiscard]] inline SipState<uint64_t> begin_sip(const SipKey& key, uint64_t domain) {
+  return {key.low ^ 0x736f6d6570736575, key.high ^ 0x646f72616e646f6d ^ domain, key.low ^ 0x6c7967656e657261,
           key.high ^ 0x7465646279746573};
 }
 

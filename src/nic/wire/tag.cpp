@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t lanes = 8;
 constexpr size_t block_bytes = lanes * sizeof(uint64_t);
-constexpr uint64_t lane_name = 0x656e616c00;  // plus the lane's number
-constexpr uint64_t whole_name = 0x656c6f687700;
+constexpr uint64_t lane_domain = 0x656e616c00;  // the domain of a lane: this plus its number
+constexpr uint64_t final_domain = 0x656c6f687700;  // the domain of the state that absorbs all lanes
 
 typedef uint64_t Words __attribute__((vector_size(block_bytes)));
 using Lanes = SipState<Words>;
@@ -22,11 +22,11 @@ using Lanes = SipState<Words>;
 Lanes begin_lanes(const SipKey& key) {
   Lanes state;
   for (size_t lane = 0; lane < lanes; ++lane) {
-    const SipState<uint64_t> one = begin_sip(key, lane_name + lane);
-    state.v0[lane] = one.v0;
-    state.v1[lane] = one.v1;
-    state.v2[lane] = one.v2;
-    state.v3[lane] = one.v3;
+    const SipState<uint64_t> initial = begin_sip(key, lane_domain + lane);
+    state.v0[lane] = initial.v0;
+    state.v1[lane] = initial.v1;
+    state.v2[lane] = initial.v2;
+    state.v3[lane] = initial.v3;
   }
   return state;
 }
@@ -39,14 +39,14 @@ Lanes begin_lanes(const SipKey& key) {
   }
 }
 
-[[gnu::always_inline]] inline void absorb_blocks(Lanes& given, const uint8_t* from, size_t blocks) {
-  Lanes state = given;  // in registers
+[[gnu::always_inline]] inline void absorb_blocks(Lanes& stored, const uint8_t* from, size_t blocks) {
+  Lanes state = stored;  // in registers
   for (; blocks > 0; --blocks, from += block_bytes) {
     Words words;
     load(words, from);
     state.absorb(words);
   }
-  given = state;
+  stored = state;
 }
 
 // ---- the same for each kind of processor ----
@@ -78,12 +78,12 @@ Absorb fastest() { return absorb_plainly; }
 uint64_t tag_of(const SipKey& key, std::span<const uint8_t> head, std::span<const uint8_t> body) {
   static const Absorb absorb = fastest();
   const size_t length = head.size() + body.size();
-  if (length < lanes_from) {
+  if (length < lanes_bytes_min) {
     if (body.empty()) return siphash(key, head);
-    std::array<uint8_t, lanes_from> whole;
-    if (!head.empty()) std::memcpy(whole.data(), head.data(), head.size());
-    std::memcpy(whole.data() + head.size(), body.data(), body.size());
-    return siphash(key, {whole.data(), length});
+    std::array<uint8_t, lanes_bytes_min> joined;
+    if (!head.empty()) std::memcpy(joined.data(), head.data(), head.size());
+    std::memcpy(joined.data() + head.size(), body.data(), body.size());
+    return siphash(key, {joined.data(), length});
   }
   Lanes state = begin_lanes(key);
   alignas(block_bytes) std::array<uint8_t, block_bytes> partial;
@@ -108,12 +108,12 @@ uint64_t tag_of(const SipKey& key, std::span<const uint8_t> head, std::span<cons
     std::fill(partial.begin() + static_cast<ptrdiff_t>(filled), partial.end(), uint8_t{0});
     absorb(state, partial.data(), 1);
   }
-  SipState<uint64_t> whole = begin_sip(key, whole_name);
+  SipState<uint64_t> last = begin_sip(key, final_domain);
   for (size_t lane = 0; lane < lanes; ++lane) {
-    for (const Words* words : {&state.v0, &state.v1, &state.v2, &state.v3}) whole.absorb((*words)[lane]);
+    for (const Words* words : {&state.v0, &state.v1, &state.v2, &state.v3}) last.absorb((*words)[lane]);
   }
-  whole.absorb(length);
-  return end_sip(whole);
+  last.absorb(length);
+  return end_sip(last);
 }
 
 }  // namespace spinloom::wire

@@ -13,7 +13,7 @@ namespace spinloom::wire {
 namespace {
 
 uint64_t plain_tag(const SipKey& key, std::vector<uint8_t> bytes) {
-  if (bytes.size() < lanes_from) return siphash(key, bytes);
+  if (bytes.size() < lanes_bytes_min) return siphash(key, bytes);
   const uint64_t length = bytes.size();
   bytes.resize((bytes.size() + 63) / 64 * 64);
   std::array<SipState<uint64_t>, 8> lanes;
@@ -43,14 +43,14 @@ TEST(Tag, IsWhatItsDefinitionSays) {
 }
 
 TEST(Tag, ZerosAtTheEndCount) {
-  std::vector<uint8_t> bytes(lanes_from + 10);
+  std::vector<uint8_t> bytes(lanes_bytes_min + 10);
   const uint64_t tag = tag_of({1, 2}, bytes, {});
   bytes.push_back(0);
   EXPECT_NE(tag_of({1, 2}, bytes, {}), tag);
 }
 
 TEST(Tag, EveryBitOfALongInputCounts) {
-  std::vector<uint8_t> bytes(lanes_from + 9, 0x5a);
+  std::vector<uint8_t> bytes(lanes_bytes_min + 9, 0x5a);
   const uint64_t tag = tag_of({1, 2}, bytes, {});
   for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     bytes[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
@@ -60,9 +60,10 @@ TEST(Tag, EveryBitOfALongInputCounts) {
 }
 
 TEST(Tag, LongInputsHaveNoTagOfSipHash) {
-  const std::vector<uint8_t> bytes(lanes_from, 3);
+  const std::vector<uint8_t> bytes(lanes_bytes_min, 3);
   EXPECT_NE(tag_of({1, 2}, bytes, {}), siphash({1, 2}, bytes));
-  EXPECT_EQ(tag_of({1, 2}, {bytes.data(), lanes_from - 1}, {}), siphash({1, 2}, {bytes.data(), lanes_from - 1}));
+  EXPECT_EQ(tag_of({1, 2}, {bytes.data(), lanes_bytes_min - 1}, {}),
+            siphash({1, 2}, {bytes.data(), lanes_bytes_min - 1}));
 }
 
 }  // namespace

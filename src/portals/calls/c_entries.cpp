@@ -5,8 +5,8 @@
 namespace spinloom::calls {
 namespace {
 
-nic::EntryOptions options_of(unsigned int given) {
-  const auto has = [given](unsigned int bit) { return (given & bit) != 0; };
+nic::EntryOptions options_of(unsigned int bits) {
+  const auto has = [bits](unsigned int bit) { return (bits & bit) != 0; };
   nic::EntryOptions options;
   options.op_put = has(PTL_ME_OP_PUT);
   options.op_get = has(PTL_ME_OP_GET);
@@ -29,13 +29,13 @@ nic::EntryOptions options_of(unsigned int given) {
 }
 
 // Takes an entry's memory from its description; false if the description is wrong.
-bool take_memory(const ptl_me_t& given, int iovecs_max, nic::Entry& entry, Entry& record) {
-  if ((given.options & PTL_IOVEC) == 0) {
-    entry.start = static_cast<uint8_t*>(given.start);
-    entry.length = given.length;
-    return given.start != nullptr || given.length == 0 || given.length == PTL_SIZE_MAX;  // PTL_SIZE_MAX: all memory
+bool take_memory(const ptl_me_t& me, int iovecs_max, nic::Entry& entry, Entry& record) {
+  if ((me.options & PTL_IOVEC) == 0) {
+    entry.start = static_cast<uint8_t*>(me.start);
+    entry.length = me.length;
+    return me.start != nullptr || me.length == 0 || me.length == PTL_SIZE_MAX;  // PTL_SIZE_MAX: all memory
   }
-  auto list = list_of(given.start, given.length, iovecs_max);
+  auto list = list_of(me.start, me.length, iovecs_max);
   if (!list) return false;
   record.list = std::move(*list);
   for (const nic::IovecElement& element : record.list) entry.length += element.length;
@@ -44,14 +44,14 @@ bool take_memory(const ptl_me_t& given, int iovecs_max, nic::Entry& entry, Entry
 }
 
 // The matching list entry that acts as this list entry.
-ptl_me_t matching_all(const ptl_le_t& le, bool logical) {
+ptl_me_t matching_all(const ptl_le_t& le, bool is_logical) {
   ptl_me_t me{};
   me.start = le.start;
   me.length = le.length;
   me.ct_handle = le.ct_handle;
   me.uid = le.uid;
   me.options = le.options;
-  if (logical) {
+  if (is_logical) {
     me.match_id.rank = PTL_RANK_ANY;
   } else {
     me.match_id.phys.nid = PTL_NID_ANY;
@@ -61,15 +61,15 @@ ptl_me_t matching_all(const ptl_le_t& le, bool logical) {
   return me;
 }
 
-int search(Process& process, const Append& like, ptl_search_op_t operation) {
-  if (like.code != PTL_OK) return like.code;
+int search(Process& process, const AppendRequest& pattern, ptl_search_op_t operation) {
+  if (pattern.code != PTL_OK) return pattern.code;
   if (operation > PTL_SEARCH_DELETE) return PTL_ARG_INVALID;
-  const auto found = process.portals().me_search(like.portal, like.entry, operation == PTL_SEARCH_DELETE);
+  const auto found = process.portals().me_search(pattern.portal, pattern.entry, operation == PTL_SEARCH_DELETE);
   return found ? static_cast<int>(PTL_OK) : code_of(found.error());
 }
 
 int unlink(const char* name, ptl_handle_me_t handle) {
-  return priced(name, [&](Process& process) -> int {
+  return nic_call(name, [&](Process& process) -> int {
     const Entry* entry = process.entry(handle);
     if (entry == nullptr) return PTL_ARG_INVALID;
     const auto unlinked = process.portals().me_unlink(entry->id);
@@ -82,58 +82,59 @@ int unlink(const char* name, ptl_handle_me_t handle) {
 
 }  // namespace
 
-Append append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
-                 ptl_list_t list, void* user_ptr, unsigned int options_mask) {
-  Append made;
-  made.interface = process.interface_of(ni_handle);
-  made.code = PTL_ARG_INVALID;
-  if (made.interface == nullptr || me == nullptr || list > PTL_OVERFLOW_LIST) return made;
-  NetworkInterface& interface = *made.interface;
-  const bool fits = pt_index < portals_each && interface.portals[pt_index];
-  if (!fits || (me->options & ~options_mask) != 0) return made;
+AppendRequest append_of(Process& process, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me,
+                        ptl_list_t list, void* user_ptr, unsigned int options_mask) {
+  AppendRequest request;
+  request.interface = process.interface_of(ni_handle);
+  request.code = PTL_ARG_INVALID;
+  if (request.interface == nullptr || me == nullptr || list > PTL_OVERFLOW_LIST) return request;
+  NetworkInterface& interface = *request.interface;
+  const bool is_allocated = pt_index < portals_each && interface.portals[pt_index];
+  if (!is_allocated || (me->options & ~options_mask) != 0) return request;
   constexpr unsigned int counting = PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_OVERFLOW;
   const Counter* counter = interface.counters.find(me->ct_handle);
-  if (counter == nullptr && !names_nothing(me->ct_handle, PTL_CT_NONE, (me->options & counting) != 0)) return made;
-  if (!take_memory(*me, interface.limits.max_iovecs, made.entry, made.record)) return made;
-  made.code = PTL_OK;
-  made.portal = portal_of(interface, pt_index);
-  made.list = list == PTL_OVERFLOW_LIST ? nic::ListKind::overflow : nic::ListKind::priority;
-  made.record.portal = pt_index;
-  made.entry.options = options_of(me->options);
-  made.entry.user = me->uid;
-  made.entry.match_rank = source_of(process, interface, me->match_id);
-  made.entry.sparse = may_have_holes(interface, made.entry.length, (me->options & PTL_ME_IS_ACCESSIBLE) != 0);
-  made.entry.match_bits = me->match_bits;
-  made.entry.ignore_bits = me->ignore_bits;
-  made.entry.min_free = made.entry.options.manage_local ? me->min_free : 0;
-  if (counter != nullptr) made.entry.counter = counter->id;
-  made.entry.user_ptr = reinterpret_cast<uint64_t>(user_ptr);
-  return made;
+  if (counter == nullptr && !names_nothing(me->ct_handle, PTL_CT_NONE, (me->options & counting) != 0)) return request;
+  if (!take_memory(*me, interface.limits.max_iovecs, request.entry, request.record)) return request;
+  request.code = PTL_OK;
+  request.portal = portal_of(interface, pt_index);
+  request.list = list == PTL_OVERFLOW_LIST ? nic::ListKind::overflow : nic::ListKind::priority;
+  request.record.portal = pt_index;
+  request.entry.options = options_of(me->options);
+  request.entry.user = me->uid;
+  request.entry.match_rank = source_of(process, interface, me->match_id);
+  request.entry.sparse = may_have_holes(interface, request.entry.length, (me->options & PTL_ME_IS_ACCESSIBLE) != 0);
+  request.entry.match_bits = me->match_bits;
+  request.entry.ignore_bits = me->ignore_bits;
+  request.entry.min_free = request.entry.options.manage_local ? me->min_free : 0;
+  if (counter != nullptr) request.entry.counter = counter->id;
+  request.entry.user_ptr = reinterpret_cast<uint64_t>(user_ptr);
+  return request;
 }
 
-int append(Process& process, Append&& made, ptl_handle_me_t* handle, const std::optional<nic::Trigger>& trigger) {
-  if (made.code != PTL_OK) return made.code;
+int append(Process& process, AppendRequest&& request, ptl_handle_me_t* handle,
+           const std::optional<nic::Trigger>& trigger) {
+  if (request.code != PTL_OK) return request.code;
   if (handle == nullptr) return PTL_ARG_INVALID;
-  const auto id = process.portals().me_append(made.portal, made.entry, made.list, trigger);
+  const auto id = process.portals().me_append(request.portal, request.entry, request.list, trigger);
   if (!id) return code_of(id.error());
-  made.record.id = *id;
-  *handle = process.remember_entry(*made.interface, std::move(made.record));
+  request.record.id = *id;
+  *handle = process.remember_entry(*request.interface, std::move(request.record));
   return *handle == PTL_INVALID_HANDLE ? PTL_NO_SPACE : PTL_OK;
 }
 
 }  // namespace spinloom::calls
 
-using spinloom::calls::priced;
+using spinloom::calls::nic_call;
 using spinloom::calls::Process;
 
 extern "C" {
 
 int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_list_t ptl_list,
                 void* user_ptr, ptl_handle_me_t* me_handle) {
-  return priced("PtlMEAppend", [&](Process& process) -> int {
+  return nic_call("PtlMEAppend", [&](Process& process) -> int {
     using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
-    if (interface == nullptr || !interface->matching()) return PTL_ARG_INVALID;
+    if (interface == nullptr || !interface->is_matching()) return PTL_ARG_INVALID;
     return append(
         process,
         append_of(process, ni_handle, pt_index, me, ptl_list, user_ptr, PTL_ME_APPEND_OPTIONS_MASK | PTL_IOVEC),
@@ -143,11 +144,11 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le, ptl_list_t ptl_list,
                 void* user_ptr, ptl_handle_le_t* le_handle) {
-  return priced("PtlLEAppend", [&](Process& process) -> int {
+  return nic_call("PtlLEAppend", [&](Process& process) -> int {
     using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
-    if (interface == nullptr || interface->matching() || le == nullptr) return PTL_ARG_INVALID;
-    const ptl_me_t me = matching_all(*le, interface->logical());
+    if (interface == nullptr || interface->is_matching() || le == nullptr) return PTL_ARG_INVALID;
+    const ptl_me_t me = matching_all(*le, interface->is_logical());
     return append(
         process,
         append_of(process, ni_handle, pt_index, &me, ptl_list, user_ptr, PTL_LE_APPEND_OPTIONS_MASK | PTL_IOVEC),
@@ -161,36 +162,36 @@ int PtlLEUnlink(ptl_handle_le_t le_handle) { return spinloom::calls::unlink("Ptl
 
 int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_search_op_t ptl_search_op,
                 void* user_ptr) {
-  return priced("PtlMESearch", [&](Process& process) -> int {
+  return nic_call("PtlMESearch", [&](Process& process) -> int {
     using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
-    if (interface == nullptr || !interface->matching()) return PTL_ARG_INVALID;
-    const Append like = append_of(process, ni_handle, pt_index, me, PTL_PRIORITY_LIST, user_ptr,
-                                  PTL_ME_APPEND_OPTIONS_MASK | PTL_IOVEC);
-    return search(process, like, ptl_search_op);
+    if (interface == nullptr || !interface->is_matching()) return PTL_ARG_INVALID;
+    const AppendRequest pattern = append_of(process, ni_handle, pt_index, me, PTL_PRIORITY_LIST, user_ptr,
+                                            PTL_ME_APPEND_OPTIONS_MASK | PTL_IOVEC);
+    return search(process, pattern, ptl_search_op);
   });
 }
 
 int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le, ptl_search_op_t ptl_search_op,
                 void* user_ptr) {
-  return priced("PtlLESearch", [&](Process& process) -> int {
+  return nic_call("PtlLESearch", [&](Process& process) -> int {
     using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
-    if (interface == nullptr || interface->matching() || le == nullptr) return PTL_ARG_INVALID;
-    const ptl_me_t me = matching_all(*le, interface->logical());
-    const Append like = append_of(process, ni_handle, pt_index, &me, PTL_PRIORITY_LIST, user_ptr,
-                                  PTL_LE_APPEND_OPTIONS_MASK | PTL_IOVEC);
-    return search(process, like, ptl_search_op);
+    if (interface == nullptr || interface->is_matching() || le == nullptr) return PTL_ARG_INVALID;
+    const ptl_me_t me = matching_all(*le, interface->is_logical());
+    const AppendRequest pattern = append_of(process, ni_handle, pt_index, &me, PTL_PRIORITY_LIST, user_ptr,
+                                            PTL_LE_APPEND_OPTIONS_MASK | PTL_IOVEC);
+    return search(process, pattern, ptl_search_op);
   });
 }
 
 int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_list_t ptl_list,
                          void* user_ptr, ptl_handle_me_t* me_handle, ptl_handle_ct_t trig_ct_handle,
                          ptl_size_t threshold) {
-  return priced("PtlTriggeredMEAppend", [&](Process& process) -> int {
+  return nic_call("PtlTriggeredMEAppend", [&](Process& process) -> int {
     using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
-    if (interface == nullptr || !interface->matching()) return PTL_ARG_INVALID;
+    if (interface == nullptr || !interface->is_matching()) return PTL_ARG_INVALID;
     const Counter* counter = interface->counters.find(trig_ct_handle);
     if (counter == nullptr) return PTL_ARG_INVALID;
     return append(
@@ -201,14 +202,14 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, con
 }
 
 int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
-  return priced("PtlTriggeredMEUnlink", [&](Process& process) -> int {
+  return nic_call("PtlTriggeredMEUnlink", [&](Process& process) -> int {
     using namespace spinloom::calls;
     const Entry* entry = process.entry(me_handle);
     const Counter* counter = process.counter(trig_ct_handle);
     if (entry == nullptr || counter == nullptr || decode(me_handle).interface != decode(trig_ct_handle).interface) {
       return PTL_ARG_INVALID;
     }
-    return answer(process.portals().me_unlink(entry->id, spinloom::nic::Trigger{counter->id, threshold, 0}));
+    return return_code(process.portals().me_unlink(entry->id, spinloom::nic::Trigger{counter->id, threshold, 0}));
   });
 }
 

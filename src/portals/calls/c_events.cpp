@@ -11,7 +11,7 @@ struct Queues {
 };
 
 // True if all queues exist and belong to one interface.
-bool are_good(Process& process, const Queues& queues) {
+bool are_valid(Process& process, const Queues& queues) {
   for (unsigned int i = 0; i < queues.size; ++i) {
     if (process.queue(queues.handles[i]) == nullptr) return false;
     if (decode(queues.handles[i]).interface != decode(queues.handles[0]).interface) return false;
@@ -20,47 +20,47 @@ bool are_good(Process& process, const Queues& queues) {
 }
 
 // The results of a call that takes an event.
-struct Taken {
+struct EventResult {
   ptl_event_t* event;
   unsigned int which = 0;
   int code = PTL_EQ_EMPTY;
 };
 
 // Takes an event of the first queue, in the order given, that has one.
-Look take(Process& process, const Queues& queues, Taken& taken) {
+LookResult take_event(Process& process, const Queues& queues, EventResult& result) {
   for (unsigned int i = 0; i < queues.size; ++i) {
     const Queue* const queue = process.queue(queues.handles[i]);
-    if (queue == nullptr) return Look::gone;
+    if (queue == nullptr) return LookResult::gone;
     const auto found = process.portals().eq_get(queue->id);
     if (!found) continue;
-    *taken.event = event_of(process, *found);
-    taken.code = found->after_gap ? PTL_EQ_DROPPED : PTL_OK;
-    taken.which = i;
-    return Look::ready;
+    *result.event = event_of(process, *found);
+    result.code = found->after_gap ? PTL_EQ_DROPPED : PTL_OK;
+    result.which = i;
+    return LookResult::ready;
   }
-  return Look::nothing;
+  return LookResult::nothing;
 }
 
-int wait_for(Process& process, const char* name, const Queues& queues, ptl_time_t timeout, Taken& taken) {
-  const Blocked blocked{.call = name, .handles = {queues.handles, queues.size}};
+int wait_for(Process& process, const char* name, const Queues& queues, ptl_time_t timeout, EventResult& result) {
+  const BlockedCall blocked{.call = name, .handles = {queues.handles, queues.size}};
   process.note_look(queues.handles[0]);
-  switch (wait_until(process, blocked, timeout, [&] { return take(process, queues, taken); })) {
-    case Waited::aborted: return PTL_ABORTED;
-    case Waited::gone: return PTL_INTERRUPTED;
-    default: return taken.code;
+  switch (wait_until(process, blocked, timeout, [&] { return take_event(process, queues, result); })) {
+    case WaitResult::aborted: return PTL_ABORTED;
+    case WaitResult::gone: return PTL_INTERRUPTED;
+    default: return result.code;
   }
 }
 
 }  // namespace
 }  // namespace spinloom::calls
 
-using spinloom::calls::priced;
+using spinloom::calls::nic_call;
 using spinloom::calls::Process;
 
 extern "C" {
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_handle) {
-  return priced("PtlEQAlloc", [&](Process& process) -> int {
+  return nic_call("PtlEQAlloc", [&](Process& process) -> int {
     using namespace spinloom::calls;
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || eq_handle == nullptr) return PTL_ARG_INVALID;
@@ -75,7 +75,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
 }
 
 int PtlEQFree(ptl_handle_eq_t eq_handle) {
-  return spinloom::calls::freeing("PtlEQFree", [&](Process& process) -> int {
+  return spinloom::calls::freeing_nic_call("PtlEQFree", [&](Process& process) -> int {
     const auto* queue = process.queue(eq_handle);
     if (queue == nullptr) return PTL_ARG_INVALID;
     const auto freed = process.portals().eq_free(queue->id);
@@ -86,37 +86,37 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) {
 }
 
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
-  return priced("PtlEQGet", [&](Process& process) -> int {
+  return nic_call("PtlEQGet", [&](Process& process) -> int {
     using namespace spinloom::calls;
-    const Queues one{&eq_handle, 1};
-    if (event == nullptr || !are_good(process, one)) return PTL_ARG_INVALID;
-    Taken taken{event};
+    const Queues single{&eq_handle, 1};
+    if (event == nullptr || !are_valid(process, single)) return PTL_ARG_INVALID;
+    EventResult result{event};
     process.note_look(eq_handle);
-    const Look look = look_twice(process, [&] { return take(process, one, taken); });
-    return look == Look::gone ? static_cast<int>(PTL_ARG_INVALID) : taken.code;
+    const LookResult look = look_twice(process, [&] { return take_event(process, single, result); });
+    return look == LookResult::gone ? static_cast<int>(PTL_ARG_INVALID) : result.code;
   });
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
-  return priced("PtlEQWait", [&](Process& process) -> int {
+  return nic_call("PtlEQWait", [&](Process& process) -> int {
     using namespace spinloom::calls;
-    const Queues one{&eq_handle, 1};
-    if (event == nullptr || !are_good(process, one)) return PTL_ARG_INVALID;
-    Taken taken{event};
-    return wait_for(process, "PtlEQWait", one, PTL_TIME_FOREVER, taken);
+    const Queues single{&eq_handle, 1};
+    if (event == nullptr || !are_valid(process, single)) return PTL_ARG_INVALID;
+    EventResult result{event};
+    return wait_for(process, "PtlEQWait", single, PTL_TIME_FOREVER, result);
   });
 }
 
 int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t* event,
               unsigned int* which) {
-  return priced("PtlEQPoll", [&](Process& process) -> int {
+  return nic_call("PtlEQPoll", [&](Process& process) -> int {
     using namespace spinloom::calls;
     if (eq_handles == nullptr || size == 0 || event == nullptr || which == nullptr) return PTL_ARG_INVALID;
     const Queues queues{eq_handles, size};
-    if (!are_good(process, queues)) return PTL_ARG_INVALID;
-    Taken taken{event};
-    const int code = wait_for(process, "PtlEQPoll", queues, timeout, taken);
-    if (code == PTL_OK || code == PTL_EQ_DROPPED) *which = taken.which;
+    if (!are_valid(process, queues)) return PTL_ARG_INVALID;
+    EventResult result{event};
+    const int code = wait_for(process, "PtlEQPoll", queues, timeout, result);
+    if (code == PTL_OK || code == PTL_EQ_DROPPED) *which = result.which;
     return code;
   });
 }

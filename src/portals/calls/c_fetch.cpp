@@ -5,7 +5,7 @@
 namespace spinloom::calls {
 namespace {
 
-struct GetGiven {
+struct GetArguments {
   ptl_handle_md_t md;
   ptl_size_t local_offset;
   ptl_size_t length;
@@ -17,7 +17,7 @@ struct GetGiven {
 };
 
 // A program's arguments of an atomic: the operation, and the place of the old values.
-struct AtomicGiven {
+struct AtomicArguments {
   ptl_op_t operation;
   ptl_datatype_t datatype;
   const void* operand = nullptr;
@@ -25,65 +25,67 @@ struct AtomicGiven {
   ptl_size_t get_offset = 0;
 };
 
-enum class Family : uint8_t { plain, swaps };
+enum class AtomicFamily : uint8_t { plain, swaps };
 
-int get(const char* name, const GetGiven& given, const std::optional<When>& when) {
-  return priced(name, [&](Process& process) -> int {
+int get(const char* name, const GetArguments& arguments, const std::optional<TriggerArguments>& trigger_arguments) {
+  return nic_call(name, [&](Process& process) -> int {
     nic::Get get;
-    int code = reply_of(process, given.md, given.local_offset, given.length, given.user_ptr, get.reply);
+    int code = reply_of(process, arguments.md, arguments.local_offset, arguments.length, arguments.user_ptr, get.reply);
     if (code != PTL_OK) return code;
-    const NetworkInterface& interface = *process.owner_of(given.md, Kind::descriptor);
-    const spinloom::nic::Rank target = target_of(process, interface, given.target);
+    const NetworkInterface& interface = *process.owner_of(arguments.md, Kind::descriptor);
+    const spinloom::nic::Rank target = target_of(process, interface, arguments.target);
     if (target == spinloom::nic::Rank::any()) return PTL_ARG_INVALID;
-    get.length = given.length;
+    get.length = arguments.length;
     get.target = target;
-    get.portal = portal_of(interface, given.portal);
-    get.match_bits = given.match_bits;
-    get.remote_offset = given.remote_offset;
+    get.portal = portal_of(interface, arguments.portal);
+    get.match_bits = arguments.match_bits;
+    get.remote_offset = arguments.remote_offset;
     std::optional<nic::Trigger> trigger;
-    code = trigger_of(process, given.md, when, trigger);
-    return code == PTL_OK ? answer(process.portals().get(get, trigger)) : code;
+    code = trigger_of(process, arguments.md, trigger_arguments, trigger);
+    return code == PTL_OK ? return_code(process.portals().get(get, trigger)) : code;
   });
 }
 
 // True if the NIC has the operation and the datatype, and the operation belongs to this call's family.
-bool fits(const AtomicGiven& given, Family family) {
-  if (given.operation >= PTL_OP_LAST || given.datatype >= PTL_DATATYPE_LAST) return false;
-  const bool swaps = nic::is_swap(static_cast<nic::AtomicOperation>(given.operation));
-  return swaps == (family == Family::swaps);
+bool fits(const AtomicArguments& arguments, AtomicFamily family) {
+  if (arguments.operation >= PTL_OP_LAST || arguments.datatype >= PTL_DATATYPE_LAST) return false;
+  const bool swaps = nic::is_swap(static_cast<nic::AtomicOperation>(arguments.operation));
+  return swaps == (family == AtomicFamily::swaps);
 }
 
-int atomic(const char* name, const Operation& source, const AtomicGiven& given, Family family,
-           const std::optional<When>& when) {
-  return priced(name, [&](Process& process) -> int {
+int atomic(const char* name, const SendArguments& source, const AtomicArguments& arguments, AtomicFamily family,
+           const std::optional<TriggerArguments>& trigger_arguments) {
+  return nic_call(name, [&](Process& process) -> int {
     nic::Atomic atomic;
-    int code = put_of(process, source, atomic.put, when.has_value());
+    int code = put_of(process, source, atomic.put, trigger_arguments.has_value());
     if (code != PTL_OK) return code;
-    if (!fits(given, family)) return PTL_ARG_INVALID;
-    atomic.operation = static_cast<nic::AtomicOperation>(given.operation);
-    atomic.datatype = static_cast<nic::Datatype>(given.datatype);
+    if (!fits(arguments, family)) return PTL_ARG_INVALID;
+    atomic.operation = static_cast<nic::AtomicOperation>(arguments.operation);
+    atomic.datatype = static_cast<nic::Datatype>(arguments.datatype);
     const NetworkInterface& interface = *process.owner_of(source.md, Kind::descriptor);
-    const ptl_size_t limit = given.get_md ? interface.limits.max_fetch_atomic_size : interface.limits.max_atomic_size;
+    const ptl_size_t limit =
+        arguments.get_md ? interface.limits.max_fetch_atomic_size : interface.limits.max_atomic_size;
     if (source.length > limit) return PTL_ARG_INVALID;
     if (nic::has_operand(atomic.operation)) {
-      if (given.operand == nullptr) return PTL_ARG_INVALID;
-      atomic.operand = nic::operand_of(atomic.datatype, given.operand);
+      if (arguments.operand == nullptr) return PTL_ARG_INVALID;
+      atomic.operand = nic::operand_of(atomic.datatype, arguments.operand);
     }
-    if (given.get_md) {
-      if (decode(*given.get_md).interface != decode(source.md).interface) return PTL_ARG_INVALID;
-      code = reply_of(process, *given.get_md, given.get_offset, source.length, source.user_ptr, atomic.fetch.emplace());
+    if (arguments.get_md) {
+      if (decode(*arguments.get_md).interface != decode(source.md).interface) return PTL_ARG_INVALID;
+      code = reply_of(process, *arguments.get_md, arguments.get_offset, source.length, source.user_ptr,
+                      atomic.fetch.emplace());
       if (code != PTL_OK) return code;
     }
     std::optional<nic::Trigger> trigger;
-    code = trigger_of(process, source.md, when, trigger);
-    return code == PTL_OK ? answer(process.portals().atomic(atomic, trigger)) : code;
+    code = trigger_of(process, source.md, trigger_arguments, trigger);
+    return code == PTL_OK ? return_code(process.portals().atomic(atomic, trigger)) : code;
   });
 }
 
 }  // namespace
 }  // namespace spinloom::calls
 
-using spinloom::calls::Family;
+using spinloom::calls::AtomicFamily;
 
 extern "C" {
 
@@ -98,7 +100,7 @@ int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
   return spinloom::calls::get(
       "PtlTriggeredGet", {md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr},
-      spinloom::calls::When{trig_ct_handle, threshold});
+      spinloom::calls::TriggerArguments{trig_ct_handle, threshold});
 }
 
 int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
@@ -107,7 +109,7 @@ int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t len
   return spinloom::calls::atomic(
       "PtlAtomic",
       {md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data},
-      {operation, datatype}, Family::plain, {});
+      {operation, datatype}, AtomicFamily::plain, {});
 }
 
 int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
@@ -117,7 +119,7 @@ int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_s
   return spinloom::calls::atomic(
       "PtlTriggeredAtomic",
       {md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data},
-      {operation, datatype}, Family::plain, spinloom::calls::When{trig_ct_handle, threshold});
+      {operation, datatype}, AtomicFamily::plain, spinloom::calls::TriggerArguments{trig_ct_handle, threshold});
 }
 
 int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
@@ -127,7 +129,8 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, p
   return spinloom::calls::atomic("PtlFetchAtomic",
                                  {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
                                   match_bits, remote_offset, user_ptr, hdr_data},
-                                 {operation, datatype, nullptr, get_md_handle, local_get_offset}, Family::plain, {});
+                                 {operation, datatype, nullptr, get_md_handle, local_get_offset}, AtomicFamily::plain,
+                                 {});
 }
 
 int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
@@ -138,8 +141,8 @@ int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_
   return spinloom::calls::atomic("PtlTriggeredFetchAtomic",
                                  {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
                                   match_bits, remote_offset, user_ptr, hdr_data},
-                                 {operation, datatype, nullptr, get_md_handle, local_get_offset}, Family::plain,
-                                 spinloom::calls::When{trig_ct_handle, threshold});
+                                 {operation, datatype, nullptr, get_md_handle, local_get_offset}, AtomicFamily::plain,
+                                 spinloom::calls::TriggerArguments{trig_ct_handle, threshold});
 }
 
 int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
@@ -149,7 +152,8 @@ int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_hand
   return spinloom::calls::atomic("PtlSwap",
                                  {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
                                   match_bits, remote_offset, user_ptr, hdr_data},
-                                 {operation, datatype, operand, get_md_handle, local_get_offset}, Family::swaps, {});
+                                 {operation, datatype, operand, get_md_handle, local_get_offset}, AtomicFamily::swaps,
+                                 {});
 }
 
 int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
@@ -160,8 +164,8 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
   return spinloom::calls::atomic("PtlTriggeredSwap",
                                  {put_md_handle, local_put_offset, length, PTL_NO_ACK_REQ, target_id, pt_index,
                                   match_bits, remote_offset, user_ptr, hdr_data},
-                                 {operation, datatype, operand, get_md_handle, local_get_offset}, Family::swaps,
-                                 spinloom::calls::When{trig_ct_handle, threshold});
+                                 {operation, datatype, operand, get_md_handle, local_get_offset}, AtomicFamily::swaps,
+                                 spinloom::calls::TriggerArguments{trig_ct_handle, threshold});
 }
 
 }  // extern "C"

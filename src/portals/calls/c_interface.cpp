@@ -11,26 +11,26 @@
 namespace spinloom::calls {
 namespace {
 
-struct Range {
+struct LimitRange {
   ptl_size_t least, usual, most;
 };
 
 // The usual number of entries is high because MPI libraries ask for no limits and append an entry for each pending
 // receive.
-constexpr Range range_entries{0, 1 << 16, place_count - 1};
-constexpr Range range_headers{0, 1 << 16, 1 << 16};  // a header takes no memory before its message comes
-constexpr Range range_objects{0, 1024, (1 << 16) / interface_count};
-constexpr Range range_counters{0, 1024, place_count - 1};
-constexpr Range range_message{0, ptl_size_t{1} << 32, ptl_size_t{1} << 32};
+constexpr LimitRange range_entries{0, 1 << 16, place_count - 1};
+constexpr LimitRange range_headers{0, 1 << 16, 1 << 16};  // a header takes no memory before its message comes
+constexpr LimitRange range_objects{0, 1024, (1 << 16) / interface_count};
+constexpr LimitRange range_counters{0, 1024, place_count - 1};
+constexpr LimitRange range_message{0, ptl_size_t{1} << 32, ptl_size_t{1} << 32};
 constexpr ptl_size_t usual_ordered = 64;
 constexpr Time between_looks{1'000'000'000};  // 1 ms
-constexpr Range range_volatile{0, 512, range_message.most};
+constexpr LimitRange range_volatile{0, 512, range_message.most};
 
 // Programs leave members uninitialised, so a negative wish counts as a very large one.
 template <class T>
-void clamp(T& value, const T* desired, const Range& range) {
-  const ptl_size_t wanted = desired == nullptr ? range.usual : static_cast<ptl_size_t>(*desired);
-  value = static_cast<T>(std::clamp(wanted, range.least, range.most));
+void clamp(T& value, const T* desired, const LimitRange& range) {
+  const ptl_size_t wish = desired == nullptr ? range.usual : static_cast<ptl_size_t>(*desired);
+  value = static_cast<T>(std::clamp(wish, range.least, range.most));
 }
 
 // Meets every wish as far as the NIC can; no wish is an error. Limits that programs use in place of one another
@@ -38,31 +38,32 @@ void clamp(T& value, const T* desired, const Range& range) {
 // write-after-write order. Volatile data is copied, so any length will do; long copies are made only where they are
 // asked for.
 ptl_ni_limits_t limits_of(const ptl_ni_limits_t* desired, ptl_size_t atomic_bytes) {
-  ptl_ni_limits_t out{};
-  const auto take = [&](auto member, const Range& range) {
-    clamp(out.*member, desired == nullptr ? nullptr : &(desired->*member), range);
+  ptl_ni_limits_t limits{};
+  const auto set_limit = [&](auto member, const LimitRange& range) {
+    clamp(limits.*member, desired == nullptr ? nullptr : &(desired->*member), range);
   };
-  take(&ptl_ni_limits_t::max_entries, range_entries);
-  take(&ptl_ni_limits_t::max_unexpected_headers, range_headers);
-  take(&ptl_ni_limits_t::max_mds, range_objects);
-  take(&ptl_ni_limits_t::max_cts, range_counters);
-  take(&ptl_ni_limits_t::max_eqs, range_objects);
-  take(&ptl_ni_limits_t::max_pt_index, Range{portals_each - 1, portals_each - 1, portals_each - 1});
-  take(&ptl_ni_limits_t::max_iovecs, Range{0, 1024, 1 << 24});
-  take(&ptl_ni_limits_t::max_list_size, range_entries);
-  take(&ptl_ni_limits_t::max_triggered_ops, Range{0, 1024, 1 << 16});
-  take(&ptl_ni_limits_t::max_msg_size, range_message);
-  take(&ptl_ni_limits_t::max_atomic_size, Range{8, atomic_bytes, atomic_bytes});
-  take(&ptl_ni_limits_t::max_fetch_atomic_size, Range{8, out.max_atomic_size, out.max_atomic_size});
-  take(&ptl_ni_limits_t::max_volatile_size, range_volatile);
-  take(&ptl_ni_limits_t::max_waw_ordered_size, Range{usual_ordered, usual_ordered, portals::ordered_bytes_max});
-  take(&ptl_ni_limits_t::max_war_ordered_size, Range{8, usual_ordered, out.max_waw_ordered_size});
-  return out;
+  set_limit(&ptl_ni_limits_t::max_entries, range_entries);
+  set_limit(&ptl_ni_limits_t::max_unexpected_headers, range_headers);
+  set_limit(&ptl_ni_limits_t::max_mds, range_objects);
+  set_limit(&ptl_ni_limits_t::max_cts, range_counters);
+  set_limit(&ptl_ni_limits_t::max_eqs, range_objects);
+  set_limit(&ptl_ni_limits_t::max_pt_index, LimitRange{portals_each - 1, portals_each - 1, portals_each - 1});
+  set_limit(&ptl_ni_limits_t::max_iovecs, LimitRange{0, 1024, 1 << 24});
+  set_limit(&ptl_ni_limits_t::max_list_size, range_entries);
+  set_limit(&ptl_ni_limits_t::max_triggered_ops, LimitRange{0, 1024, 1 << 16});
+  set_limit(&ptl_ni_limits_t::max_msg_size, range_message);
+  set_limit(&ptl_ni_limits_t::max_atomic_size, LimitRange{8, atomic_bytes, atomic_bytes});
+  set_limit(&ptl_ni_limits_t::max_fetch_atomic_size, LimitRange{8, limits.max_atomic_size, limits.max_atomic_size});
+  set_limit(&ptl_ni_limits_t::max_volatile_size, range_volatile);
+  set_limit(&ptl_ni_limits_t::max_waw_ordered_size,
+            LimitRange{usual_ordered, usual_ordered, portals::ordered_bytes_max});
+  set_limit(&ptl_ni_limits_t::max_war_ordered_size, LimitRange{8, usual_ordered, limits.max_waw_ordered_size});
+  return limits;
 }
 
-constexpr const char* until_taken = "until its peers have taken what it sent";
+constexpr const char* until_messages_taken = "until its peers have taken what it sent";
 
-bool one_of(unsigned int options, unsigned int a, unsigned int b) {
+bool has_exactly_one(unsigned int options, unsigned int a, unsigned int b) {
   return (options & (a | b)) == a || (options & (a | b)) == b;
 }
 
@@ -76,7 +77,7 @@ std::vector<ptl_process_t> launcher_map(uint32_t size) {
   return map;
 }
 
-void take_map(NetworkInterface& interface, std::vector<ptl_process_t> map, uint32_t nodes) {
+void set_map(NetworkInterface& interface, std::vector<ptl_process_t> map, uint32_t nodes) {
   interface.map = std::move(map);
   interface.rank_of.assign(nodes, PTL_RANK_ANY);
   for (size_t rank = 0; rank < interface.map.size(); ++rank) {
@@ -87,14 +88,14 @@ void take_map(NetworkInterface& interface, std::vector<ptl_process_t> map, uint3
 // Marks the interface as closing: from now on none of its handles is valid. The caller then wakes the calls that wait
 // for its objects.
 void begin_closing(Process& process, uint32_t number) {
-  if (const auto& interface = process.interface_at(number)) interface->closing = true;
+  if (const auto& interface = process.interface_at(number)) interface->is_closing = true;
 }
 
 // Begins the last PtlFini; false if this call is not the last.
-bool end_all(Process& process) {
-  const Inside inside(process.host());
-  if (process.initialised == 0 || --process.initialised > 0) return false;
-  process.ending = true;
+bool begin_last_fini(Process& process) {
+  const CallScope scope(process.host());
+  if (process.init_count == 0 || --process.init_count > 0) return false;
+  process.is_ending = true;
   for (uint32_t number = 0; number < interface_count; ++number) begin_closing(process, number);
   return true;
 }
@@ -102,7 +103,7 @@ bool end_all(Process& process) {
 }  // namespace
 }  // namespace spinloom::calls
 
-using spinloom::calls::Blocking;
+using spinloom::calls::BlockedScope;
 using spinloom::calls::enter;
 using spinloom::calls::NetworkInterface;
 using spinloom::calls::Process;
@@ -110,36 +111,36 @@ using spinloom::calls::Process;
 extern "C" {
 
 int PtlInit() {
-  Process* process = Process::current_or_made();
+  Process* process = Process::current_or_create();
   if (process == nullptr) return PTL_FAIL;
-  const spinloom::calls::Inside inside(process->host());
-  if (process->closed || process->ending) return PTL_FAIL;
-  ++process->initialised;
+  const spinloom::calls::CallScope scope(process->host());
+  if (process->is_closed || process->is_ending) return PTL_FAIL;
+  ++process->init_count;
   return PTL_OK;
 }
 
 void PtlFini() {
   Process* process = Process::current();
   if (process == nullptr) return;
-  if (!spinloom::calls::end_all(*process)) return;
+  if (!spinloom::calls::begin_last_fini(*process)) return;
   process->wake_waiters();
   {
-    const spinloom::calls::Inside inside(process->host());
+    const spinloom::calls::CallScope scope(process->host());
     for (uint32_t number = 0; number < spinloom::calls::interface_count; ++number) {
       std::ignore = spinloom::calls::release(*process, number);  // stays if a peer may still write to its memory
     }
   }
-  const spinloom::calls::Blocked blocked{.call = "PtlFini", .words = spinloom::calls::until_taken};
-  std::optional<Blocking> waits;
+  const spinloom::calls::BlockedCall blocked{.call = "PtlFini", .purpose = spinloom::calls::until_messages_taken};
+  std::optional<BlockedScope> blocked_scope;
   {
-    const spinloom::calls::Inside inside(process->host());
-    waits.emplace(*process, blocked);
+    const spinloom::calls::CallScope scope(process->host());
+    blocked_scope.emplace(*process, blocked);
   }
-  const bool closed = process->host().close();
-  const spinloom::calls::Inside inside(process->host());
-  waits.reset();
-  process->closed = closed;
-  process->ending = false;
+  const bool is_closed = process->host().close();
+  const spinloom::calls::CallScope scope(process->host());
+  blocked_scope.reset();
+  process->is_closed = is_closed;
+  process->is_ending = false;
   process->forget_abort();
 }
 
@@ -154,15 +155,16 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_
     using namespace spinloom::calls;
     if (iface != PTL_IFACE_DEFAULT && iface != 0) return PTL_ARG_INVALID;
     if (ni_handle == nullptr || (options & ~PTL_NI_INIT_OPTIONS_MASK) != 0 ||
-        !one_of(options, PTL_NI_MATCHING, PTL_NI_NO_MATCHING) || !one_of(options, PTL_NI_LOGICAL, PTL_NI_PHYSICAL)) {
+        !has_exactly_one(options, PTL_NI_MATCHING, PTL_NI_NO_MATCHING) ||
+        !has_exactly_one(options, PTL_NI_LOGICAL, PTL_NI_PHYSICAL)) {
       return PTL_ARG_INVALID;
     }
     const uint32_t number = index_of(options);
     auto& interface = process.interface_at(number);
-    while (interface && interface->closing && process.initialised > 0) {  // another thread is closing it
+    while (interface && interface->is_closing && process.init_count > 0) {  // another thread is closing it
       process.host().wait(process.host().port().now() + between_looks);
     }
-    if (process.initialised == 0) return PTL_NO_INIT;
+    if (process.init_count == 0) return PTL_NO_INIT;
     if (!interface) {
       interface = std::make_unique<NetworkInterface>(number, process.next_generation());
       interface->limits = limits_of(desired, process.host().atomic_bytes());
@@ -173,7 +175,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_
                                      limit(interface->limits.max_list_size),
                                      limit(interface->limits.max_unexpected_headers)});
       interface->portals.resize(portals_each);
-      if (interface->logical()) take_map(*interface, launcher_map(process.host().size()), process.host().size());
+      if (interface->is_logical()) set_map(*interface, launcher_map(process.host().size()), process.host().size());
     }
     ++interface->users;
     if (actual != nullptr) *actual = interface->limits;
@@ -183,35 +185,35 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_
 }
 
 int PtlNIFini(ptl_handle_ni_t ni_handle) {
-  bool last = false;
+  bool is_last = false;
   const int code = enter("PtlNIFini", [&](Process& process) -> int {
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr) return PTL_ARG_INVALID;
     if (interface->users == 1) {
-      const spinloom::calls::Blocked blocked{.call = "PtlNIFini", .words = spinloom::calls::until_taken};
-      const Blocking waits(process, blocked);
+      const spinloom::calls::BlockedCall blocked{.call = "PtlNIFini", .purpose = spinloom::calls::until_messages_taken};
+      const BlockedScope blocked_scope(process, blocked);
       if (!process.host().drain()) return PTL_IN_USE;
     }
     interface = process.interface_of(ni_handle);  // other calls may have run
     if (interface == nullptr) return PTL_ARG_INVALID;
-    last = --interface->users == 0;
-    if (last) spinloom::calls::begin_closing(process, interface->number);
+    is_last = --interface->users == 0;
+    if (is_last) spinloom::calls::begin_closing(process, interface->number);
     return PTL_OK;
   });
-  if (!last) return code;
+  if (!is_last) return code;
   Process& process = *Process::current();
   process.wake_waiters();
-  const spinloom::calls::Inside inside(process.host());
+  const spinloom::calls::CallScope scope(process.host());
   const uint32_t number = spinloom::calls::decode(ni_handle).interface;
   if (spinloom::calls::release(process, number)) return code;
-  NetworkInterface& stays = *process.interface_at(number);
-  stays.users = 1;
-  stays.closing = false;
+  NetworkInterface& kept_interface = *process.interface_at(number);
+  kept_interface.users = 1;
+  kept_interface.is_closing = false;
   return PTL_IN_USE;
 }
 
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t* status) {
-  return spinloom::calls::priced("PtlNIStatus", [&](Process& process) -> int {
+  return spinloom::calls::nic_call("PtlNIStatus", [&](Process& process) -> int {
     if (process.interface_of(ni_handle) == nullptr || status == nullptr) return PTL_ARG_INVALID;
     const auto which = static_cast<unsigned int>(status_register);
     if (which >= PTL_SR_LAST) return PTL_ARG_INVALID;
@@ -226,10 +228,10 @@ int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_s
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) {
   return enter("PtlNIHandle", [&](Process& process) -> int {
     if (ni_handle == nullptr) return PTL_ARG_INVALID;
-    const bool known = process.interface_of(handle) != nullptr || process.queue(handle) != nullptr ||
-                       process.counter(handle) != nullptr || process.descriptor(handle) != nullptr ||
-                       process.entry(handle) != nullptr;
-    if (!known) return PTL_ARG_INVALID;
+    const bool exists = process.interface_of(handle) != nullptr || process.queue(handle) != nullptr ||
+                        process.counter(handle) != nullptr || process.descriptor(handle) != nullptr ||
+                        process.entry(handle) != nullptr;
+    if (!exists) return PTL_ARG_INVALID;
     *ni_handle = process.interface_at(spinloom::calls::decode(handle).interface)->handle;
     return PTL_OK;
   });
@@ -266,17 +268,17 @@ int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t* id) {
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t* mapping) {
   return enter("PtlSetMap", [&](Process& process) -> int {
     NetworkInterface* interface = process.interface_of(ni_handle);
-    if (interface == nullptr || !interface->logical() || mapping == nullptr) return PTL_ARG_INVALID;
-    if (interface->mapped) return PTL_IGNORED;
+    if (interface == nullptr || !interface->is_logical() || mapping == nullptr) return PTL_ARG_INVALID;
+    if (interface->is_mapped) return PTL_IGNORED;
     const uint32_t nodes = process.host().size();
-    bool included = false;
+    bool is_included = false;
     for (ptl_size_t rank = 0; rank < map_size; ++rank) {
       if (mapping[rank].phys.nid >= nodes) return PTL_ARG_INVALID;
-      included = included || mapping[rank].phys.nid == process.node();
+      is_included = is_included || mapping[rank].phys.nid == process.node();
     }
-    if (!included) return PTL_ARG_INVALID;
-    spinloom::calls::take_map(*interface, {mapping, mapping + map_size}, nodes);
-    interface->mapped = true;
+    if (!is_included) return PTL_ARG_INVALID;
+    spinloom::calls::set_map(*interface, {mapping, mapping + map_size}, nodes);
+    interface->is_mapped = true;
     return PTL_OK;
   });
 }
@@ -284,7 +286,8 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t* mapping, ptl_size_t* actual_map_size) {
   return enter("PtlGetMap", [&](Process& process) -> int {
     const NetworkInterface* interface = process.interface_of(ni_handle);
-    if (interface == nullptr || !interface->logical() || (mapping == nullptr && map_size > 0)) return PTL_ARG_INVALID;
+    if (interface == nullptr || !interface->is_logical() || (mapping == nullptr && map_size > 0))
+      return PTL_ARG_INVALID;
     const auto& map = interface->map;
     std::copy_n(map.begin(), std::min<size_t>(map.size(), map_size), mapping);
     if (actual_map_size != nullptr) *actual_map_size = map.size();
@@ -296,7 +299,7 @@ int PtlStartBundle(ptl_handle_ni_t ni_handle) {
   return enter("PtlStartBundle", [&](Process& process) -> int {
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr) return PTL_ARG_INVALID;
-    ++interface->bundles;
+    ++interface->open_bundles;
     process.portals().bundle_begin();
     return PTL_OK;
   });
@@ -305,9 +308,9 @@ int PtlStartBundle(ptl_handle_ni_t ni_handle) {
 int PtlEndBundle(ptl_handle_ni_t ni_handle) {
   return enter("PtlEndBundle", [&](Process& process) -> int {
     NetworkInterface* interface = process.interface_of(ni_handle);
-    if (interface == nullptr || interface->bundles == 0) return PTL_ARG_INVALID;
-    --interface->bundles;
-    return spinloom::calls::answer(process.portals().bundle_end());
+    if (interface == nullptr || interface->open_bundles == 0) return PTL_ARG_INVALID;
+    --interface->open_bundles;
+    return spinloom::calls::return_code(process.portals().bundle_end());
   });
 }
 

@@ -5,28 +5,29 @@
 namespace spinloom::calls {
 namespace {
 
-int put(const char* name, const Operation& given, const std::optional<When>& when) {
-  return priced(name, [&](Process& process) -> int {
+int put(const char* name, const SendArguments& arguments, const std::optional<TriggerArguments>& trigger_arguments) {
+  return nic_call(name, [&](Process& process) -> int {
     nic::QuickPut quick;
-    if (!when && quick_of(process, given, quick) && process.portals().port().put_quickly(quick)) return PTL_OK;
+    if (!trigger_arguments && quick_of(process, arguments, quick) && process.portals().port().put_quickly(quick))
+      return PTL_OK;
     nic::Put put;
     std::optional<nic::Trigger> trigger;
-    int code = put_of(process, given, put, when.has_value());
-    if (code == PTL_OK) code = trigger_of(process, given.md, when, trigger);
-    return code == PTL_OK ? answer(process.portals().put(put, trigger)) : code;
+    int code = put_of(process, arguments, put, trigger_arguments.has_value());
+    if (code == PTL_OK) code = trigger_of(process, arguments.md, trigger_arguments, trigger);
+    return code == PTL_OK ? return_code(process.portals().put(put, trigger)) : code;
   });
 }
 
 }  // namespace
 }  // namespace spinloom::calls
 
-using spinloom::calls::priced;
+using spinloom::calls::nic_call;
 using spinloom::calls::Process;
 
 extern "C" {
 
 int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md_handle) {
-  return priced("PtlMDBind", [&](Process& process) -> int {
+  return nic_call("PtlMDBind", [&](Process& process) -> int {
     using namespace spinloom::calls;
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || md == nullptr || md_handle == nullptr) return PTL_ARG_INVALID;
@@ -38,30 +39,30 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t* md, ptl_handle_md_t* md
     if (queue == nullptr && !names_nothing(md->eq_handle, PTL_EQ_NONE, false)) return PTL_ARG_INVALID;
     if (counter == nullptr && !names_nothing(md->ct_handle, PTL_CT_NONE, counts)) return PTL_ARG_INVALID;
     if (interface->descriptors.size() >= static_cast<uint32_t>(interface->limits.max_mds)) return PTL_NO_SPACE;
-    Descriptor made;
-    made.given = *md;
-    made.length = md->length;
+    Descriptor descriptor;
+    descriptor.description = *md;
+    descriptor.length = md->length;
     std::vector<spinloom::nic::IovecElement> list;
     if ((md->options & PTL_IOVEC) != 0) {
-      auto given = list_of(md->start, md->length, interface->limits.max_iovecs);
-      if (!given) return PTL_ARG_INVALID;
-      list = std::move(*given);
-      made.length = 0;
-      for (const auto& element : list) made.length += element.length;
+      auto elements = list_of(md->start, md->length, interface->limits.max_iovecs);
+      if (!elements) return PTL_ARG_INVALID;
+      list = std::move(*elements);
+      descriptor.length = 0;
+      for (const auto& element : list) descriptor.length += element.length;
     }
-    made.shared = spinloom::nic::Descriptor::make(std::move(list));
+    descriptor.shared = spinloom::nic::Descriptor::make(std::move(list));
     const bool silent = (md->options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) != 0;
-    made.sparse = may_have_holes(*interface, made.length, false);
-    made.plain = (md->options & PTL_IOVEC) == 0 && (queue == nullptr || silent);
-    if (queue != nullptr) made.queue = queue->id;
-    if (counter != nullptr) made.counter = counter->id;
-    *md_handle = interface->descriptors.add(made);
+    descriptor.is_sparse = may_have_holes(*interface, descriptor.length, false);
+    descriptor.is_plain = (md->options & PTL_IOVEC) == 0 && (queue == nullptr || silent);
+    if (queue != nullptr) descriptor.queue = queue->id;
+    if (counter != nullptr) descriptor.counter = counter->id;
+    *md_handle = interface->descriptors.add(descriptor);
     return *md_handle == PTL_INVALID_HANDLE ? PTL_NO_SPACE : PTL_OK;
   });
 }
 
 int PtlMDRelease(ptl_handle_md_t md_handle) {
-  return priced("PtlMDRelease", [&](Process& process) -> int {
+  return nic_call("PtlMDRelease", [&](Process& process) -> int {
     const auto* md = process.descriptor(md_handle);
     if (md == nullptr || md->shared->in_use()) return PTL_ARG_INVALID;
     process.owner_of(md_handle, spinloom::calls::Kind::descriptor)->descriptors.remove(md_handle);
@@ -85,7 +86,7 @@ int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
   return spinloom::calls::put(
       "PtlTriggeredPut",
       {md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data},
-      spinloom::calls::When{trig_ct_handle, threshold});
+      spinloom::calls::TriggerArguments{trig_ct_handle, threshold});
 }
 
 // Nothing to do: when the event of an atomic is readable, its result is in the host's memory.

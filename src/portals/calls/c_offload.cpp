@@ -15,14 +15,14 @@ std::string& opening_error() {
   return error;
 }
 
-Status finish(spl_schedule& schedule) {
+Status make_offloaded(spl_schedule& schedule) {
   if (schedule.offloaded) return {};
   spl_team& team = *schedule.team;
   if (!schedule.memory) collective::reduce_edges(schedule.graph);  // a user's graph may have edges too many
-  auto made = team.engine->endpoint->make(team.team, std::move(schedule.graph), schedule.is_cached,
-                                          std::move(schedule.memory), schedule.number);
-  if (!made) return made.error();
-  schedule.offloaded = std::move(*made);
+  auto offloaded = team.engine->endpoint->make(team.team, std::move(schedule.graph), schedule.is_cached,
+                                               std::move(schedule.memory), schedule.number);
+  if (!offloaded) return offloaded.error();
+  schedule.offloaded = std::move(*offloaded);
   return {};
 }
 
@@ -30,32 +30,33 @@ namespace {
 
 constexpr ptl_pt_index_t portal_usual = portals_each - 1;
 
-collective::EndpointOptions options_of(const spl_oe_options* given, Process& process,
+collective::EndpointOptions options_of(const spl_oe_options* arguments, Process& process,
                                        const NetworkInterface& interface) {
-  const spl_oe_options wanted = given != nullptr ? *given : spl_oe_options{};
-  const auto or_most = [](uint32_t limit) { return limit != 0 ? limit : UINT32_MAX; };
-  collective::EndpointOptions made;
-  made.portal = portal_of(interface, wanted.portal != 0 ? wanted.portal : portal_usual);
-  if (wanted.eager_bytes != 0) made.eager_bytes = wanted.eager_bytes;
-  if (wanted.early_messages != 0) made.early_messages = wanted.early_messages;
-  made.initiator = wanted.rendezvous == SPL_BY_SENDER ? collective::Initiator::sender : collective::Initiator::receiver;
-  made.by_cpu = wanted.progress == SPL_BY_CPU;
-  made.limits = {or_most(wanted.counters), or_most(wanted.triggered), or_most(wanted.entries)};
-  made.ranks = process.host().size();
-  made.atomic_bytes = process.host().atomic_bytes();
-  made.unexpected_headers = static_cast<uint32_t>(interface.limits.max_unexpected_headers);
-  made.call = [&process] { process.host().call(); };
-  made.pause = [&process](Time deadline) {
+  const spl_oe_options wanted = arguments != nullptr ? *arguments : spl_oe_options{};
+  const auto or_unlimited = [](uint32_t limit) { return limit != 0 ? limit : UINT32_MAX; };
+  collective::EndpointOptions options;
+  options.portal = portal_of(interface, wanted.portal != 0 ? wanted.portal : portal_usual);
+  if (wanted.eager_bytes != 0) options.eager_bytes = wanted.eager_bytes;
+  if (wanted.early_messages != 0) options.early_messages = wanted.early_messages;
+  options.initiator =
+      wanted.rendezvous == SPL_BY_SENDER ? collective::Initiator::sender : collective::Initiator::receiver;
+  options.by_cpu = wanted.progress == SPL_BY_CPU;
+  options.limits = {or_unlimited(wanted.counters), or_unlimited(wanted.triggered), or_unlimited(wanted.entries)};
+  options.ranks = process.host().size();
+  options.atomic_bytes = process.host().atomic_bytes();
+  options.unexpected_headers = static_cast<uint32_t>(interface.limits.max_unexpected_headers);
+  options.spend_call_time = [&process] { process.host().spend_call_time(); };
+  options.pause = [&process](Time deadline) {
     constexpr Time longest{1'000'000'000};
     process.host().wait(std::min(deadline, process.host().port().now() + longest));
-    return !process.aborted();
+    return !process.is_aborted();
   };
-  return made;
+  return options;
 }
 
 Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, const spl_oe_options* options) {
   NetworkInterface* const interface = process.interface_of(handle);
-  if (interface == nullptr || !interface->logical() || !interface->matching()) {
+  if (interface == nullptr || !interface->is_logical() || !interface->is_matching()) {
     return fail(Code::invalid, "spl_oe_open: an offload engine needs a logical interface that matches");
   }
   const ptl_pt_index_t portal = options != nullptr && options->portal != 0 ? options->portal : portal_usual;
@@ -64,16 +65,16 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
                 "another one by spl_oe_options.portal, the same at all ranks");
   }
   if (options != nullptr) {
-    constexpr uint64_t eager_most = 1 << 20;
-    constexpr uint32_t early_most = 1 << 12;
+    constexpr uint64_t eager_bytes_max = 1 << 20;
+    constexpr uint32_t early_messages_max = 1 << 12;
     if (options->rendezvous > SPL_BY_SENDER || options->rendezvous < 0 || options->progress > SPL_BY_CPU ||
         options->progress < 0 || options->meeting > SPL_MEET_OTHERWISE || options->meeting < 0) {
       return fail(Code::invalid, "spl_oe_open: rendezvous is ", options->rendezvous, ", progress ", options->progress,
                   " and meeting ", options->meeting, "; each is 0 or 1");
     }
-    if (options->eager_bytes > eager_most || options->early_messages > early_most) {
-      return fail(Code::invalid, "spl_oe_open: eager_bytes is ", options->eager_bytes, ", at most ", eager_most,
-                  ", early_messages ", options->early_messages, ", at most ", early_most,
+    if (options->eager_bytes > eager_bytes_max || options->early_messages > early_messages_max) {
+      return fail(Code::invalid, "spl_oe_open: eager_bytes is ", options->eager_bytes, ", at most ", eager_bytes_max,
+                  ", early_messages ", options->early_messages, ", at most ", early_messages_max,
                   ": memory is kept for all that may come early");
     }
   }
@@ -86,7 +87,7 @@ Result<std::unique_ptr<spl_oe>> open(Process& process, ptl_handle_ni_t handle, c
   if (options == nullptr || options->meeting == SPL_MEET) {
     all_meet = [&process](Endpoint& endpoint, uint32_t which) {
       return meet_all(process, endpoint.interface(),
-                      {"spl_oe_open", endpoint.portal(), which, endpoint.options().call});
+                      {"spl_oe_open", endpoint.portal(), which, endpoint.options().spend_call_time});
     };
   }
   auto opened = Endpoint::open(process.portals(), options_of(options, process, *interface), all_meet);
@@ -139,7 +140,7 @@ Status find_ranks(Process& process, const spl_oe& engine, const ptl_rank_t* rank
       return fail(Code::invalid, "spl_team_make: rank ", member.rank, " is in the list twice");
     }
     if (node == process.portals().rank()) {
-      team.own = rank;
+      team.own_rank = rank;
       is_member = true;
     }
     team.team.ranks.push_back(node.value);
@@ -163,12 +164,12 @@ int spl_oe_open(ptl_handle_ni_t interface, const spl_oe_options* options, spl_oe
   return spinloom::calls::enter("spl_oe_open", [&](Process& process) -> int {
     if (engine == nullptr) return PTL_ARG_INVALID;
     try {
-      auto made = spinloom::calls::open(process, interface, options);
-      if (!made) return spinloom::calls::told(nullptr, made.error());
-      *engine = made->release();
+      auto opened = spinloom::calls::open(process, interface, options);
+      if (!opened) return spinloom::calls::record_error(nullptr, opened.error());
+      *engine = opened->release();
       return PTL_OK;
     } catch (const std::bad_alloc&) {
-      return spinloom::calls::told(nullptr, fail(Code::exhausted, "spl_oe_open: there is not so much memory"));
+      return spinloom::calls::record_error(nullptr, fail(Code::exhausted, "spl_oe_open: there is not so much memory"));
     }
   });
 }
@@ -178,7 +179,7 @@ int spl_oe_close(spl_oe* engine) {
   return spinloom::calls::enter("spl_oe_close", [&](Process& process) -> int {
     const Status closed = spinloom::calls::close(process, *engine);
     if (!closed) {
-      std::ignore = spinloom::calls::told(engine, closed.error());
+      std::ignore = spinloom::calls::record_error(engine, closed.error());
       return PTL_IN_USE;
     }
     delete engine;
@@ -197,12 +198,12 @@ int spl_team_make(spl_oe* engine, uint32_t id, const ptl_rank_t* ranks, uint32_t
     for (const spl_team& other : engine->teams) {
       if (other.team.id == id) return fail(Code::invalid, "spl_team_make: there is a team ", id, " already");
     }
-    spl_team made;
-    made.engine = engine;
-    made.team.id = id;
-    SPL_TRY(spinloom::calls::find_ranks(process, *engine, ranks, size, made));
-    SPL_TRY(engine->endpoint->join(made.team));
-    engine->teams.push_back(std::move(made));
+    spl_team new_team;
+    new_team.engine = engine;
+    new_team.team.id = id;
+    SPL_TRY(spinloom::calls::find_ranks(process, *engine, ranks, size, new_team));
+    SPL_TRY(engine->endpoint->join(new_team.team));
+    engine->teams.push_back(std::move(new_team));
     *team = &engine->teams.back();
     return {};
   });
@@ -213,7 +214,7 @@ int spl_team_free(spl_team* team) {
   spl_oe* const engine = team->engine;
   return guarded("spl_team_free", engine, [&](Process&) -> Status {
     if (!team->schedules.empty()) return fail(Code::invalid, "spl_team_free: the team has schedules; free them first");
-    engine->endpoint->part(team->team);
+    engine->endpoint->leave(team->team);
     engine->teams.remove_if([team](const spl_team& one) { return &one == team; });
     return {};
   });
@@ -232,7 +233,7 @@ int spl_schedule_make(spl_team* team, unsigned int flags, spl_schedule** schedul
 int spl_schedule_post(spl_schedule* schedule) {
   if (schedule == nullptr) return PTL_ARG_INVALID;
   return guarded("spl_schedule_post", schedule->team->engine, [&](Process&) -> Status {
-    SPL_TRY(spinloom::calls::finish(*schedule));
+    SPL_TRY(spinloom::calls::make_offloaded(*schedule));
     return schedule->offloaded->post();
   });
 }
@@ -240,7 +241,7 @@ int spl_schedule_post(spl_schedule* schedule) {
 int spl_schedule_start(spl_schedule* schedule) {
   if (schedule == nullptr) return PTL_ARG_INVALID;
   return guarded("spl_schedule_start", schedule->team->engine, [&](Process&) -> Status {
-    SPL_TRY(spinloom::calls::finish(*schedule));
+    SPL_TRY(spinloom::calls::make_offloaded(*schedule));
     return schedule->offloaded->start();
   });
 }
@@ -269,14 +270,15 @@ int spl_schedule_wait(spl_schedule* schedule) {
     using namespace spinloom::calls;
     if (!schedule->offloaded) return {};
     Status result;
-    const Blocked blocked{
-        .call = "spl_schedule_wait", .counter = schedule->offloaded->done(), .test = schedule->offloaded->done_at()};
-    const Waited waited = wait_until(process, blocked, PTL_TIME_FOREVER, [&] {
+    const BlockedCall blocked{.call = "spl_schedule_wait",
+                              .counter = schedule->offloaded->done_counter(),
+                              .test = schedule->offloaded->done_value()};
+    const WaitResult waited = wait_until(process, blocked, PTL_TIME_FOREVER, [&] {
       const spinloom::Result<bool> ended = schedule->offloaded->test(true);
       if (!ended) result = ended.error();
-      return !ended || *ended ? Look::ready : Look::nothing;
+      return !ended || *ended ? LookResult::ready : LookResult::nothing;
     });
-    if (waited == Waited::aborted) return fail(Code::fault, "spl_schedule_wait: PtlAbort was called");
+    if (waited == WaitResult::aborted) return fail(Code::fault, "spl_schedule_wait: PtlAbort was called");
     return result;
   });
 }
@@ -288,23 +290,24 @@ int spl_schedule_free(spl_schedule* schedule) {
     return PTL_IN_USE;
   }
   spl_oe* const engine = schedule->team->engine;
-  bool is_quiet = true;
+  bool is_withdrawn = true;
   const int code = guarded("spl_schedule_free", engine, [&](Process&) -> Status {
     if (schedule->offloaded) {
       const Status withdrawn = schedule->offloaded->withdraw();
-      is_quiet = withdrawn.ok();
+      is_withdrawn = withdrawn.ok();
       SPL_TRY(withdrawn);
     }
     schedule->team->schedules.remove_if([schedule](const spl_schedule& one) { return &one == schedule; });
     return {};
   });
-  return is_quiet ? code : static_cast<int>(PTL_IN_USE);
+  return is_withdrawn ? code : static_cast<int>(PTL_IN_USE);
 }
 
 int spl_state(spl_schedule* schedule, spl_op op, int* state) {
   if (schedule == nullptr || state == nullptr) return PTL_ARG_INVALID;
   return guarded("spl_state", schedule->team->engine, [&](Process&) -> Status {
-    const size_t count = schedule->offloaded ? schedule->offloaded->given() : schedule->graph.operations.size();
+    const size_t count =
+        schedule->offloaded ? schedule->offloaded->original_count() : schedule->graph.operations.size();
     if (op >= count) return fail(Code::invalid, "spl_state: operation ", op, " of ", count);
     *state = schedule->offloaded ? static_cast<int>(schedule->offloaded->state(op)) : SPL_CREATED;
     return {};
@@ -329,17 +332,17 @@ int spl_disable(spl_schedule* schedule, spl_op op, int* held) {
   });
 }
 
-int spl_schedule_resources(const spl_schedule* schedule, spl_resources* taken) {
-  if (schedule == nullptr || taken == nullptr || !schedule->offloaded) return PTL_ARG_INVALID;
-  const spinloom::collective::Taken found = schedule->offloaded->taken();
-  *taken = {found.descriptors, found.entries, found.triggered, found.counters, found.memory_bytes};
+int spl_schedule_resources(const spl_schedule* schedule, spl_resources* in_use) {
+  if (schedule == nullptr || in_use == nullptr || !schedule->offloaded) return PTL_ARG_INVALID;
+  const spinloom::collective::NicResources resources = schedule->offloaded->resources();
+  *in_use = {resources.descriptors, resources.entries, resources.triggered, resources.counters, resources.memory_bytes};
   return PTL_OK;
 }
 
-int spl_oe_resources(const spl_oe* engine, spl_resources* taken) {
-  if (engine == nullptr || taken == nullptr) return PTL_ARG_INVALID;
-  const spinloom::collective::Taken& found = engine->endpoint->taken();
-  *taken = {found.descriptors, found.entries, found.triggered, found.counters, found.memory_bytes};
+int spl_oe_resources(const spl_oe* engine, spl_resources* in_use) {
+  if (engine == nullptr || in_use == nullptr) return PTL_ARG_INVALID;
+  const spinloom::collective::NicResources& resources = engine->endpoint->resources_in_use();
+  *in_use = {resources.descriptors, resources.entries, resources.triggered, resources.counters, resources.memory_bytes};
   return PTL_OK;
 }
 

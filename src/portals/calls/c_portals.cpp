@@ -16,7 +16,7 @@ ptl_pt_index_t next_free(const NetworkInterface& interface) {
 
 template <class Work>
 int with_portal(const char* name, ptl_handle_ni_t ni_handle, ptl_pt_index_t index, Work work) {
-  return priced(name, [&](Process& process) -> int {
+  return nic_call(name, [&](Process& process) -> int {
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || index >= portals_each || !interface->portals[index]) return PTL_ARG_INVALID;
     return work(process, *interface, portal_of(*interface, index));
@@ -26,17 +26,17 @@ int with_portal(const char* name, ptl_handle_ni_t ni_handle, ptl_pt_index_t inde
 }  // namespace
 }  // namespace spinloom::calls
 
-using spinloom::calls::answer;
 using spinloom::calls::NetworkInterface;
 using spinloom::calls::Process;
 using spinloom::calls::Queue;
+using spinloom::calls::return_code;
 using spinloom::calls::with_portal;
 
 extern "C" {
 
 int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t pt_index_req,
                ptl_pt_index_t* pt_index) {
-  return spinloom::calls::priced("PtlPTAlloc", [&](Process& process) -> int {
+  return spinloom::calls::nic_call("PtlPTAlloc", [&](Process& process) -> int {
     using namespace spinloom::calls;
     NetworkInterface* interface = process.interface_of(ni_handle);
     if (interface == nullptr || pt_index == nullptr || (options & ~PTL_PT_ALLOC_OPTIONS_MASK) != 0) {
@@ -54,13 +54,14 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
     } else if (interface->portals[index]) {
       return PTL_PT_IN_USE;
     }
-    spinloom::portals::PortalOptions wanted;
-    wanted.flow_control = (options & PTL_PT_FLOWCTRL) != 0;
-    wanted.want = portal_of(*interface, index);
-    const auto made = process.portals().pt_alloc(queue == nullptr ? spinloom::nic::QueueId{} : queue->id, wanted);
-    if (!made) return code_of(made.error());
+    spinloom::portals::PortalOptions portal_options;
+    portal_options.flow_control = (options & PTL_PT_FLOWCTRL) != 0;
+    portal_options.index = portal_of(*interface, index);
+    const auto allocated =
+        process.portals().pt_alloc(queue == nullptr ? spinloom::nic::QueueId{} : queue->id, portal_options);
+    if (!allocated) return code_of(allocated.error());
     if ((options & PTL_PT_ALLOC_DISABLED) != 0) {
-      if (const auto disabled = process.portals().pt_disable(*made); !disabled) return code_of(disabled.error());
+      if (const auto disabled = process.portals().pt_disable(*allocated); !disabled) return code_of(disabled.error());
     }
     interface->portals[index] = true;
     interface->next_portal = index + 1;
@@ -80,13 +81,13 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
   return with_portal("PtlPTDisable", ni_handle, pt_index, [](Process& process, NetworkInterface&, auto portal) {
-    return answer(process.portals().pt_disable(portal));
+    return return_code(process.portals().pt_disable(portal));
   });
 }
 
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
   return with_portal("PtlPTEnable", ni_handle, pt_index, [](Process& process, NetworkInterface&, auto portal) {
-    return answer(process.portals().pt_enable(portal));
+    return return_code(process.portals().pt_enable(portal));
   });
 }
 

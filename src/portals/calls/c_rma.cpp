@@ -18,69 +18,71 @@ std::string& opening_error() {
 
 Result<std::vector<nic::IovecElement>> pieces_of(const ptl_iovec_t* list, size_t count) {
   if (list == nullptr && count > 0) return fail(Code::invalid, "the list of pieces is NULL");
-  auto made = list_of(list, count, std::numeric_limits<int>::max());
-  if (!made) return fail(Code::invalid, "a piece has no memory, or they are too many");
-  return std::move(*made);
+  auto elements = list_of(list, count, std::numeric_limits<int>::max());
+  if (!elements) return fail(Code::invalid, "a piece has no memory, or they are too many");
+  return std::move(*elements);
 }
 
 namespace {
 
 constexpr ptl_pt_index_t usual_portal = 62;
-constexpr uint32_t message_most = 1 << 20;
-constexpr uint32_t messages_most = 256;
-constexpr uint32_t notices_most = 1 << 16;
+constexpr uint32_t message_bytes_max = 1 << 20;
+constexpr uint32_t messages_max = 256;
+constexpr uint32_t notices_max = 1 << 16;
 
-bool wait_in(Process& process, const char* what, Time deadline) {
-  if (deadline <= process.host().port().now()) return !process.aborted();
-  const Waiter waiter(process);
-  const Blocked blocked{.call = what};
-  const Blocking waits(process, blocked);
+bool wait_in_call(Process& process, const char* call, Time deadline) {
+  if (deadline <= process.host().port().now()) return !process.is_aborted();
+  const WaiterScope waiter_scope(process);
+  const BlockedCall blocked{.call = call};
+  const BlockedScope blocked_scope(process, blocked);
   process.host().wait(deadline);
-  return !process.aborted();
+  return !process.is_aborted();
 }
 
-Result<rma::Options> options_of(const spl_rma_options& given, Process& process, const NetworkInterface& interface) {
-  if (given.way < 0 || given.way > SPL_RMA_EMULATED || given.above_limit < 0 || given.above_limit > SPL_RMA_EMULATE) {
-    return fail(Code::invalid, "spl_rma_open: way is ", given.way, " and above_limit ", given.above_limit,
+Result<rma::Options> options_of(const spl_rma_options& arguments, Process& process, const NetworkInterface& interface) {
+  if (arguments.way < 0 || arguments.way > SPL_RMA_EMULATED || arguments.above_limit < 0 ||
+      arguments.above_limit > SPL_RMA_EMULATE) {
+    return fail(Code::invalid, "spl_rma_open: way is ", arguments.way, " and above_limit ", arguments.above_limit,
                 "; each is 0 or 1");
   }
-  if (given.message_bytes > message_most || given.message_bytes % 64 != 0 || given.messages > messages_most ||
-      given.notices > notices_most) {
-    return fail(Code::invalid, "spl_rma_open: message_bytes is ", given.message_bytes, ", a multiple of 64 up to ",
-                message_most, "; messages ", given.messages, ", up to ", messages_most, "; notices ", given.notices,
-                ", up to ", notices_most);
+  if (arguments.message_bytes > message_bytes_max || arguments.message_bytes % 64 != 0 ||
+      arguments.messages > messages_max || arguments.notices > notices_max) {
+    return fail(Code::invalid, "spl_rma_open: message_bytes is ", arguments.message_bytes, ", a multiple of 64 up to ",
+                message_bytes_max, "; messages ", arguments.messages, ", up to ", messages_max, "; notices ",
+                arguments.notices, ", up to ", notices_max);
   }
-  const ptl_pt_index_t portal = given.portal != 0 ? given.portal : usual_portal;
+  const ptl_pt_index_t portal = arguments.portal != 0 ? arguments.portal : usual_portal;
   if (portal >= portals_each || interface.portals[portal] || interface.portals[portal - 1]) {
     return fail(Code::invalid, "spl_rma_open: portal table entries ", portal - 1, " and ", portal,
                 " are not both free; choose others by spl_rma_options.portal, the same at all ranks");
   }
-  rma::Options made;
-  made.portal = portal_of(interface, portal);
-  made.notice_portal = portal_of(interface, portal - 1);
-  made.emulated = given.way == SPL_RMA_EMULATED;
-  made.emulate_above_limit = given.above_limit == SPL_RMA_EMULATE;
-  if (given.message_bytes != 0) made.message_bytes = given.message_bytes;
-  if (given.messages != 0) made.messages = given.messages;
-  if (given.notices != 0) made.notices = given.notices;
-  made.small_pieces = given.small_pieces;
-  made.ranks = process.host().size();
-  const uint64_t most = process.host().atomic_bytes();
-  made.atomic_bytes = std::min<uint64_t>(most, interface.limits.max_atomic_size);
-  made.fetch_bytes = std::min<uint64_t>(most, interface.limits.max_fetch_atomic_size);
-  made.random = [&process] { return process.host().random(); };
-  made.call = [&process] { process.host().call(); };
-  made.pause = [&process](const char* what, Time deadline) { return wait_in(process, what, deadline); };
-  made.has_ended = [&process](uint32_t rank) { return process.host().has_ended(rank); };
-  made.meet = [&process, call = made.call](portals::Interface& to, nic::PortalIndex at) {
-    return meet_all(process, to, {.call = "spl_rma_open", .portal = at, .number = 0, .spend = call});
+  rma::Options options;
+  options.portal = portal_of(interface, portal);
+  options.notice_portal = portal_of(interface, portal - 1);
+  options.emulated = arguments.way == SPL_RMA_EMULATED;
+  options.emulate_above_limit = arguments.above_limit == SPL_RMA_EMULATE;
+  if (arguments.message_bytes != 0) options.message_bytes = arguments.message_bytes;
+  if (arguments.messages != 0) options.messages = arguments.messages;
+  if (arguments.notices != 0) options.notices = arguments.notices;
+  options.small_pieces = arguments.small_pieces;
+  options.ranks = process.host().size();
+  const uint64_t atomic_bytes_max = process.host().atomic_bytes();
+  options.atomic_bytes = std::min<uint64_t>(atomic_bytes_max, interface.limits.max_atomic_size);
+  options.fetch_bytes = std::min<uint64_t>(atomic_bytes_max, interface.limits.max_fetch_atomic_size);
+  options.random = [&process] { return process.host().random(); };
+  options.spend_call_time = [&process] { process.host().spend_call_time(); };
+  options.pause = [&process](const char* call, Time deadline) { return wait_in_call(process, call, deadline); };
+  options.has_ended = [&process](uint32_t rank) { return process.host().has_ended(rank); };
+  options.meet = [&process, spend_call_time = options.spend_call_time](portals::Interface& to, nic::PortalIndex at) {
+    return meet_all(process, to,
+                    {.call = "spl_rma_open", .portal = at, .number = 0, .spend_call_time = spend_call_time});
   };
-  return made;
+  return options;
 }
 
 Result<std::unique_ptr<spl_rma>> open(Process& process, ptl_handle_ni_t handle, const spl_rma_options* options) {
   NetworkInterface* const interface = process.interface_of(handle);
-  if (interface == nullptr || !interface->logical() || !interface->matching()) {
+  if (interface == nullptr || !interface->is_logical() || !interface->is_matching()) {
     return fail(Code::invalid, "spl_rma_open: a context needs a logical interface that matches");
   }
   if (interface->map.size() != process.host().size()) {
@@ -88,7 +90,7 @@ Result<std::unique_ptr<spl_rma>> open(Process& process, ptl_handle_ni_t handle, 
                 process.host().size());
   }
   const spl_rma_options wanted = options != nullptr ? *options : spl_rma_options{};
-  SPL_ASSIGN(const rma::Options made, options_of(wanted, process, *interface));
+  SPL_ASSIGN(const rma::Options cpp_options, options_of(wanted, process, *interface));
   auto rma = std::make_unique<spl_rma>();
   rma->process = &process;
   rma->interface = handle;
@@ -103,7 +105,7 @@ Result<std::unique_ptr<spl_rma>> open(Process& process, ptl_handle_ni_t handle, 
     rma->ranks[node.value] = rank;
   }
   interface->portals[rma->portal] = interface->portals[rma->portal - 1] = true;
-  auto context = rma::Context::open(process.portals(), made);
+  auto context = rma::Context::open(process.portals(), cpp_options);
   if (!context) {
     interface->portals[rma->portal] = interface->portals[rma->portal - 1] = false;
     return context.error();
@@ -123,9 +125,9 @@ Status add_memory(spl_rma& rma, std::vector<nic::IovecElement> pieces, int notic
 }
 
 rma::KeyText text_of(const spl_rma_key_text& text) {
-  rma::KeyText made{};
-  std::memcpy(made.data(), text.bytes, made.size());
-  return made;
+  rma::KeyText copy{};
+  std::memcpy(copy.data(), text.bytes, copy.size());
+  return copy;
 }
 
 }  // namespace
@@ -134,7 +136,7 @@ rma::KeyText text_of(const spl_rma_key_text& text) {
 using spinloom::Code;
 using spinloom::fail;
 using spinloom::Status;
-using spinloom::calls::one_sided::with;
+using spinloom::calls::one_sided::with_context;
 using spinloom::rma::Context;
 namespace one_sided = spinloom::calls::one_sided;
 
@@ -144,12 +146,12 @@ int spl_rma_open(ptl_handle_ni_t interface, const spl_rma_options* options, spl_
   return spinloom::calls::enter("spl_rma_open", [&](spinloom::calls::Process& process) -> int {
     if (rma == nullptr) return PTL_ARG_INVALID;
     try {
-      auto made = one_sided::open(process, interface, options);
-      if (!made) return one_sided::told(nullptr, made.error());
-      *rma = made->release();
+      auto opened = one_sided::open(process, interface, options);
+      if (!opened) return one_sided::record_error(nullptr, opened.error());
+      *rma = opened->release();
       return PTL_OK;
     } catch (const std::bad_alloc&) {
-      return one_sided::told(nullptr, fail(Code::exhausted, "spl_rma_open: there is not so much memory"));
+      return one_sided::record_error(nullptr, fail(Code::exhausted, "spl_rma_open: there is not so much memory"));
     }
   });
 }
@@ -162,7 +164,7 @@ int spl_rma_close(spl_rma* rma) {
     if (interface == nullptr) return PTL_OK;  // its portal table entries are gone, and nothing comes
     const Status status = rma->context->close();
     interface->portals[rma->portal] = interface->portals[rma->portal - 1] = false;
-    return status ? static_cast<int>(PTL_OK) : one_sided::told(nullptr, status.error());
+    return status ? static_cast<int>(PTL_OK) : one_sided::record_error(nullptr, status.error());
   });
 }
 
@@ -175,14 +177,14 @@ ptl_rank_t spl_rma_rank(const spl_rma* rma) { return rma != nullptr ? rma->ranks
 uint32_t spl_rma_size(const spl_rma* rma) { return rma != nullptr ? rma->context->ranks() : 0; }
 
 int spl_rma_progress(spl_rma* rma) {
-  return with("spl_rma_progress", rma, [&](Context& context) -> Status {
-    one_sided::look(*rma);
+  return with_context("spl_rma_progress", rma, [&](Context& context) -> Status {
+    one_sided::spend_and_poll(*rma);
     return context.progress();
   });
 }
 
 int spl_rma_register(spl_rma* rma, void* memory, uint64_t bytes, int notices, spl_rma_memory** registered) {
-  return with("spl_rma_register", rma, [&](Context&) -> Status {
+  return with_context("spl_rma_register", rma, [&](Context&) -> Status {
     if (memory == nullptr && bytes > 0) return fail(Code::invalid, "the memory is NULL, and has ", bytes, " B");
     return one_sided::add_memory(*rma, {{static_cast<uint8_t*>(memory), bytes}}, notices, registered);
   });
@@ -190,32 +192,32 @@ int spl_rma_register(spl_rma* rma, void* memory, uint64_t bytes, int notices, sp
 
 int spl_rma_register_list(spl_rma* rma, const ptl_iovec_t* pieces, size_t count, int notices,
                           spl_rma_memory** registered) {
-  return with("spl_rma_register_list", rma, [&](Context&) -> Status {
+  return with_context("spl_rma_register_list", rma, [&](Context&) -> Status {
     SPL_ASSIGN(auto list, one_sided::pieces_of(pieces, count));
     return one_sided::add_memory(*rma, std::move(list), notices, registered);
   });
 }
 
 int spl_rma_export(spl_rma_memory* registered, unsigned int rights, spl_rma_key_text* key) {
-  return with("spl_rma_export", one_sided::context_of(registered), [&](Context& context) -> Status {
+  return with_context("spl_rma_export", one_sided::context_of(registered), [&](Context& context) -> Status {
     if (key == nullptr) return fail(Code::invalid, "there is no place for the key");
-    SPL_ASSIGN(const auto made, context.share(*registered->memory, rights));
-    const auto text = spinloom::rma::write(made);
+    SPL_ASSIGN(const auto shared, context.share(*registered->memory, rights));
+    const auto text = spinloom::rma::encode_key(shared);
     std::memcpy(key->bytes, text.data(), text.size());
     return {};
   });
 }
 
 int spl_rma_revoke(spl_rma_memory* registered, const spl_rma_key_text* key) {
-  return with("spl_rma_revoke", one_sided::context_of(registered), [&](Context& context) -> Status {
+  return with_context("spl_rma_revoke", one_sided::context_of(registered), [&](Context& context) -> Status {
     if (key == nullptr) return fail(Code::invalid, "there is no key");
-    SPL_ASSIGN(const auto found, spinloom::rma::read(one_sided::text_of(*key)));
+    SPL_ASSIGN(const auto found, spinloom::rma::decode_key(one_sided::text_of(*key)));
     return context.revoke(*registered->memory, found.bits);
   });
 }
 
 int spl_rma_deregister(spl_rma_memory* registered) {
-  return with("spl_rma_deregister", one_sided::context_of(registered), [&](Context& context) -> Status {
+  return with_context("spl_rma_deregister", one_sided::context_of(registered), [&](Context& context) -> Status {
     spl_rma* const rma = registered->rma;
     const auto is_this = [registered](const spl_rma_memory& one) { return &one == registered; };
     if (std::ranges::none_of(rma->memories, is_this)) return fail(Code::invalid, "the memory belongs to a window");
@@ -226,9 +228,9 @@ int spl_rma_deregister(spl_rma_memory* registered) {
 }
 
 int spl_rma_import(spl_rma* rma, const spl_rma_key_text* text, spl_rma_key** key) {
-  return with("spl_rma_import", rma, [&](Context& context) -> Status {
+  return with_context("spl_rma_import", rma, [&](Context& context) -> Status {
     if (text == nullptr || key == nullptr) return fail(Code::invalid, "there is no key, or no place for it");
-    SPL_ASSIGN(const auto found, spinloom::rma::read(one_sided::text_of(*text)));
+    SPL_ASSIGN(const auto found, spinloom::rma::decode_key(one_sided::text_of(*text)));
     if (found.rank >= context.ranks() || found.portal != context.options().portal.value) {
       return fail(Code::invalid, "the key belongs to another context");
     }
@@ -239,7 +241,7 @@ int spl_rma_import(spl_rma* rma, const spl_rma_key_text* text, spl_rma_key** key
 }
 
 int spl_rma_forget(spl_rma_key* key) {
-  return with("spl_rma_forget", one_sided::context_of(key), [&](Context&) -> Status {
+  return with_context("spl_rma_forget", one_sided::context_of(key), [&](Context&) -> Status {
     spl_rma* const rma = key->rma;
     const auto is_this = [key](const spl_rma_key& one) { return &one == key; };
     if (std::ranges::none_of(rma->keys, is_this)) return fail(Code::invalid, "the key belongs to a window");

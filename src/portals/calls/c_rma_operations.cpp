@@ -15,12 +15,12 @@ namespace {
 
 // An operation on `bytes` of the key's memory.
 Operation operation_of(Operation::Kind kind, const spl_rma_key& key, uint64_t offset, uint64_t bytes) {
-  Operation made;
-  made.kind = kind;
-  made.key = key.key;
-  made.offset = offset;
-  made.bytes = bytes;
-  return made;
+  Operation operation;
+  operation.kind = kind;
+  operation.key = key.key;
+  operation.offset = offset;
+  operation.bytes = bytes;
+  return operation;
 }
 
 Result<Operation> on_elements(Operation::Kind kind, const spl_rma_key& key, uint64_t offset, uint64_t count, int op,
@@ -30,10 +30,10 @@ Result<Operation> on_elements(Operation::Kind kind, const spl_rma_key& key, uint
   const uint64_t element = spin::bytes_of(datatype);
   if (op < 0) return fail(Code::invalid, "there is no operation ", op);
   if (count > UINT64_MAX / element) return fail(Code::invalid, count, " elements are more bytes than can be counted");
-  Operation made = operation_of(kind, key, offset, count * element);
-  made.op = static_cast<uint32_t>(op);
-  made.type = datatype;
-  return made;
+  Operation operation = operation_of(kind, key, offset, count * element);
+  operation.op = static_cast<uint32_t>(op);
+  operation.type = datatype;
+  return operation;
 }
 
 template <class Memory>
@@ -74,7 +74,7 @@ void forget(spl_rma_request* request) {
 
 int put(const char* name, spl_rma_key* key, uint64_t offset, const void* from, uint64_t bytes,
         std::optional<uint64_t> notice, bool wants_request, spl_rma_request** request) {
-  return with(name, context_of(key), [&](rma::Context&) -> Status {
+  return with_context(name, context_of(key), [&](rma::Context&) -> Status {
     Operation operation = operation_of(Operation::Kind::put, *key, offset, bytes);
     operation.from = bytes_at(from);
     operation.notice = notice;
@@ -84,7 +84,7 @@ int put(const char* name, spl_rma_key* key, uint64_t offset, const void* from, u
 
 int get(const char* name, spl_rma_key* key, uint64_t offset, void* to, uint64_t bytes, std::optional<uint64_t> notice,
         bool wants_request, spl_rma_request** request) {
-  return with(name, context_of(key), [&](rma::Context&) -> Status {
+  return with_context(name, context_of(key), [&](rma::Context&) -> Status {
     Operation operation = operation_of(Operation::Kind::get, *key, offset, bytes);
     operation.to = bytes_at(to);
     operation.notice = notice;
@@ -94,7 +94,7 @@ int get(const char* name, spl_rma_key* key, uint64_t offset, void* to, uint64_t 
 
 int move_list(const char* name, Operation::Kind kind, spl_rma_key* key, uint64_t offset, const ptl_iovec_t* list,
               size_t count) {
-  return with(name, context_of(key), [&](rma::Context&) -> Status {
+  return with_context(name, context_of(key), [&](rma::Context&) -> Status {
     SPL_ASSIGN(auto pieces, pieces_of(list, count));
     uint64_t bytes = 0;
     for (const nic::IovecElement& piece : pieces) bytes += piece.length;
@@ -106,7 +106,7 @@ int move_list(const char* name, Operation::Kind kind, spl_rma_key* key, uint64_t
 
 int move_pieces(const char* name, Operation::Kind kind, spl_rma_key* key, const spl_rma_piece* parts, size_t count,
                 const ptl_iovec_t* list, size_t pieces) {
-  return with(name, context_of(key), [&](rma::Context& context) -> Status {
+  return with_context(name, context_of(key), [&](rma::Context& context) -> Status {
     if (parts == nullptr && count > 0) return fail(Code::invalid, "the list of parts is NULL");
     SPL_ASSIGN(auto own, pieces_of(list, pieces));
     std::vector<rma::Piece> theirs;
@@ -129,7 +129,7 @@ struct Elements {
 
 int change(const char* name, Operation::Kind kind, spl_rma_key* key, uint64_t offset, const Elements& elements,
            const void* compare, bool wants_request, spl_rma_request** request) {
-  return with(name, context_of(key), [&](rma::Context&) -> Status {
+  return with_context(name, context_of(key), [&](rma::Context&) -> Status {
     SPL_ASSIGN(Operation operation, on_elements(kind, *key, offset, elements.count, elements.op, elements.type));
     operation.from = bytes_at(elements.from);
     operation.to = bytes_at(elements.result);
@@ -147,7 +147,7 @@ int change(const char* name, Operation::Kind kind, spl_rma_key* key, uint64_t of
 using spinloom::Code;
 using spinloom::fail;
 using spinloom::Status;
-using spinloom::calls::one_sided::with;
+using spinloom::calls::one_sided::with_context;
 using spinloom::rma::Context;
 using Action = spinloom::rma::Operation::Kind;
 namespace one_sided = spinloom::calls::one_sided;
@@ -234,9 +234,9 @@ int spl_rma_get_notify(spl_rma_key* key, uint64_t offset, void* to, uint64_t byt
 }
 
 int spl_rma_test(spl_rma_request* request, int* done) {
-  return with("spl_rma_test", one_sided::context_of(request), [&](Context& context) -> Status {
+  return with_context("spl_rma_test", one_sided::context_of(request), [&](Context& context) -> Status {
     if (done == nullptr) return fail(Code::invalid, "there is no place for the answer");
-    one_sided::look(*request->rma);
+    one_sided::spend_and_poll(*request->rma);
     SPL_TRY(context.progress());
     *done = context.is_done(*request->request) ? 1 : 0;
     if (*done == 0) return {};
@@ -247,7 +247,7 @@ int spl_rma_test(spl_rma_request* request, int* done) {
 }
 
 int spl_rma_wait(spl_rma_request* request) {
-  return with("spl_rma_wait", one_sided::context_of(request), [&](Context& context) -> Status {
+  return with_context("spl_rma_wait", one_sided::context_of(request), [&](Context& context) -> Status {
     const Status ended = context.wait(request->request);
     one_sided::forget(request);
     return ended;
@@ -255,18 +255,18 @@ int spl_rma_wait(spl_rma_request* request) {
 }
 
 int spl_rma_flush(spl_rma* rma, ptl_rank_t rank) {
-  return with("spl_rma_flush", rma, [&](Context& context) -> Status {
+  return with_context("spl_rma_flush", rma, [&](Context& context) -> Status {
     SPL_ASSIGN(const uint32_t node, one_sided::node_of(*rma, rank));
     return context.flush(node);
   });
 }
 
 int spl_rma_flush_all(spl_rma* rma) {
-  return with("spl_rma_flush_all", rma, [](Context& context) { return context.flush_all(); });
+  return with_context("spl_rma_flush_all", rma, [](Context& context) { return context.flush_all(); });
 }
 
 int spl_rma_count(spl_rma* rma, ptl_rank_t rank, spl_rma_counts* counts) {
-  return with("spl_rma_count", rma, [&](Context& context) -> Status {
+  return with_context("spl_rma_count", rma, [&](Context& context) -> Status {
     if (counts == nullptr) return fail(Code::invalid, "there is no place for the counts");
     SPL_ASSIGN(const uint32_t node, one_sided::node_of(*rma, rank));
     const Context::Counts found = context.counts(node);

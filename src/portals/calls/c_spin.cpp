@@ -19,12 +19,12 @@ Status find_handler(const HandlerImage& image, const char* image_name, ptl_handl
   return fail(Code::invalid, "handler image '", image_name, "' has no handler '", name, "'");
 }
 
-Status find_handlers(Process& process, const ptl_spin_t& given, nic::Context& context) {
-  SPL_ASSIGN(const HandlerImage found, process.host().image(given.image));
-  context.image = found.index;
-  SPL_TRY(find_handler(found, given.image, given.header_handler, context.header_entry));
-  SPL_TRY(find_handler(found, given.image, given.payload_handler, context.payload_entry));
-  return find_handler(found, given.image, given.completion_handler, context.completion_entry);
+Status find_handlers(Process& process, const ptl_spin_t& arguments, nic::Context& context) {
+  SPL_ASSIGN(const HandlerImage image, process.host().image(arguments.image));
+  context.image = image.index;
+  SPL_TRY(find_handler(image, arguments.image, arguments.header_handler, context.header_entry));
+  SPL_TRY(find_handler(image, arguments.image, arguments.payload_handler, context.payload_entry));
+  return find_handler(image, arguments.image, arguments.completion_handler, context.completion_entry);
 }
 
 // Writes bytes of the host to allocated NIC memory.
@@ -34,71 +34,72 @@ Status write_memory(Process& process, uint64_t offset, const void* bytes, ptl_si
 }
 
 // Fills in the context from the arguments; false if the arguments are wrong.
-bool describe(const ptl_spin_t& given, const NetworkInterface& interface, nic::Context& context) {
-  if (given.hpu_memory != PTL_HPU_MEM_NONE) {
-    const HpuMemory* memory = interface.memories.find(given.hpu_memory);
+bool fill_context(const ptl_spin_t& arguments, const NetworkInterface& interface, nic::Context& context) {
+  if (arguments.hpu_memory != PTL_HPU_MEM_NONE) {
+    const HpuMemory* memory = interface.memories.find(arguments.hpu_memory);
     if (memory == nullptr) return false;
     context.state = {memory->offset, memory->length};
   }
-  const bool initial = given.hpu_initial_state != nullptr;
-  if (initial && given.hpu_initial_state_length > context.state.length) return false;
-  if (given.constants == nullptr && given.constants_length > 0) return false;
-  if (given.user_header_length > UINT32_MAX) return false;
-  context.user_header_bytes = static_cast<uint32_t>(given.user_header_length);
-  if (given.budget_cycles > 0) context.budget_cycles = given.budget_cycles;
-  context.handler_host_start = reinterpret_cast<uint64_t>(given.handler_host_mem_start);
-  context.handler_host_length = given.handler_host_mem_length;
-  if ((given.options & ~PTL_SPIN_OPTIONS_MASK) != 0) return false;
-  context.active = (given.options & PTL_SPIN_INACTIVE) == 0;
-  if (given.packets_in_row > 0) context.blocked_round_robin = {given.packets_in_row, given.virtual_hpus};
-  if (given.core_mask == nullptr) return true;
+  const bool has_initial_state = arguments.hpu_initial_state != nullptr;
+  if (has_initial_state && arguments.hpu_initial_state_length > context.state.length) return false;
+  if (arguments.constants == nullptr && arguments.constants_length > 0) return false;
+  if (arguments.user_header_length > UINT32_MAX) return false;
+  context.user_header_bytes = static_cast<uint32_t>(arguments.user_header_length);
+  if (arguments.budget_cycles > 0) context.budget_cycles = arguments.budget_cycles;
+  context.handler_host_start = reinterpret_cast<uint64_t>(arguments.handler_host_mem_start);
+  context.handler_host_length = arguments.handler_host_mem_length;
+  if ((arguments.options & ~PTL_SPIN_OPTIONS_MASK) != 0) return false;
+  context.active = (arguments.options & PTL_SPIN_INACTIVE) == 0;
+  if (arguments.packets_in_row > 0) context.blocked_round_robin = {arguments.packets_in_row, arguments.virtual_hpus};
+  if (arguments.core_mask == nullptr) return true;
   nic::HpuMask& mask = context.hpus.emplace();
-  for (unsigned int word = 0; word < given.core_mask_words; ++word) {
-    if (word < mask.words.size()) mask.words[word] = given.core_mask[word];
+  for (unsigned int word = 0; word < arguments.core_mask_words; ++word) {
+    if (word < mask.words.size()) mask.words[word] = arguments.core_mask[word];
   }
   return true;
 }
 
-// Makes all objects that a context needs, in order. After an Error the caller gives back those in `made`.
-Status make_context(Process& process, const ptl_spin_t& given, nic::Context context, Spin& made) {
+// Makes all objects that a context needs, in order. After an Error the caller gives back those in `spin`.
+Status make_context(Process& process, const ptl_spin_t& arguments, nic::Context context, Spin& spin) {
   portals::Interface& nic = process.portals();
-  if (given.constants_length > 0) {
-    SPL_ASSIGN(made.constants, nic.memory_alloc(given.constants_length));
-    context.constants = {*made.constants, given.constants_length};
-    SPL_TRY(write_memory(process, *made.constants, given.constants, given.constants_length));
+  if (arguments.constants_length > 0) {
+    SPL_ASSIGN(spin.constants, nic.memory_alloc(arguments.constants_length));
+    context.constants = {*spin.constants, arguments.constants_length};
+    SPL_TRY(write_memory(process, *spin.constants, arguments.constants, arguments.constants_length));
   }
-  if (given.hpu_initial_state != nullptr) {
-    SPL_TRY(write_memory(process, context.state.offset, given.hpu_initial_state, given.hpu_initial_state_length));
+  if (arguments.hpu_initial_state != nullptr) {
+    SPL_TRY(
+        write_memory(process, context.state.offset, arguments.hpu_initial_state, arguments.hpu_initial_state_length));
   }
-  SPL_ASSIGN(made.context, nic.context_create(context));
+  SPL_ASSIGN(spin.context, nic.context_create(context));
   return {};
 }
 
 }  // namespace
 
-int make_spin(Process& process, const ptl_spin_t& given, const NetworkInterface& interface, Spin& made) {
+int make_spin(Process& process, const ptl_spin_t& arguments, const NetworkInterface& interface, Spin& spin) {
   nic::Context context;
-  if (given.image == nullptr) return PTL_ARG_INVALID;
-  if (const Status found = find_handlers(process, given, context); !found) {
-    log::emit(log::Level::warning, "ptl", found.error().message);
-    return code_of(found.error());
+  if (arguments.image == nullptr) return PTL_ARG_INVALID;
+  if (const Status has_handlers = find_handlers(process, arguments, context); !has_handlers) {
+    log::emit(log::Level::warning, "ptl", has_handlers.error().message);
+    return code_of(has_handlers.error());
   }
-  if (!describe(given, interface, context)) return PTL_ARG_INVALID;
-  const auto created = make_context(process, given, context, made);
+  if (!fill_context(arguments, interface, context)) return PTL_ARG_INVALID;
+  const auto created = make_context(process, arguments, context, spin);
   if (created) return PTL_OK;
-  process.release(made);
+  process.release(spin);
   return code_of(created.error());
 }
 
 }  // namespace spinloom::calls
 
-using spinloom::calls::priced;
+using spinloom::calls::nic_call;
 using spinloom::calls::Process;
 
 extern "C" {
 
 int PtlHPUAllocMem(ptl_size_t length, ptl_handle_ni_t ni_handle, ptl_hpu_md_h* hpu_mem) {
-  return priced("PtlHPUAllocMem", [&](Process& process) -> int {
+  return nic_call("PtlHPUAllocMem", [&](Process& process) -> int {
     auto* interface = process.interface_of(ni_handle);
     if (interface == nullptr || hpu_mem == nullptr || length == 0) return PTL_ARG_INVALID;
     const auto offset = process.portals().memory_alloc(length);
@@ -109,7 +110,7 @@ int PtlHPUAllocMem(ptl_size_t length, ptl_handle_ni_t ni_handle, ptl_hpu_md_h* h
 }
 
 int PtlHPUFreeMem(ptl_hpu_md_h* hpu_mem) {
-  return priced("PtlHPUFreeMem", [&](Process& process) -> int {
+  return nic_call("PtlHPUFreeMem", [&](Process& process) -> int {
     using namespace spinloom::calls;
     NetworkInterface* owner = hpu_mem == nullptr ? nullptr : process.owner_of(*hpu_mem, Kind::memory);
     const HpuMemory* memory = owner == nullptr ? nullptr : owner->memories.find(*hpu_mem);
@@ -123,44 +124,44 @@ int PtlHPUFreeMem(ptl_hpu_md_h* hpu_mem) {
 
 int PtlSpinMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, const ptl_spin_t* handlers,
                     ptl_list_t ptl_list, void* user_ptr, ptl_handle_me_t* me_handle) {
-  return priced("PtlSpinMEAppend", [&](Process& process) -> int {
+  return nic_call("PtlSpinMEAppend", [&](Process& process) -> int {
     using namespace spinloom::calls;
     const NetworkInterface* interface = process.interface_of(ni_handle);
-    if (interface == nullptr || !interface->matching() || handlers == nullptr) return PTL_ARG_INVALID;
-    Append made =
+    if (interface == nullptr || !interface->is_matching() || handlers == nullptr) return PTL_ARG_INVALID;
+    AppendRequest request =
         append_of(process, ni_handle, pt_index, me, ptl_list, user_ptr, PTL_ME_APPEND_OPTIONS_MASK | PTL_IOVEC);
-    if (made.code != PTL_OK) return made.code;
-    Spin& spin = made.record.spin;
+    if (request.code != PTL_OK) return request.code;
+    Spin& spin = request.record.spin;
     int code = make_spin(process, *handlers, *interface, spin);
     if (code != PTL_OK) return code;
-    made.entry.context = spin.context;
-    made.entry.options.host_activated = (handlers->options & PTL_SPIN_HOST_ACTIVATED) != 0;
-    const Spin undo = spin;
-    code = append(process, std::move(made), me_handle);
-    if (code != PTL_OK) process.release(undo);
+    request.entry.context = spin.context;
+    request.entry.options.host_activated = (handlers->options & PTL_SPIN_HOST_ACTIVATED) != 0;
+    const Spin to_release = spin;
+    code = append(process, std::move(request), me_handle);
+    if (code != PTL_OK) process.release(to_release);
     return code;
   });
 }
 
 int PtlSpinActivate(ptl_handle_me_t me_handle) {
-  return priced("PtlSpinActivate", [&](Process& process) -> int {
+  return nic_call("PtlSpinActivate", [&](Process& process) -> int {
     const auto* entry = process.entry(me_handle);
     if (entry == nullptr || !entry->spin.context.exists()) return PTL_ARG_INVALID;
-    return spinloom::calls::answer(process.portals().context_activate(entry->spin.context));
+    return spinloom::calls::return_code(process.portals().context_activate(entry->spin.context));
   });
 }
 
 int PtlSpinInvoke(ptl_handle_me_t me_handle, const void* bytes, ptl_size_t length, ptl_hdr_data_t hdr_data) {
-  return priced("PtlSpinInvoke", [&](Process& process) -> int {
+  return nic_call("PtlSpinInvoke", [&](Process& process) -> int {
     const auto* entry = process.entry(me_handle);
     if (entry == nullptr || (bytes == nullptr && length > 0)) return PTL_ARG_INVALID;
-    return spinloom::calls::answer(
+    return spinloom::calls::return_code(
         process.portals().invoke(entry->id, {static_cast<const uint8_t*>(bytes), length}, hdr_data));
   });
 }
 
 int PtlSpinTelemetry(ptl_handle_ni_t ni_handle, ptl_handle_me_t me_handle, ptl_spin_count_t which, ptl_size_t* count) {
-  return priced("PtlSpinTelemetry", [&](Process& process) -> int {
+  return nic_call("PtlSpinTelemetry", [&](Process& process) -> int {
     if (process.interface_of(ni_handle) == nullptr || count == nullptr) return PTL_ARG_INVALID;
     spinloom::nic::ContextId context;
     if (me_handle != PTL_INVALID_HANDLE) {

@@ -2,10 +2,10 @@
 
 namespace spinloom::calls {
 
-bool begin(Process& process, const char* name) {
-  if (process.initialised == 0) return false;
-  process.call = name;
-  ++process.calls;
+bool record_call(Process& process, const char* name) {
+  if (process.init_count == 0) return false;
+  process.latest_call = name;
+  ++process.call_count;
   return true;
 }
 

@@ -11,6 +11,7 @@
 
 namespace spinloom::calls {
 
-[[nodiscard]] int make_spin(Process& process, const ptl_spin_t& given, const NetworkInterface& interface, Spin& made);
+[[nodiscard]] int make_spin(Process& process, const ptl_spin_t& arguments, const NetworkInterface& interface,
+                            Spin& spin);
 
 }  // namespace spinloom::calls

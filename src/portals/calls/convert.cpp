@@ -48,25 +48,25 @@ ptl_ni_fail_t fail_of(nic::Fail failure) {
 }
 
 ptl_event_t event_of(Process& process, const nic::Event& event) {
-  ptl_event_t out{};
-  out.start = reinterpret_cast<void*>(event.start);
-  out.user_ptr = reinterpret_cast<void*>(event.user_ptr);
-  out.hdr_data = event.hdr_data;
-  out.match_bits = event.match_bits;
-  out.rlength = event.requested_bytes;
-  out.mlength = event.manipulated_bytes;
-  out.remote_offset = event.remote_offset;
-  out.uid = event.user;
-  out.type = kind_of(event.kind);
-  out.ptl_list = event.in_overflow ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST;
-  out.ni_fail_type = fail_of(event.fail);
-  out.atomic_operation = static_cast<ptl_op_t>(event.atomic);
-  out.atomic_type = static_cast<ptl_datatype_t>(event.datatype);
-  if (!event.portal.exists()) return out;
-  out.pt_index = event.portal.value % portals_each;
+  ptl_event_t result{};
+  result.start = reinterpret_cast<void*>(event.start);
+  result.user_ptr = reinterpret_cast<void*>(event.user_ptr);
+  result.hdr_data = event.hdr_data;
+  result.match_bits = event.match_bits;
+  result.rlength = event.requested_bytes;
+  result.mlength = event.manipulated_bytes;
+  result.remote_offset = event.remote_offset;
+  result.uid = event.user;
+  result.type = kind_of(event.kind);
+  result.ptl_list = event.in_overflow ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST;
+  result.ni_fail_type = fail_of(event.fail);
+  result.atomic_operation = static_cast<ptl_op_t>(event.atomic);
+  result.atomic_type = static_cast<ptl_datatype_t>(event.datatype);
+  if (!event.portal.exists()) return result;
+  result.pt_index = event.portal.value % portals_each;
   const auto& interface = process.interface_at(event.portal.value / portals_each);
-  if (interface) out.initiator = process_of(*interface, event.initiator);
-  return out;
+  if (interface) result.initiator = process_of(*interface, event.initiator);
+  return result;
 }
 
 nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t index) {
@@ -75,7 +75,7 @@ nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t ind
 }
 
 nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_process_t target) {
-  if (interface.logical()) {
+  if (interface.is_logical()) {
     return target.rank < interface.map.size() ? nic::Rank{interface.map[target.rank].phys.nid} : nic::Rank::any();
   }
   return target.phys.nid < process.host().size() ? nic::Rank{target.phys.nid} : nic::Rank::any();
@@ -83,14 +83,14 @@ nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_pro
 
 nic::Rank source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id) {
   constexpr nic::Rank nobody{nic::Rank::any_value - 1};  // no job has so many nodes
-  const bool any = interface.logical() ? match_id.rank == PTL_RANK_ANY : match_id.phys.nid == PTL_NID_ANY;
-  if (any) return nic::Rank::any();
+  const bool takes_any = interface.is_logical() ? match_id.rank == PTL_RANK_ANY : match_id.phys.nid == PTL_NID_ANY;
+  if (takes_any) return nic::Rank::any();
   const nic::Rank source = target_of(process, interface, match_id);
   return source == nic::Rank::any() ? nobody : source;
 }
 
-std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int most) {
-  if (count > static_cast<ptl_size_t>(most) || (start == nullptr && count > 0)) return std::nullopt;
+std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int count_max) {
+  if (count > static_cast<ptl_size_t>(count_max) || (start == nullptr && count > 0)) return std::nullopt;
   const auto* elements = static_cast<const ptl_iovec_t*>(start);
   std::vector<nic::IovecElement> list;
   ptl_size_t sum = 0;
@@ -104,14 +104,14 @@ std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_siz
 }
 
 ptl_process_t process_of(const NetworkInterface& interface, nic::Rank node) {
-  ptl_process_t out{};
-  if (interface.logical()) {
-    out.rank = node.value < interface.rank_of.size() ? interface.rank_of[node.value] : PTL_RANK_ANY;
+  ptl_process_t result{};
+  if (interface.is_logical()) {
+    result.rank = node.value < interface.rank_of.size() ? interface.rank_of[node.value] : PTL_RANK_ANY;
   } else {
-    out.phys.nid = node.value;
-    out.phys.pid = process_id;
+    result.phys.nid = node.value;
+    result.phys.pid = process_id;
   }
-  return out;
+  return result;
 }
 
 }  // namespace spinloom::calls

@@ -24,19 +24,19 @@ namespace spinloom::calls {
 [[nodiscard]] nic::Rank source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id);
 // True if a handle names no object: it is the constant that says so, or a program left 0 there and does not use the
 // object.
-[[nodiscard]] constexpr bool names_nothing(ptl_handle_any_t handle, ptl_handle_any_t none, bool used) {
-  return handle == none || (handle == 0 && !used);
+[[nodiscard]] constexpr bool names_nothing(ptl_handle_any_t handle, ptl_handle_any_t none, bool is_used) {
+  return handle == none || (handle == 0 && !is_used);
 }
 // True if each access to a range must ask what memory is there. That is so if the program said that it may bind memory
-// that is not there, or if the range is longer than any memory. `promised`: the program says that all of the range is
-// there; that counts only if the range is not longer than any memory.
-[[nodiscard]] constexpr bool may_have_holes(const NetworkInterface& interface, ptl_size_t length, bool promised) {
+// that is not there, or if the range is longer than any memory. `is_promised`: the program says that all of the range
+// is there; that counts only if the range is not longer than any memory.
+[[nodiscard]] constexpr bool may_have_holes(const NetworkInterface& interface, ptl_size_t length, bool is_promised) {
   constexpr ptl_size_t longest = ptl_size_t{1} << 42;
-  return length > longest || (interface.may_miss_memory && !promised);
+  return length > longest || (interface.may_miss_memory && !is_promised);
 }
 // The elements of a list, without empty ones; nothing if the list or an element is null, if the lengths overflow, or if
-// there are more than `most` elements.
-[[nodiscard]] std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int most);
+// there are more than `count_max` elements.
+[[nodiscard]] std::optional<std::vector<nic::IovecElement>> list_of(const void* start, ptl_size_t count, int count_max);
 [[nodiscard]] ptl_process_t process_of(const NetworkInterface& interface, nic::Rank node);
 
 }  // namespace spinloom::calls

@@ -56,7 +56,7 @@ class Host {
   // Makes every wait() of this rank return soon, in all threads.
   virtual void interrupt() {}
   // Spends the time of one communication call of the program's processor.
-  virtual void call() = 0;
+  virtual void spend_call_time() = 0;
   // The number of ranks in the job; rank r is node r.
   [[nodiscard]] virtual uint32_t size() const = 0;
   [[nodiscard]] virtual uint32_t user() const = 0;

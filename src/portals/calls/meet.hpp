@@ -11,12 +11,12 @@
 
 namespace spinloom::calls {
 
-struct Place {
+struct MeetingPoint {
   const char* call = "";  // for reports and errors
   nic::PortalIndex portal;
   uint32_t number = 0;
-  std::function<void()> spend;  // spends the time of a call to the NIC
+  std::function<void()> spend_call_time;  // spends the time of a call to the NIC
 };
-[[nodiscard]] Status meet_all(Process& process, portals::Interface& interface, const Place& place);
+[[nodiscard]] Status meet_all(Process& process, portals::Interface& interface, const MeetingPoint& point);
 
 }  // namespace spinloom::calls

@@ -15,16 +15,16 @@ nic::AckRequest ack_of(ptl_ack_req_t request) {
 }
 
 // True if the range lies in the descriptor's memory and is no longer than a message may be.
-bool inside(const Descriptor& md, const NetworkInterface& interface, ptl_size_t offset, ptl_size_t length) {
-  const bool here = offset <= md.length && length <= md.length - offset;
-  return here && length <= interface.limits.max_msg_size;
+bool is_inside(const Descriptor& md, const NetworkInterface& interface, ptl_size_t offset, ptl_size_t length) {
+  const bool is_in_memory = offset <= md.length && length <= md.length - offset;
+  return is_in_memory && length <= interface.limits.max_msg_size;
 }
 
 // The address of a range of a descriptor; null if the range is empty, or lies in several elements of a list.
 uint8_t* address_of(const Descriptor& md, ptl_size_t offset, ptl_size_t length) {
   if (length == 0) return nullptr;
   const nic::IovecView list = md.shared->list();
-  if (!list.exists()) return static_cast<uint8_t*>(md.given.start) + offset;
+  if (!list.exists()) return static_cast<uint8_t*>(md.description.start) + offset;
   const size_t index = nic::element_at(list, offset);
   const uint64_t within = offset - (list.ends[index] - list.elements[index].length);
   return length <= list.elements[index].length - within ? list.elements[index].base + within : nullptr;
@@ -34,11 +34,11 @@ uint8_t* address_of(const Descriptor& md, ptl_size_t offset, ptl_size_t length) 
 // and the NIC will report that. False: there is no memory for the copy.
 bool copy_now(Process& process, nic::Put& put, const nic::DescriptorRef& descriptor) {
   nic::HostMemory* const memory = put.sparse ? process.portals().port().memory() : nullptr;
-  const bool there = memory == nullptr ||
-                     (put.local != nullptr
-                          ? memory->reaches(put.local, put.length, nic::Access::read)
-                          : memory->reaches(descriptor->list(), put.descriptor_offset, put.length, nic::Access::read));
-  if (!there) return true;
+  const bool is_there =
+      memory == nullptr || (put.local != nullptr ? memory->reaches(put.local, put.length, nic::Access::read)
+                                                 : memory->reaches(descriptor->list(), put.descriptor_offset,
+                                                                   put.length, nic::Access::read));
+  if (!is_there) return true;
   put.sparse = false;
   std::vector<uint8_t> bytes;
   try {
@@ -60,59 +60,60 @@ bool copy_now(Process& process, nic::Put& put, const nic::DescriptorRef& descrip
 
 }  // namespace
 
-bool quick_of(Process& process, const Operation& given, nic::QuickPut& put) {
-  if (given.ack_req != PTL_NO_ACK_REQ) return false;
-  const NetworkInterface* const interface = process.owner_of(given.md, Kind::descriptor);
+bool quick_of(Process& process, const SendArguments& arguments, nic::QuickPut& put) {
+  if (arguments.ack_req != PTL_NO_ACK_REQ) return false;
+  const NetworkInterface* const interface = process.owner_of(arguments.md, Kind::descriptor);
   if (interface == nullptr) return false;
-  const Descriptor* const md = interface->descriptors.find(given.md);
-  if (md == nullptr || !md->plain || (md->given.start == nullptr && given.length > 0)) return false;
-  if (given.local_offset > md->length || given.length > md->length - given.local_offset ||
-      given.length > interface->limits.max_msg_size) {
+  const Descriptor* const md = interface->descriptors.find(arguments.md);
+  if (md == nullptr || !md->is_plain || (md->description.start == nullptr && arguments.length > 0)) return false;
+  if (arguments.local_offset > md->length || arguments.length > md->length - arguments.local_offset ||
+      arguments.length > interface->limits.max_msg_size) {
     return false;
   }
-  put.target = target_of(process, *interface, given.target);
+  put.target = target_of(process, *interface, arguments.target);
   if (put.target == nic::Rank::any()) return false;
-  put.bytes = static_cast<const uint8_t*>(md->given.start) + given.local_offset;
-  put.length = given.length;
-  put.portal = portal_of(*interface, given.portal);
-  put.match_bits = given.match_bits;
-  put.remote_offset = given.remote_offset;
-  put.hdr_data = given.hdr_data;
+  put.bytes = static_cast<const uint8_t*>(md->description.start) + arguments.local_offset;
+  put.length = arguments.length;
+  put.portal = portal_of(*interface, arguments.portal);
+  put.match_bits = arguments.match_bits;
+  put.remote_offset = arguments.remote_offset;
+  put.hdr_data = arguments.hdr_data;
   put.queue = md->queue;
   put.counter = md->counter;
-  put.sparse = md->sparse;
-  const bool counts = (md->given.options & PTL_MD_EVENT_CT_SEND) != 0 && md->counter.exists();
-  if (counts) put.counted = (md->given.options & PTL_MD_EVENT_CT_BYTES) != 0 ? given.length : 1;
+  put.sparse = md->is_sparse;
+  const bool counts = (md->description.options & PTL_MD_EVENT_CT_SEND) != 0 && md->counter.exists();
+  if (counts) put.counted = (md->description.options & PTL_MD_EVENT_CT_BYTES) != 0 ? arguments.length : 1;
   return true;
 }
 
-int put_of(Process& process, const Operation& given, nic::Put& put, bool later) {
-  const Descriptor* md = process.descriptor(given.md);
-  if (md == nullptr || given.ack_req > PTL_OC_ACK_REQ) return PTL_ARG_INVALID;
-  const NetworkInterface& interface = *process.owner_of(given.md, Kind::descriptor);
-  const unsigned int options = md->given.options;
-  if (!inside(*md, interface, given.local_offset, given.length)) return PTL_ARG_INVALID;
-  const bool counted = given.ack_req == PTL_CT_ACK_REQ || given.ack_req == PTL_OC_ACK_REQ;
-  if (given.ack_req == PTL_ACK_REQ && !md->queue.exists()) return PTL_ARG_INVALID;
-  if (counted && !md->counter.exists()) return PTL_ARG_INVALID;
-  if (given.ack_req != PTL_NO_ACK_REQ && (options & PTL_MD_UNRELIABLE) != 0) return PTL_ARG_INVALID;
-  const nic::Rank target = target_of(process, interface, given.target);
+int put_of(Process& process, const SendArguments& arguments, nic::Put& put, bool sends_later) {
+  const Descriptor* md = process.descriptor(arguments.md);
+  if (md == nullptr || arguments.ack_req > PTL_OC_ACK_REQ) return PTL_ARG_INVALID;
+  const NetworkInterface& interface = *process.owner_of(arguments.md, Kind::descriptor);
+  const unsigned int options = md->description.options;
+  if (!is_inside(*md, interface, arguments.local_offset, arguments.length)) return PTL_ARG_INVALID;
+  const bool wants_counted_ack = arguments.ack_req == PTL_CT_ACK_REQ || arguments.ack_req == PTL_OC_ACK_REQ;
+  if (arguments.ack_req == PTL_ACK_REQ && !md->queue.exists()) return PTL_ARG_INVALID;
+  if (wants_counted_ack && !md->counter.exists()) return PTL_ARG_INVALID;
+  if (arguments.ack_req != PTL_NO_ACK_REQ && (options & PTL_MD_UNRELIABLE) != 0) return PTL_ARG_INVALID;
+  const nic::Rank target = target_of(process, interface, arguments.target);
   if (target == nic::Rank::any()) return PTL_ARG_INVALID;
-  put.local = address_of(*md, given.local_offset, given.length);
-  put.length = given.length;
+  put.local = address_of(*md, arguments.local_offset, arguments.length);
+  put.length = arguments.length;
   put.descriptor = md->shared;
-  put.descriptor_offset = given.local_offset;
-  put.sparse = md->sparse;
-  const bool copied = (options & PTL_MD_VOLATILE) != 0 && given.length <= interface.limits.max_volatile_size && !later;
-  if (copied && given.length > 0 && !copy_now(process, put, md->shared)) return PTL_NO_SPACE;
+  put.descriptor_offset = arguments.local_offset;
+  put.sparse = md->is_sparse;
+  const bool copies_now =
+      (options & PTL_MD_VOLATILE) != 0 && arguments.length <= interface.limits.max_volatile_size && !sends_later;
+  if (copies_now && arguments.length > 0 && !copy_now(process, put, md->shared)) return PTL_NO_SPACE;
   put.target = target;
-  put.portal = portal_of(interface, given.portal);
-  put.match_bits = given.match_bits;
-  put.remote_offset = given.remote_offset;
-  put.hdr_data = given.hdr_data;
+  put.portal = portal_of(interface, arguments.portal);
+  put.match_bits = arguments.match_bits;
+  put.remote_offset = arguments.remote_offset;
+  put.hdr_data = arguments.hdr_data;
   // An acknowledgement without effect is not asked for, so that nothing waits for it.
   const bool counts_acks = (options & PTL_MD_EVENT_CT_ACK) != 0 && md->counter.exists();
-  if (counts_acks || given.ack_req == PTL_ACK_REQ) put.ack_request = ack_of(given.ack_req);
+  if (counts_acks || arguments.ack_req == PTL_ACK_REQ) put.ack_request = ack_of(arguments.ack_req);
   put.queue = md->queue;
   put.counter = md->counter;
   put.ct_send = (options & PTL_MD_EVENT_CT_SEND) != 0 && md->counter.exists();
@@ -120,7 +121,7 @@ int put_of(Process& process, const Operation& given, nic::Put& put, bool later) 
   put.ct_bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0;
   put.event_send_disable = (options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) != 0;
   put.event_success_disable = (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;
-  put.user_ptr = reinterpret_cast<uint64_t>(given.user_ptr);
+  put.user_ptr = reinterpret_cast<uint64_t>(arguments.user_ptr);
   return PTL_OK;
 }
 
@@ -128,8 +129,8 @@ int reply_of(Process& process, ptl_handle_md_t handle, ptl_size_t offset, ptl_si
              nic::ReplyTo& reply) {
   const Descriptor* md = process.descriptor(handle);
   if (md == nullptr) return PTL_ARG_INVALID;
-  if (!inside(*md, *process.owner_of(handle, Kind::descriptor), offset, length)) return PTL_ARG_INVALID;
-  const unsigned int options = md->given.options;
+  if (!is_inside(*md, *process.owner_of(handle, Kind::descriptor), offset, length)) return PTL_ARG_INVALID;
+  const unsigned int options = md->description.options;
   reply.local = address_of(*md, offset, length);
   reply.descriptor = md->shared;
   reply.descriptor_offset = offset;
@@ -138,17 +139,18 @@ int reply_of(Process& process, ptl_handle_md_t handle, ptl_size_t offset, ptl_si
   reply.ct_reply = (options & PTL_MD_EVENT_CT_REPLY) != 0 && md->counter.exists();
   reply.ct_bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0;
   reply.event_success_disable = (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;
-  reply.sparse = md->sparse;
+  reply.sparse = md->is_sparse;
   reply.user_ptr = reinterpret_cast<uint64_t>(user_ptr);
   return PTL_OK;
 }
 
-int trigger_of(Process& process, ptl_handle_md_t md, const std::optional<When>& when,
+int trigger_of(Process& process, ptl_handle_md_t md, const std::optional<TriggerArguments>& trigger_arguments,
                std::optional<nic::Trigger>& trigger) {
-  if (!when) return PTL_OK;
-  const Counter* counter = process.counter(when->counter);
-  if (counter == nullptr || decode(md).interface != decode(when->counter).interface) return PTL_ARG_INVALID;
-  trigger = nic::Trigger{counter->id, when->threshold, counter->every};
+  if (!trigger_arguments) return PTL_OK;
+  const Counter* counter = process.counter(trigger_arguments->counter);
+  if (counter == nullptr || decode(md).interface != decode(trigger_arguments->counter).interface)
+    return PTL_ARG_INVALID;
+  trigger = nic::Trigger{counter->id, trigger_arguments->threshold, counter->every};
   return PTL_OK;
 }
 

@@ -10,7 +10,7 @@
 namespace spinloom::calls {
 
 // The common arguments of all operations that send.
-struct Operation {
+struct SendArguments {
   ptl_handle_md_t md;
   ptl_size_t local_offset;
   ptl_size_t length;
@@ -24,20 +24,21 @@ struct Operation {
 };
 
 // The counter and threshold that start a triggered operation.
-struct When {
+struct TriggerArguments {
   ptl_handle_ct_t counter;
   ptl_size_t threshold;
 };
 
 // Fills in `put` and returns true if this is a put without acknowledgement and send event from one range of memory
 // (nic/portals/quick.hpp). Returns false for other puts, and if an argument is wrong.
-[[nodiscard]] bool quick_of(Process& process, const Operation& given, nic::QuickPut& put);
-// `later`: the NIC reads the buffer when it sends (triggered operations, streaming puts, process-puts), so that the
-// bytes are not copied now even if the buffer is volatile.
-[[nodiscard]] int put_of(Process& process, const Operation& given, nic::Put& put, bool later);
-[[nodiscard]] int reply_of(Process& process, ptl_handle_md_t md, ptl_size_t offset, ptl_size_t length, void* user_ptr,
-                           nic::ReplyTo& reply);
-[[nodiscard]] int trigger_of(Process& process, ptl_handle_md_t md, const std::optional<When>& when,
+[[nodiscard]] bool quick_of(Process& process, const SendArguments& arguments, nic::QuickPut& put);
+// `sends_later`: the NIC reads the buffer when it sends (triggered operations, streaming puts, process-puts), so that
+// the bytes are not copied now even if the buffer is volatile.
+[[nodiscard]] int put_of(Process& process, const SendArguments& arguments, nic::Put& put, bool sends_later);
+[[nodiscard]] int reply_of(Process& process, ptl_handle_md_t handle, ptl_size_t offset, ptl_size_t length,
+                           void* user_ptr, nic::ReplyTo& reply);
+[[nodiscard]] int trigger_of(Process& process, ptl_handle_md_t md,
+                             const std::optional<TriggerArguments>& trigger_arguments,
                              std::optional<nic::Trigger>& trigger);
 
 }  // namespace spinloom::calls

@@ -27,13 +27,13 @@ struct Counter {
 };
 
 struct Descriptor {
-  ptl_md_t given{};
-  ptl_size_t length = 0;  // in bytes
+  ptl_md_t description{};
+  ptl_size_t length = 0;  // in bytes, also of a list
   nic::QueueId queue;
   nic::CounterId counter;
   nic::DescriptorRef shared;  // shared with the operations on it
-  bool plain = false;         // contiguous, and a put from it without acknowledgement makes no event
-  bool sparse = false;        // parts of the memory may not be there
+  bool is_plain = false;         // contiguous, and a put from it without acknowledgement makes no event
+  bool is_sparse = false;        // parts of the memory may not be there
 };
 
 struct HpuMemory {
@@ -71,20 +71,20 @@ struct NetworkInterface {
         streams(Kind::stream, number_, generation),
         contexts(Kind::context, number_, generation) {}
 
-  [[nodiscard]] bool matching() const { return number % 2 == 0; }
-  [[nodiscard]] bool logical() const { return number < 2; }
+  [[nodiscard]] bool is_matching() const { return number % 2 == 0; }
+  [[nodiscard]] bool is_logical() const { return number < 2; }
 
   uint32_t number;
   ptl_handle_ni_t handle;
-  uint32_t users = 0;
-  bool closing = false;  // the last PtlNIFini or PtlFini is under way: handles are invalid
-  bool releasing = false;  // a thread is giving the interface's objects back
-  uint32_t bundles = 0;  // bundles that have begun and not ended
+  uint32_t users = 0;  // calls of PtlNIInit, less those of PtlNIFini
+  bool is_closing = false;  // the last PtlNIFini or PtlFini is under way: handles are invalid
+  bool is_releasing = false;  // a thread is giving the interface's objects back
+  uint32_t open_bundles = 0;  // bundles that have begun and not ended
   ptl_ni_limits_t limits{};
   bool may_miss_memory = false;  // the program has asked to name memory that is not all there
   std::vector<ptl_process_t> map;  // for a logical interface: node and process of each rank
   std::vector<uint32_t> rank_of;  // by node: its rank, or PTL_RANK_ANY
-  bool mapped = false;  // the program has set the map; until then it is the launcher's
+  bool is_mapped = false;  // the program has set the map; until then it is the launcher's
   std::vector<bool> portals;  // by index of the portal table: true if the entry is allocated
   ptl_pt_index_t next_portal = 0;  // the search for a free index begins here
   HandleTable<Descriptor> descriptors;

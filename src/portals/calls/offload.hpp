@@ -19,17 +19,18 @@
 struct spl_schedule {
   spl_team* team = nullptr;
   bool is_cached = false;
-  uint32_t number = 0;  // of the schedule in the team
-  spinloom::collective::Graph graph;  // until finish() moves it into `offloaded`
+  uint32_t number = 0;  // the schedule's number in the team
+  spinloom::collective::Graph graph;  // until make_offloaded() moves it into `offloaded`
   std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t>
-      messages;  // by peer, tag and direction (true: send): the number of messages so far
-  std::unique_ptr<uint8_t[]> memory;  // of a collective operation's algorithm; null for a graph of the user
+      message_counts;  // by peer, tag and direction (true: send): the number of messages so far
+  std::unique_ptr<uint8_t[]>
+      memory;  // the own memory of a collective operation's algorithm; null for a graph of the user
   std::unique_ptr<spinloom::collective::Offloaded> offloaded;
 };
 
 struct spl_team {
   spl_oe* engine = nullptr;
-  uint32_t own = 0;  // the rank of this process
+  uint32_t own_rank = 0;  // the rank of this process in the team
   spinloom::collective::Endpoint::Team team;
   std::list<spl_schedule> schedules;
 };
@@ -48,7 +49,7 @@ namespace spinloom::calls {
 // The message of the latest spl_oe_open() of this thread that failed.
 [[nodiscard]] std::string& opening_error();
 
-inline int told(spl_oe* engine, const Error& error) {
+inline int record_error(spl_oe* engine, const Error& error) {
   (engine != nullptr ? engine->error : opening_error()) = error.message;
   return code_of(error);
 }
@@ -60,18 +61,18 @@ int guarded(const char* name, spl_oe* engine, Work work) {
   if (engine == nullptr) return PTL_ARG_INVALID;
   return enter(name, [&](Process& process) -> int {
     if (process.interface_of(engine->interface) == nullptr) {
-      return told(engine, fail(Code::invalid, name, ": the engine's network interface has been closed"));
+      return record_error(engine, fail(Code::invalid, name, ": the engine's network interface has been closed"));
     }
     try {
       const Status status = work(process);
-      return status ? static_cast<int>(PTL_OK) : told(engine, status.error());
+      return status ? static_cast<int>(PTL_OK) : record_error(engine, status.error());
     } catch (const std::bad_alloc&) {
-      return told(engine, fail(Code::exhausted, name, ": there is not so much memory"));
+      return record_error(engine, fail(Code::exhausted, name, ": there is not so much memory"));
     }
   });
 }
 
 // Makes the schedule's Offloaded from its graph, unless it exists already.
-[[nodiscard]] Status finish(spl_schedule& schedule);
+[[nodiscard]] Status make_offloaded(spl_schedule& schedule);
 
 }  // namespace spinloom::calls

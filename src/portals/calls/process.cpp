@@ -8,53 +8,55 @@
 namespace spinloom::calls {
 namespace {
 
-thread_local Process* entered = nullptr;
-constinit Process::Seat of_all_threads{nullptr};
-thread_local constinit Process::Seat* own_seat = &of_all_threads;
+thread_local Process* entered_process = nullptr;
+constinit Process::Seat shared_seat{nullptr};
+thread_local constinit Process::Seat* own_seat = &shared_seat;
 std::atomic<Process::Make> maker{nullptr};
 
 }  // namespace
 
-Process* Process::current() { return entered != nullptr ? entered : own_seat->load(std::memory_order_acquire); }
+Process* Process::current() {
+  return entered_process != nullptr ? entered_process : own_seat->load(std::memory_order_acquire);
+}
 
 void Process::serve_all_threads(Make make) { maker = make; }
 
 void Process::forget_all_threads() {
-  of_all_threads = nullptr;
+  shared_seat = nullptr;
   *own_seat = nullptr;
 }
 
-void Process::sit(Seat* seat) { own_seat = seat != nullptr ? seat : &of_all_threads; }
+void Process::sit(Seat* seat) { own_seat = seat != nullptr ? seat : &shared_seat; }
 
-Process* Process::current_or_made() {
-  Process* found = current();
+Process* Process::current_or_create() {
+  Process* process = current();
   const Make make = maker;
-  if (found != nullptr || make == nullptr) return found;
-  found = make();
-  *own_seat = found;
-  return found;
+  if (process != nullptr || make == nullptr) return process;
+  process = make();
+  *own_seat = process;
+  return process;
 }
 
 portals::Interface& Process::portals_of(uint32_t rail) {
   if (rail == 0) return interface_;
-  while (more_rails_.size() < rail) {
-    const auto next = static_cast<uint32_t>(more_rails_.size() + 1);
-    more_rails_.push_back(std::make_unique<portals::Interface>(host_.rail_port(next)));
+  while (other_rails_.size() < rail) {
+    const auto next = static_cast<uint32_t>(other_rails_.size() + 1);
+    other_rails_.push_back(std::make_unique<portals::Interface>(host_.rail_port(next)));
   }
-  return *more_rails_[rail - 1];
+  return *other_rails_[rail - 1];
 }
 
-void Process::enter(Process* process) { entered = process; }
+void Process::enter(Process* process) { entered_process = process; }
 
 NetworkInterface* Process::owner_of(ptl_handle_any_t handle, Kind kind) {
   const HandleParts parts = decode(handle);
-  NetworkInterface* const found = parts.kind == kind ? interfaces_[parts.interface].get() : nullptr;
-  return found != nullptr && !found->closing ? found : nullptr;
+  NetworkInterface* const interface = parts.kind == kind ? interfaces_[parts.interface].get() : nullptr;
+  return interface != nullptr && !interface->is_closing ? interface : nullptr;
 }
 
 NetworkInterface* Process::interface_of(ptl_handle_ni_t handle) {
-  NetworkInterface* found = owner_of(handle, Kind::interface);
-  return found != nullptr && found->handle == handle ? found : nullptr;
+  NetworkInterface* interface = owner_of(handle, Kind::interface);
+  return interface != nullptr && interface->handle == handle ? interface : nullptr;
 }
 
 Queue* Process::queue(ptl_handle_eq_t handle) {
@@ -86,10 +88,10 @@ ptl_handle_me_t Process::remember_entry(NetworkInterface& interface, Entry&& ent
 }
 
 void Process::forget_entry(ptl_handle_me_t handle) {
-  const Entry* found = entry(handle);
-  if (found == nullptr) return;
-  entry_handles_.erase(found->id.value);
-  const Spin spin = found->spin;
+  const Entry* forgotten = entry(handle);
+  if (forgotten == nullptr) return;
+  entry_handles_.erase(forgotten->id.value);
+  const Spin spin = forgotten->spin;
   owner_of(handle, Kind::entry)->entries.remove(handle);
   release(spin);
 }
@@ -99,7 +101,7 @@ void Process::release(const Spin& spin) {
   if (spin.constants) std::ignore = interface_.memory_free(*spin.constants);
 }
 
-Status Process::ask(const nic::CommandBody& body) {
+Status Process::submit_and_wait(const nic::CommandBody& body) {
   const uint64_t token = next_token_++;
   portals::Port& port = interface_.port();
   port.submit(nic::Command{body, {}, token});
@@ -110,53 +112,55 @@ Status Process::ask(const nic::CommandBody& body) {
 }
 
 // Describes a counter with its value, or an event queue; says so if the object has been freed.
-std::string Process::state_of(ptl_handle_any_t handle) {
+std::string Process::describe_handle(ptl_handle_any_t handle) {
   char name[16];
   std::snprintf(name, sizeof name, "0x%x", static_cast<unsigned>(handle));
-  if (const Counter* const found = counter(handle)) return text("counter ", name, " has ", count_of(found->id));
+  if (const Counter* const found = counter(handle)) return text("counter ", name, " has ", describe_count(found->id));
   return queue(handle) != nullptr ? text("event queue ", name) : text(name, " is freed");
 }
 
-std::string Process::count_of(nic::CounterId counter) const {
+std::string Process::describe_count(nic::CounterId counter) const {
   const nic::CounterValue value = interface_.ct_get(counter);
   return text(value.success, " successes and ", value.failure, " failures");
 }
 
-std::string Process::wait_of(const Blocked& blocked) {
+std::string Process::describe_wait(const BlockedCall& blocked) {
   constexpr size_t shown_max = 8;
-  std::string said = text("waits in ", blocked.call);
-  if (blocked.words != nullptr) return text(said, " ", blocked.words);
+  std::string description = text("waits in ", blocked.call);
+  if (blocked.purpose != nullptr) return text(description, " ", blocked.purpose);
   if (blocked.counter.exists()) {
-    return text(said, " (test ", blocked.test, "; its counter has ", count_of(blocked.counter), ")");
+    return text(description, " (test ", blocked.test, "; its counter has ", describe_count(blocked.counter), ")");
   }
-  if (blocked.handles.empty()) return said;
-  if (blocked.handles.size() > 1) said += text(" for one of ", blocked.handles.size());
+  if (blocked.handles.empty()) return description;
+  if (blocked.handles.size() > 1) description += text(" for one of ", blocked.handles.size());
   for (size_t i = 0; i < blocked.handles.size() && i < shown_max; ++i) {
-    said += i == 0 ? " (" : "; ";
-    if (blocked.tests != nullptr) said += text("test ", blocked.tests[i], ", ");
-    said += state_of(blocked.handles[i]);
+    description += i == 0 ? " (" : "; ";
+    if (blocked.tests != nullptr) description += text("test ", blocked.tests[i], ", ");
+    description += describe_handle(blocked.handles[i]);
   }
-  if (blocked.handles.size() > shown_max) said += "; ...";
-  return said + ")";
+  if (blocked.handles.size() > shown_max) description += "; ...";
+  return description + ")";
 }
 
-std::string Process::last_call() {
-  if (*call == 0) return "none";
-  return looked_in_ == calls ? text(call, " (", state_of(looked_at_), ")") : std::string(call);
+std::string Process::describe_last_call() {
+  if (*latest_call == 0) return "none";
+  return look_call_ == call_count ? text(latest_call, " (", describe_handle(looked_handle_), ")")
+                                  : std::string(latest_call);
 }
 
-std::string Process::blocked() {
-  if (blocked_ == nullptr) return text("is between two calls; the last one was ", last_call());
-  std::string said;
-  for (const Blocking* one = blocked_; one != nullptr; one = one->next_) {
-    said += text(said.empty() ? "" : "; another thread ", wait_of(one->blocked_));
+std::string Process::describe_blocked() {
+  if (blocked_ == nullptr) return text("is between two calls; the last one was ", describe_last_call());
+  std::string description;
+  for (const BlockedScope* scope = blocked_; scope != nullptr; scope = scope->next_) {
+    description += text(description.empty() ? "" : "; another thread ", describe_wait(scope->blocked_));
   }
-  return said;
+  return description;
 }
 
-std::string Process::doing() {
-  const bool goes_on = std::exchange(told_calls_, calls) != calls;
-  return blocked_ == nullptr && goes_on ? text("makes calls; the latest is ", last_call()) : blocked();
+std::string Process::describe_activity() {
+  const bool makes_calls = std::exchange(reported_calls_, call_count) != call_count;
+  return blocked_ == nullptr && makes_calls ? text("makes calls; the latest is ", describe_last_call())
+                                            : describe_blocked();
 }
 
 }  // namespace spinloom::calls

@@ -5,7 +5,7 @@
 //   function works for the Process that was entered last on its thread. Where threads never call enter(), it works for
 //   the Process in the thread's seat: that of the thread's rank, or, if the thread has no rank, that of all threads.
 // Invariants: (1) interface n owns the portal table entries n * 64 to n * 64 + 63 of the NIC; (2) while the program
-//   is inside calls that wait, blocked() says for what.
+//   is inside calls that wait, describe_blocked() says for what.
 // Threads: one at a time. Time: that of the host.
 #pragma once
 
@@ -28,14 +28,14 @@ static_assert(interface_count == limits::portal_tables, "four interfaces share o
 static_assert(portals_each == 64, "the least that Portals 4 asks for");
 
 // The object of a waiting call, for reports: counters or queues of the program, a counter of the library, or only
-// `words`; none if the call alone says enough.
-struct Blocked {
+// a `purpose`; none if the call alone says enough.
+struct BlockedCall {
   const char* call = nullptr;
   std::span<const ptl_handle_any_t> handles = {};
-  const ptl_size_t* tests = nullptr;  // one for each counter; null where the handles are queues
-  nic::CounterId counter = {};        // of the library: it has no handle
+  const ptl_size_t* tests = nullptr;  // the value awaited of each counter; null where the handles are queues
+  nic::CounterId counter = {};        // a counter of the library, which has no handle
   uint64_t test = 0;                  // the value of `counter` that ends the wait
-  const char* words = nullptr;
+  const char* purpose = nullptr;
 };
 
 class Process {
@@ -53,7 +53,7 @@ class Process {
   using Seat = std::atomic<Process*>;
   // From now on this thread belongs to the rank of this seat; null: to no rank.
   static void sit(Seat* seat);
-  [[nodiscard]] static Process* current_or_made();
+  [[nodiscard]] static Process* current_or_create();
 
   [[nodiscard]] Host& host() { return host_; }
   [[nodiscard]] portals::Interface& portals() { return interface_; }
@@ -80,17 +80,17 @@ class Process {
 
   // Gives the NIC a command and waits for the answer, even where Interface would not wait. A counter's new value is
   // then readable.
-  [[nodiscard]] Status ask(const nic::CommandBody& body);
+  [[nodiscard]] Status submit_and_wait(const nic::CommandBody& body);
 
   // The program's state for a report: "waits in PtlCTWait (test 2; ...)", for each of its threads that waits.
-  [[nodiscard]] std::string blocked();
-  // Like blocked(), for a report that is made again and again: if no thread waits, and calls were made since the last
-  // report, it says so instead.
-  [[nodiscard]] std::string doing();
+  [[nodiscard]] std::string describe_blocked();
+  // Like describe_blocked(), for a report that is made again and again: if no thread waits, and calls were made since
+  // the last report, it says so instead.
+  [[nodiscard]] std::string describe_activity();
   // Notes the object of a call that looks without waiting.
   void note_look(ptl_handle_any_t handle) {
-    looked_at_ = handle;
-    looked_in_ = calls;
+    looked_handle_ = handle;
+    look_call_ = call_count;
   }
   // Returns the generation of a new interface: handles of an earlier interface are then stale.
   [[nodiscard]] uint32_t next_generation() { return generation_ = generation_ % generation_last + 1; }
@@ -98,78 +98,79 @@ class Process {
   // PtlAbort: ends calls that wait now or later, until the last PtlFini.
   void abort() {
     host_.begin_call();
-    aborted_ = initialised > 0;
+    is_aborted_ = init_count > 0;
     host_.end_call();
     wake_waiters();
   }
-  [[nodiscard]] bool aborted() const { return aborted_; }
-  void forget_abort() { aborted_ = false; }
+  [[nodiscard]] bool is_aborted() const { return is_aborted_; }
+  void forget_abort() { is_aborted_ = false; }
   // Makes waiting calls look again. Must not be called inside a call.
   void wake_waiters() {
     if (waiters_ > 0) host_.interrupt();
   }
 
-  uint32_t initialised = 0;  // calls of PtlInit, less those of PtlFini
-  bool closed = false;       // closed for ever: PtlInit fails from now on
-  bool ending = false;       // the last PtlFini is under way
-  const char* call = "";  // the latest call
-  uint64_t calls = 0;     // the number of calls so far
+  uint32_t init_count = 0;  // calls of PtlInit, less those of PtlFini
+  bool is_closed = false;   // closed for ever: PtlInit fails from now on
+  bool is_ending = false;   // the last PtlFini is under way
+  const char* latest_call = "";
+  uint64_t call_count = 0;  // the number of calls so far
 
  private:
-  friend class Waiter;
-  friend class Blocking;
-  [[nodiscard]] std::string state_of(ptl_handle_any_t handle);
-  [[nodiscard]] std::string wait_of(const Blocked& blocked);
-  [[nodiscard]] std::string count_of(nic::CounterId counter) const;
-  [[nodiscard]] std::string last_call();
+  friend class WaiterScope;
+  friend class BlockedScope;
+  [[nodiscard]] std::string describe_handle(ptl_handle_any_t handle);
+  [[nodiscard]] std::string describe_wait(const BlockedCall& blocked);
+  [[nodiscard]] std::string describe_count(nic::CounterId counter) const;
+  [[nodiscard]] std::string describe_last_call();
   Host& host_;
   std::atomic<uint32_t> waiters_{0};
-  bool aborted_ = false;
+  bool is_aborted_ = false;
   portals::Interface interface_;
-  std::vector<std::unique_ptr<portals::Interface>> more_rails_;  // made at their first use
+  std::vector<std::unique_ptr<portals::Interface>> other_rails_;  // made at their first use
   std::array<std::unique_ptr<NetworkInterface>, interface_count> interfaces_;
   // The handles of entries, by the index of the NIC's id; also of entries that are gone.
   std::unordered_map<uint32_t, ptl_handle_me_t> entry_handles_;
-  class Blocking* blocked_ = nullptr;  // the list of calls that wait, the latest first
-  ptl_handle_any_t looked_at_ = PTL_INVALID_HANDLE;  // the object that note_look() noted last
-  uint64_t looked_in_ = 0;  // the number of the call that noted looked_at_
-  uint64_t told_calls_ = 0;  // `calls` when doing() last reported
+  class BlockedScope* blocked_ = nullptr;  // the list of calls that wait, the latest first
+  ptl_handle_any_t looked_handle_ = PTL_INVALID_HANDLE;  // the object that note_look() noted last
+  uint64_t look_call_ = 0;  // the number of the call that noted looked_handle_
+  uint64_t reported_calls_ = 0;  // call_count when describe_activity() last reported
   uint32_t generation_ = 0;
   uint64_t next_token_ = uint64_t{1} << 63;  // differ from the tokens of Interface
 };
 
-// Lives as long as a call waits.
-class Waiter {
+// Lives as long as a call waits, and counts the calls that do.
+class WaiterScope {
  public:
-  explicit Waiter(Process& process) : process_(process) { ++process_.waiters_; }
-  ~Waiter() { --process_.waiters_; }
-  Waiter(const Waiter&) = delete;
-  Waiter& operator=(const Waiter&) = delete;
+  explicit WaiterScope(Process& process) : process_(process) { ++process_.waiters_; }
+  ~WaiterScope() { --process_.waiters_; }
+  WaiterScope(const WaiterScope&) = delete;
+  WaiterScope& operator=(const WaiterScope&) = delete;
 
  private:
   Process& process_;
 };
 
 // Lives while a call waits for something: reports show it. Made and ended inside the call; `blocked` outlives it.
-class Blocking {
+class BlockedScope {
  public:
-  Blocking(Process& process, const Blocked& blocked) : process_(process), blocked_(blocked), next_(process.blocked_) {
+  BlockedScope(Process& process, const BlockedCall& blocked)
+      : process_(process), blocked_(blocked), next_(process.blocked_) {
     process.blocked_ = this;
   }
-  Blocking(Process& process, Blocked&& blocked) = delete;
-  ~Blocking() {
-    Blocking** at = &process_.blocked_;
+  BlockedScope(Process& process, BlockedCall&& blocked) = delete;
+  ~BlockedScope() {
+    BlockedScope** at = &process_.blocked_;
     while (*at != this) at = &(*at)->next_;
     *at = next_;
   }
-  Blocking(const Blocking&) = delete;
-  Blocking& operator=(const Blocking&) = delete;
+  BlockedScope(const BlockedScope&) = delete;
+  BlockedScope& operator=(const BlockedScope&) = delete;
 
  private:
   friend class Process;
   Process& process_;
-  const Blocked& blocked_;
-  Blocking* next_;
+  const BlockedCall& blocked_;
+  BlockedScope* next_;
 };
 
 }  // namespace spinloom::calls

@@ -16,15 +16,15 @@ constexpr Time pause{1'000'000'000};         // 1 ms
 bool release(Process& process, uint32_t number) {
   auto& interface = process.interface_at(number);
   Host& host = process.host();
-  while (interface && interface->releasing) host.wait(host.port().now() + pause);
+  while (interface && interface->is_releasing) host.wait(host.port().now() + pause);
   if (!interface) return true;
-  interface->releasing = true;
+  interface->is_releasing = true;
   if (!host.drain()) {
-    interface->releasing = false;
+    interface->is_releasing = false;
     return false;
   }
   portals::Interface& nic = process.portals();
-  for (; interface->bundles > 0; --interface->bundles) std::ignore = nic.bundle_end();
+  for (; interface->open_bundles > 0; --interface->open_bundles) std::ignore = nic.bundle_end();
   // First stops messages from coming in, then removes those that wait: nothing more lands in the program's memory.
   nic::Entry all;
   all.match_rank = nic::Rank::any();

@@ -1,8 +1,8 @@
 // Rma - the records behind the handles of spinloom/rma.h.
 //
-// Contract: a context belongs to a logical matching interface of a Process, and must not outlive the Process. with()
-//   finds the Process, and turns an Error into a return code and the text of spl_rma_error(). Programs count in ranks
-//   of the interface, the code in portals/rma in nodes.
+// Contract: a context belongs to a logical matching interface of a Process, and must not outlive the Process.
+//   with_context() finds the Process, and turns an Error into a return code and the text of spl_rma_error(). Programs
+//   count in ranks of the interface, the code in portals/rma in nodes.
 // Threads: the rank's. Time: that of the host.
 #pragma once
 
@@ -57,7 +57,7 @@ namespace spinloom::calls::one_sided {
 // The message of this thread's latest spl_rma_open() or spl_rma_close() that failed.
 [[nodiscard]] std::string& opening_error();
 
-inline int told(spl_rma* rma, const Error& error) {
+inline int record_error(spl_rma* rma, const Error& error) {
   (rma != nullptr ? rma->error : opening_error()) = error.message;
   return code_of(error);
 }
@@ -65,18 +65,18 @@ inline int told(spl_rma* rma, const Error& error) {
 // Calls work(context) inside the library; work returns a Status. Returns an error code if `rma` is null or its
 // interface has been closed.
 template <class Work>
-int with(const char* name, spl_rma* rma, Work work) {
+int with_context(const char* name, spl_rma* rma, Work work) {
   if (rma == nullptr) return PTL_ARG_INVALID;
   return enter(name, [&](Process& process) -> int {
     if (process.interface_of(rma->interface) == nullptr) {
-      return told(rma, fail(Code::invalid, name, ": the context's network interface has been closed"));
+      return record_error(rma, fail(Code::invalid, name, ": the context's network interface has been closed"));
     }
     try {
       const Status status = work(*rma->context);
       if (status) return PTL_OK;
-      return told(rma, Error{status.error().code, text(name, ": ", status.error().message)});
+      return record_error(rma, Error{status.error().code, text(name, ": ", status.error().message)});
     } catch (const std::bad_alloc&) {
-      return told(rma, fail(Code::exhausted, name, ": there is not so much memory"));
+      return record_error(rma, fail(Code::exhausted, name, ": there is not so much memory"));
     }
   });
 }
@@ -92,8 +92,8 @@ spl_rma* context_of(const Handle* handle) {
 
 // Spends the time of a call and polls the driver, for calls that look without waiting: what has come so far is then
 // readable, and a program that calls them in a loop lets time go on.
-inline void look(spl_rma& rma) {
-  rma.process->host().call();
+inline void spend_and_poll(spl_rma& rma) {
+  rma.process->host().spend_call_time();
   rma.process->host().poll();
 }
 

@@ -97,11 +97,11 @@ class Ranks {
   std::vector<Endpoint::Team> teams;
 };
 
-Vertex message(Does what, uint32_t peer, Bytes& bytes, uint32_t number = 0) {
-  Vertex made{.what = what, .peer = peer, .name = {.message = number}};
+Vertex message(VertexKind kind, uint32_t peer, Bytes& bytes, uint32_t number = 0) {
+  Vertex made{.kind = kind, .peer = peer, .name = {.message = number}};
   Pieces pieces;
   if (!bytes.empty()) pieces.push_back({bytes.data(), bytes.size()});
-  (what == Does::send ? made.from : made.to) = std::move(pieces);
+  (kind == VertexKind::send ? made.from : made.to) = std::move(pieces);
   return made;
 }
 
@@ -109,8 +109,8 @@ TEST(Ahead, ARankThreeStartsAheadOverwritesNothing) {
   Ranks ranks(2);
   Bytes out(100);
   Bytes in(100, 0xee);
-  const auto sends = ranks.make(0, {message(Does::send, 1, out)});
-  const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+  const auto sends = ranks.make(0, {message(VertexKind::send, 1, out)});
+  const auto receives = ranks.make(1, {message(VertexKind::receive, 0, in)});
   // Rank 1 starts, and then has not looked for three more starts of rank 0.
   for (uint8_t start = 1; start <= 4; ++start) {
     std::fill(out.begin(), out.end(), start);
@@ -121,14 +121,14 @@ TEST(Ahead, ARankThreeStartsAheadOverwritesNothing) {
     ASSERT_TRUE(ranks.all_end({sends.get()}));
     EXPECT_EQ(in, Bytes(100, 1));
   }
-  EXPECT_EQ(ranks.endpoints[1]->early(), 0u);
+  EXPECT_EQ(ranks.endpoints[1]->copied_messages(), 0u);
   for (uint8_t start = 2; start <= 4; ++start) {
     ASSERT_TRUE(ranks.all_end({receives.get()}));
     EXPECT_EQ(in, Bytes(100, static_cast<uint8_t>(start - 1))) << "until the next start the memory is the program's";
     ASSERT_TRUE(receives->start().ok());
     ASSERT_TRUE(ranks.all_end({receives.get()}));
     EXPECT_EQ(in, Bytes(100, start));
-    EXPECT_EQ(ranks.endpoints[1]->early(), start - 1u);
+    EXPECT_EQ(ranks.endpoints[1]->copied_messages(), start - 1u);
   }
 }
 
@@ -139,8 +139,8 @@ void start_beyond_window(size_t bytes) {
   Ranks ranks(2, options);
   Bytes out(bytes);
   Bytes in(bytes);
-  const auto sends = ranks.make(0, {message(Does::send, 1, out)});
-  const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+  const auto sends = ranks.make(0, {message(VertexKind::send, 1, out)});
+  const auto receives = ranks.make(1, {message(VertexKind::receive, 0, in)});
   uint8_t taken = 0;
   const auto take_one = [&] {
     ++taken;
@@ -199,9 +199,9 @@ TEST(Ahead, ARankWhoseHeadersRunOutSaysSoToAll) {
     Bytes in(100);
     Bytes other(8);
     {
-      const auto sends = ranks.make(0, {message(Does::send, 1, out)});
-      const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
-      const auto waits = ranks.make(2, {message(Does::receive, 0, other)});
+      const auto sends = ranks.make(0, {message(VertexKind::send, 1, out)});
+      const auto receives = ranks.make(1, {message(VertexKind::receive, 0, in)});
+      const auto waits = ranks.make(2, {message(VertexKind::receive, 0, other)});
       ASSERT_TRUE(waits->start().ok());
       for (uint8_t start = 1; start <= 4; ++start) {
         std::fill(out.begin(), out.end(), start);
@@ -223,8 +223,8 @@ TEST(Ahead, ARankWhoseHeadersRunOutSaysSoToAll) {
       EXPECT_TRUE(names_headers(sends->start()));
     }
     ranks.open_again(options);
-    const auto sends = ranks.make(0, {message(Does::send, 1, out)});
-    const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+    const auto sends = ranks.make(0, {message(VertexKind::send, 1, out)});
+    const auto receives = ranks.make(1, {message(VertexKind::receive, 0, in)});
     ASSERT_TRUE(sends->start().ok());
     ASSERT_TRUE(receives->start().ok());
     ASSERT_TRUE(ranks.all_end({sends.get(), receives.get()}));
@@ -241,15 +241,15 @@ TEST(Ahead, LaterStartsDoNotTakeTheCreditsOfEarlierOnes) {
   Ranks ranks(2, options);
   Bytes out(8, 1);
   Bytes in[2] = {Bytes(8), Bytes(8)};
-  const auto sends_a = ranks.make(0, {message(Does::send, 1, out)});
-  const auto receives_a = ranks.make(1, {message(Does::receive, 0, in[0])});
+  const auto sends_a = ranks.make(0, {message(VertexKind::send, 1, out)});
+  const auto receives_a = ranks.make(1, {message(VertexKind::receive, 0, in[0])});
   std::vector<std::unique_ptr<Offloaded>> sends;
   std::vector<std::unique_ptr<Offloaded>> receives;
   for (size_t one = 0; one < 4; ++one) {
-    std::vector<Vertex> to = {message(Does::send, 1, out, 0)};
-    std::vector<Vertex> from = {message(Does::receive, 0, in[0], 0)};
-    if (one == 0) to.push_back(message(Does::send, 1, out, 1));
-    if (one == 0) from.push_back(message(Does::receive, 0, in[1], 1));
+    std::vector<Vertex> to = {message(VertexKind::send, 1, out, 0)};
+    std::vector<Vertex> from = {message(VertexKind::receive, 0, in[0], 0)};
+    if (one == 0) to.push_back(message(VertexKind::send, 1, out, 1));
+    if (one == 0) from.push_back(message(VertexKind::receive, 0, in[1], 1));
     sends.push_back(ranks.make(0, std::move(to), false));
     receives.push_back(ranks.make(1, std::move(from), false));
   }
@@ -285,8 +285,8 @@ TEST(Ahead, EndsThatNameTheirMessagesInOtherOrdersAgree) {
     std::vector<Vertex> sends;
     std::vector<Vertex> receives;
     for (uint32_t tag = 0; tag < 10; ++tag) {
-      sends.push_back(message(Does::send, 1, out[tag], tag * Name::numbers));
-      receives.push_back(message(Does::receive, 0, in[9 - tag], (9 - tag) * Name::numbers));
+      sends.push_back(message(VertexKind::send, 1, out[tag], tag * MessageName::number_count));
+      receives.push_back(message(VertexKind::receive, 0, in[9 - tag], (9 - tag) * MessageName::number_count));
     }
     const auto from = ranks.make(0, std::move(sends));
     const auto to = ranks.make(1, std::move(receives));
@@ -308,8 +308,8 @@ TEST(Ahead, LongMessagesWaitForTheirReceivers) {
     Ranks ranks(2, options);
     Bytes out(3'000'000, 7);
     Bytes in(out.size());
-    const auto sends = ranks.make(0, {message(Does::send, 1, out)});
-    const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+    const auto sends = ranks.make(0, {message(VertexKind::send, 1, out)});
+    const auto receives = ranks.make(1, {message(VertexKind::receive, 0, in)});
     ASSERT_TRUE(sends->start().ok());
     EXPECT_FALSE(ranks.all_end({sends.get()}));
     ASSERT_TRUE(receives->start().ok());
@@ -329,10 +329,11 @@ TEST(Ahead, MemoryIsExposedBeforeAnEarlyMessageSaysSo) {
     Bytes nothing;
     Bytes out(100, 7);
     Bytes in(100);
-    Vertex send = message(Does::send, 1, out);
+    Vertex send = message(VertexKind::send, 1, out);
     send.all = {0};
-    const auto exposes = ranks.make(0, {message(Does::receive, 1, nothing), send}, false);
-    const auto fetches = ranks.make(1, {message(Does::send, 0, nothing), message(Does::receive, 0, in)}, false);
+    const auto exposes = ranks.make(0, {message(VertexKind::receive, 1, nothing), send}, false);
+    const auto fetches =
+        ranks.make(1, {message(VertexKind::send, 0, nothing), message(VertexKind::receive, 0, in)}, false);
     ASSERT_TRUE(fetches->start().ok());
     ranks.run();
     ASSERT_TRUE(exposes->start().ok());
@@ -352,8 +353,8 @@ TEST(Ahead, EverythingThatMayComeEarlyHasRoom) {
   std::vector<std::unique_ptr<Offloaded>> senders;
   std::vector<Vertex> all;
   for (uint32_t rank = 1; rank < count; ++rank) {
-    senders.push_back(ranks.make(rank, {message(Does::send, 0, out[rank])}));
-    all.push_back(message(Does::receive, rank, in[rank]));
+    senders.push_back(ranks.make(rank, {message(VertexKind::send, 0, out[rank])}));
+    all.push_back(message(VertexKind::receive, rank, in[rank]));
   }
   const auto root = ranks.make(0, std::move(all));
   for (uint8_t start = 1; start <= options.early_messages; ++start) {
@@ -381,8 +382,8 @@ TEST(Ahead, ByTheCpuCountersOfScheduleThatHaveLeftServeOthers) {
     Bytes between(8);
     Bytes to(8);
     const auto copies =
-        ranks.make(0, {{.what = Does::copy, .from = {{from.data(), 8}}, .to = {{between.data(), 8}}},
-                       {.what = Does::copy, .from = {{between.data(), 8}}, .to = {{to.data(), 8}}, .all = {0}}});
+        ranks.make(0, {{.kind = VertexKind::copy, .from = {{from.data(), 8}}, .to = {{between.data(), 8}}},
+                       {.kind = VertexKind::copy, .from = {{between.data(), 8}}, .to = {{to.data(), 8}}, .all = {0}}});
     for (int start = 0; start < 3; ++start) {
       std::fill(to.begin(), to.end(), 0);
       ASSERT_TRUE(copies->start().ok());
@@ -398,7 +399,7 @@ TEST(Limits, WhatIsBeyondTheLimitIsNamed) {
   options.limits.counters = 7;
   Ranks ranks(1, options);
   Bytes bytes(8);
-  const Vertex copy{.what = Does::copy, .from = {{bytes.data(), 8}}, .to = {{bytes.data(), 8}}};
+  const Vertex copy{.kind = VertexKind::copy, .from = {{bytes.data(), 8}}, .to = {{bytes.data(), 8}}};
   const auto large = ranks.make(0, std::vector<Vertex>(6, copy));
   const Status refused = large->post();
   ASSERT_FALSE(refused.ok());
@@ -417,7 +418,7 @@ TEST(Limits, WhatIsBeyondTheLimitIsNamed) {
   const auto third = ranks.make(0, {copy, copy});
   ASSERT_TRUE(third->start().ok());
   EXPECT_FALSE(idle->is_posted());
-  EXPECT_EQ(ranks.endpoints[0]->replaced(), 1u);
+  EXPECT_EQ(ranks.endpoints[0]->replaced_schedules(), 1u);
   EXPECT_EQ(idle->start().error().code, Code::exhausted) << "both are under way";
   ASSERT_TRUE(busy->enable(0).ok());
   ASSERT_TRUE(ranks.all_end({busy.get(), third.get()}));
@@ -434,9 +435,9 @@ TEST(Failing, WhatWaitsForAnOperationThatFailedDoesNotGo) {
     Bytes in(8, 0);
     // Nobody has an entry for the put.
     const auto fails =
-        ranks.make(0, {{.what = Does::put, .peer = 1, .from = {{bytes.data(), 8}}, .target = {{0}, 5, 0}},
-                       {.what = Does::send, .peer = 1, .from = {{bytes.data(), 8}}, .all = {0}}});
-    const auto waits = ranks.make(1, {message(Does::receive, 0, in)});
+        ranks.make(0, {{.kind = VertexKind::put, .peer = 1, .from = {{bytes.data(), 8}}, .target = {{0}, 5, 0}},
+                       {.kind = VertexKind::send, .peer = 1, .from = {{bytes.data(), 8}}, .all = {0}}});
+    const auto waits = ranks.make(1, {message(VertexKind::receive, 0, in)});
     ASSERT_TRUE(fails->start().ok());
     ASSERT_TRUE(waits->start().ok());
     Result<bool> ended = false;
@@ -451,8 +452,8 @@ TEST(Failing, WhatWaitsForAnOperationThatFailedDoesNotGo) {
     EXPECT_FALSE(fails->start().ok());
     EXPECT_FALSE(fails->is_under_way());
     EXPECT_EQ(in, Bytes(8, 0)) << "the send waits for the put";
-    const auto sends = ranks.make(0, {message(Does::send, 1, bytes)});
-    const auto receives = ranks.make(1, {message(Does::receive, 0, in)});
+    const auto sends = ranks.make(0, {message(VertexKind::send, 1, bytes)});
+    const auto receives = ranks.make(1, {message(VertexKind::receive, 0, in)});
     ASSERT_TRUE(sends->start().ok());
     ASSERT_TRUE(receives->start().ok());
     EXPECT_TRUE(ranks.all_end({sends.get(), receives.get()})) << "others go on";
@@ -472,14 +473,15 @@ TEST(Failing, WhoWaitsForAFailedScheduleIsTold) {
     Ranks ranks(5);
     Bytes bytes(8, 1);
     std::vector<std::unique_ptr<Offloaded>> chain;
-    chain.push_back(ranks.make(0,
-                               {{.what = Does::put, .peer = 4, .from = {{bytes.data(), 8}}, .target = {{0}, 5, 0}},
-                                {.what = Does::send, .peer = 1, .from = {{bytes.data(), 8}}, .all = {0}}},
-                               cached));
+    chain.push_back(
+        ranks.make(0,
+                   {{.kind = VertexKind::put, .peer = 4, .from = {{bytes.data(), 8}}, .target = {{0}, 5, 0}},
+                    {.kind = VertexKind::send, .peer = 1, .from = {{bytes.data(), 8}}, .all = {0}}},
+                   cached));
     const auto link = [&](uint32_t rank) {
-      Vertex on = message(Does::send, rank + 1, bytes);
+      Vertex on = message(VertexKind::send, rank + 1, bytes);
       on.all = {0};
-      chain.push_back(ranks.make(rank, {message(Does::receive, rank - 1, bytes), on}, cached));
+      chain.push_back(ranks.make(rank, {message(VertexKind::receive, rank - 1, bytes), on}, cached));
     };
     link(1);
     link(2);
@@ -499,10 +501,10 @@ TEST(Failing, WhoWaitsForAFailedScheduleIsTold) {
 
 // Rank 0's put fails. Rank 1 receives from rank 0, or sends to it later, and waits for rank 2, which never starts.
 TEST(Failing, BothEndsOfAMessageAreTold) {
-  for (const Does what : {Does::send, Does::receive}) {
+  for (const VertexKind kind : {VertexKind::send, VertexKind::receive}) {
     for (const size_t length : {size_t{8}, size_t{1} << 17}) {
       for (const Initiator initiator : {Initiator::receiver, Initiator::sender}) {
-        SCOPED_TRACE(text(what == Does::send ? "sends " : "receives ", length, " B, initiator ",
+        SCOPED_TRACE(text(kind == VertexKind::send ? "sends " : "receives ", length, " B, initiator ",
                           initiator == Initiator::sender ? "sender" : "receiver"));
         EndpointOptions options;
         options.initiator = initiator;
@@ -511,11 +513,11 @@ TEST(Failing, BothEndsOfAMessageAreTold) {
         Bytes here(length, 2);
         Bytes there(length, 3);
         const auto fails =
-            ranks.make(0, {{.what = Does::put, .peer = 3, .from = {{bytes.data(), 8}}, .target = {{0}, 5, 0}},
-                           message(what, 1, here)});
-        Vertex later = message(what == Does::send ? Does::receive : Does::send, 0, there);
-        if (later.what == Does::send) later.all = {0};
-        const auto waits = ranks.make(1, {message(Does::receive, 2, bytes), later});
+            ranks.make(0, {{.kind = VertexKind::put, .peer = 3, .from = {{bytes.data(), 8}}, .target = {{0}, 5, 0}},
+                           message(kind, 1, here)});
+        Vertex later = message(kind == VertexKind::send ? VertexKind::receive : VertexKind::send, 0, there);
+        if (later.kind == VertexKind::send) later.all = {0};
+        const auto waits = ranks.make(1, {message(VertexKind::receive, 2, bytes), later});
         ASSERT_TRUE(fails->start().ok());
         ASSERT_TRUE(waits->start().ok());
         EXPECT_NE(ranks.error_of(*fails).find("1 operations of the schedule have failed"), std::string::npos);
@@ -555,14 +557,14 @@ TEST(Freeing, NothingIsReadOrWrittenAfterIt) {
       Bytes* const own = &memory[3 * rank];
       Graph graph;
       graph.operations = {
-          message(Does::receive, 1 - rank, own[0]),
-          message(Does::send, 1 - rank, own[1]),
-          {.what = Does::combine,
+          message(VertexKind::receive, 1 - rank, own[0]),
+          message(VertexKind::send, 1 - rank, own[1]),
+          {.kind = VertexKind::combine,
            .from = {{own[0].data(), bytes}},
            .to = {{own[2].data(), bytes}},
            .type = nic::Datatype::int64,
            .all = {0}},
-          {.what = Does::copy, .from = {{own[2].data(), bytes}}, .to = {{own[1].data(), bytes}}, .all = {1, 2}}};
+          {.kind = VertexKind::copy, .from = {{own[2].data(), bytes}}, .to = {{own[1].data(), bytes}}, .all = {1, 2}}};
       auto made = endpoints[rank]->make(team, std::move(graph), cached);
       ASSERT_TRUE(made.ok());
       schedules.push_back(std::move(*made));
@@ -590,15 +592,15 @@ TEST(Failing, AnEndpointIsGivenUpWhileItsSchedulesAreUnderWay) {
   Ranks ranks(2);
   Bytes bytes(10'000);
   for (const bool cached : {false, true}) {
-    const auto receives = ranks.make(0, {message(Does::receive, 1, bytes)}, cached);
-    const auto sends = ranks.make(1, {message(Does::send, 0, bytes)}, cached);
+    const auto receives = ranks.make(0, {message(VertexKind::receive, 1, bytes)}, cached);
+    const auto sends = ranks.make(1, {message(VertexKind::send, 0, bytes)}, cached);
     ASSERT_TRUE(receives->start().ok());
     EXPECT_FALSE(receives->start().ok()) << "is under way";
     EXPECT_FALSE(ranks.endpoints[0]->close().ok());
     if (cached) ranks.kill(1);  // nobody hears of it
     EXPECT_FALSE(ranks.all_end({receives.get()}));
   }
-  EXPECT_EQ(ranks.endpoints[0]->taken().entries, 0u);
+  EXPECT_EQ(ranks.endpoints[0]->resources_in_use().entries, 0u);
 }
 
 }  // namespace

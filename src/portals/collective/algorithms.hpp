@@ -26,10 +26,10 @@ struct Collective {
   uint32_t rank = 0;
   uint32_t size = 1;
   uint32_t root = 0;
-  bool in_place = false;
-  bool is_grid = false;  // of neighbourhood calls: sources and destinations go in pairs, a pair for each dimension
-  uint32_t radix = 2;  // of a dissemination: a round multiplies the number of ranks of which a rank has heard by this
-  uint64_t segment_bytes = UINT64_MAX;  // of chains, binary and double trees; reductions round it to whole elements
+  bool in_place = false;  // as MPI_IN_PLACE
+  bool is_grid = false;  // for neighbourhood calls: sources and destinations go in pairs, a pair for each dimension
+  uint32_t radix = 2;  // for a dissemination: a round multiplies the number of ranks of which a rank has heard by this
+  uint64_t segment_bytes = UINT64_MAX;  // for chains, binary and double trees; reductions round it to whole elements
   uint64_t element_bytes = 1;  // shares have whole elements
   std::vector<Part> sends = {};
   std::vector<Part> receives = {};
@@ -39,21 +39,21 @@ struct Collective {
 
 namespace algorithms {
 
-using Make = void(const Collective&, Rounds&);
+using MakeRounds = void(const Collective&, Rounds&);
 
-Make dissemination, linear_barrier;
-Make binomial_bcast, scatter_ring_bcast, linear_bcast, chain_bcast, binary_bcast, double_tree_bcast;
-Make double_tree_first, double_tree_second;  // one of the two trees by itself, with its half of the segments
-Make binomial_reduce, linear_reduce, chain_reduce, binary_reduce;
-Make binomial_gather, linear_gather, binomial_scatter, linear_scatter;
-Make ring_allgather, bruck_allgather, linear_allgather, recursive_doubling_allgather;
-Make pairwise_alltoall, bruck_alltoall, linear_alltoall;
-Make recursive_doubling_allreduce, ring_allreduce, tree_allreduce, rabenseifner_allreduce;
-Make chain_allreduce, binary_allreduce, double_tree_allreduce;
-Make pairwise_reduce_scatter, recursive_halving_reduce_scatter;
-Make binomial_scan, linear_scan, binomial_exscan, linear_exscan;
+MakeRounds dissemination, linear_barrier;
+MakeRounds binomial_bcast, scatter_ring_bcast, linear_bcast, chain_bcast, binary_bcast, double_tree_bcast;
+MakeRounds double_tree_first, double_tree_second;  // one of the two trees by itself, with its half of the segments
+MakeRounds binomial_reduce, linear_reduce, chain_reduce, binary_reduce;
+MakeRounds binomial_gather, linear_gather, binomial_scatter, linear_scatter;
+MakeRounds ring_allgather, bruck_allgather, linear_allgather, recursive_doubling_allgather;
+MakeRounds pairwise_alltoall, bruck_alltoall, linear_alltoall;
+MakeRounds recursive_doubling_allreduce, ring_allreduce, tree_allreduce, rabenseifner_allreduce;
+MakeRounds chain_allreduce, binary_allreduce, double_tree_allreduce;
+MakeRounds pairwise_reduce_scatter, recursive_halving_reduce_scatter;
+MakeRounds binomial_scan, linear_scan, binomial_exscan, linear_exscan;
 // The `v` forms skip empty messages; the others send them.
-Make neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv;
+MakeRounds neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv;
 
 // Returns the block of a rank. If there is one Part for all ranks, their blocks follow each other from it on.
 inline Part block(const std::vector<Part>& parts, uint32_t rank) {
@@ -71,14 +71,14 @@ inline Part times(const Part& part, uint64_t factor) {
 // The root of a broadcast names its data as what it sends, the others as what they receive.
 inline Part broadcast_data(const Collective& call) { return data(call.rank == call.root ? call.sends : call.receives); }
 // Returns `blocks` blocks of ranks from `part` on; the block of the first rank follows that of the last rank.
-inline Part around(const Part& part, uint64_t blocks, uint32_t ranks) {
-  Part made = times(part, blocks);
-  made.place.wrap = part.bytes * ranks;
-  return made;
+inline Part wrapped_blocks(const Part& part, uint64_t blocks, uint32_t ranks) {
+  Part result = times(part, blocks);
+  result.place.wrap = part.bytes * ranks;
+  return result;
 }
 inline Part packed(uint64_t bytes, Place place = {}) { return {bytes, 0, untyped, place}; }
 // Returns `part` at another place, where its bytes have the same layout.
-inline Part moved(Part part, Place place) {
+inline Part at_place(Part part, Place place) {
   part.place = place;
   return part;
 }
@@ -86,9 +86,9 @@ inline Part moved(Part part, Place place) {
 inline Part work(uint64_t bytes, uint64_t at) { return packed(bytes, {.at = at, .area = Area::work}); }
 // Returns `bytes` bytes of a part in one block, from its byte `begin` on.
 inline Part slice(const Part& part, uint64_t begin, uint64_t bytes) {
-  Part made = packed(bytes, part.place);
-  made.place.at += begin;
-  return made;
+  Part result = packed(bytes, part.place);
+  result.place.at += begin;
+  return result;
 }
 // The shares of ranks differ by an element at most. The last share also has the bytes that are no whole element.
 inline uint64_t share_begin(uint64_t count, uint64_t ranks, uint64_t rank) {
@@ -106,41 +106,41 @@ inline Part shares(const Part& part, uint32_t ranks, uint32_t first, uint32_t co
 struct Reduction {
   Part own;
   Part sum;
-  uint64_t free;
-  bool has = false;  // a message has arrived
+  uint64_t free;  // the first byte of work memory that is free
+  bool has_received = false;  // a message has arrived
 
   Reduction(const Part& operand, Place result, uint64_t begin = 0)
-      : own(operand), sum(moved(operand, result)), free(begin) {}
+      : own(operand), sum(at_place(operand, result)), free(begin) {}
 
-  [[nodiscard]] Part held() const { return has ? sum : own; }
+  [[nodiscard]] Part partial() const { return has_received ? sum : own; }
   // Adds a message from ranks that are lower, or higher, than all ranks whose operands are held.
   void receive(uint32_t peer, bool is_lower, Rounds& rounds) {
-    if (!has && own.place != sum.place) {
+    if (!has_received && own.place != sum.place) {
       rounds.receive(peer, sum);
       rounds.combine({sum, own, !is_lower});
     } else {
-      const Part landing = moved(own, {.at = free, .area = Area::work});
+      const Part landing = at_place(own, {.at = free, .area = Area::work});
       rounds.receive(peer, landing);
       rounds.combine({sum, landing, is_lower});
       free += own.bytes;
     }
-    has = true;
+    has_received = true;
   }
   // Ends the reduction of a rank that may have received nothing.
   void end_alone(Rounds& rounds) const {
-    if (!has && own.place != sum.place) rounds.copy(own, sum);
+    if (!has_received && own.place != sum.place) rounds.copy(own, sum);
   }
 };
 
-// after() and before() return the rank `distance` places further on, or back, in the ring of ranks. place_of() returns
-// a rank's place in a tree whose root is the call's root, and rank_at() the rank at a place.
-inline uint32_t after(const Collective& call, uint64_t distance) {
+// rank_after() and rank_before() return the rank `distance` places further on, or back, in the ring of ranks.
+// place_of() returns a rank's place in a tree whose root is the call's root, and rank_at() the rank at a place.
+inline uint32_t rank_after(const Collective& call, uint64_t distance) {
   return static_cast<uint32_t>((call.rank + distance) % call.size);
 }
-inline uint32_t before(const Collective& call, uint64_t distance) {
+inline uint32_t rank_before(const Collective& call, uint64_t distance) {
   return static_cast<uint32_t>((call.rank + call.size - distance % call.size) % call.size);
 }
-inline uint32_t place_of(const Collective& call) { return before(call, call.root); }
+inline uint32_t place_of(const Collective& call) { return rank_before(call, call.root); }
 inline uint32_t rank_at(const Collective& call, uint32_t place) {
   return static_cast<uint32_t>((uint64_t{place} + call.root) % call.size);
 }
@@ -159,9 +159,9 @@ struct Outcome {
   uint64_t free = 0;  // the first byte of work memory that is free
 
   explicit Outcome(const Collective& call, uint64_t begin = 0)
-      : own(data(call.sends)), received(moved(own, data(call.receives).place)), result(received), free(begin) {
+      : own(data(call.sends)), received(at_place(own, data(call.receives).place)), result(received), free(begin) {
     if (!lands_on_operand(call)) return;
-    result = moved(own, {.at = begin, .area = Area::work});
+    result = at_place(own, {.at = begin, .area = Area::work});
     free += own.bytes;
   }
   void end(Rounds& rounds) const {

@@ -20,12 +20,12 @@ using test::TestCall;
 uint32_t few_ranks(Random& random) { return static_cast<uint32_t>(1 + random.below(24)); }
 uint32_t many_ranks(Random& random) { return static_cast<uint32_t>(50 + random.below(90)); }
 
-void play(TestCall call, const std::vector<algorithms::Make*>& strands, Random& random) {
+void play(TestCall call, const std::vector<algorithms::MakeRounds*>& strands, Random& random) {
   std::vector<BytePlay::Rank> ranks;
   for (const test::RankCall& one : call.ranks) {
     ranks.push_back({{}, {one.send, one.receive, {}}});
     uint32_t tag = 0;
-    for (algorithms::Make* const make : strands) {
+    for (algorithms::MakeRounds* const make : strands) {
       Rounds rounds;
       make(one.call, rounds);
       for (Round& round : rounds.take()) {
@@ -46,11 +46,11 @@ void play(TestCall call, const std::vector<algorithms::Make*>& strands, Random& 
   }
 }
 
-void play_random(const Algorithm& algorithm, const std::vector<algorithms::Make*>& strands, uint32_t size,
+void play_random(const Algorithm& algorithm, const std::vector<algorithms::MakeRounds*>& strands, uint32_t size,
                  Random& random) {
   const auto root = static_cast<uint32_t>(random.below(size));
   TestCall call = test::random_call(algorithm.operation, size, root, takes_any_operator(algorithm, root), random);
-  const uint64_t segment_bytes = algorithm.segments ? 1 + random.below(20 * element) : UINT64_MAX;
+  const uint64_t segment_bytes = algorithm.is_segmented ? 1 + random.below(20 * element) : UINT64_MAX;
   for (test::RankCall& one : call.ranks) one.call.segment_bytes = segment_bytes;
   SCOPED_TRACE(text(size, " ranks, root ", root, ", segments of ", segment_bytes, " B"));
   play(std::move(call), strands, random);
@@ -107,7 +107,7 @@ TEST_P(MovesBytes, OfAnyLength) {
 }
 
 TEST(Strands, OfADoubleTreeMoveBytesInAnyOrder) {
-  const Algorithm algorithm{Operation::bcast, "double-tree", nullptr, Order::none, true};
+  const Algorithm algorithm{Operation::bcast, "double-tree", nullptr, OperandOrder::none, true};
   for_seeds(100, [&](Random& random) {
     play_random(algorithm, {algorithms::double_tree_first, algorithms::double_tree_second}, few_ranks(random), random);
   });

@@ -46,28 +46,28 @@ Status check(const Call& call, uint32_t rank, uint32_t size) {
     return fail(Code::invalid, name_of(call.operation), " of more than ", bytes_most, " B");
   }
   const uint64_t element = nic::bytes_of(call.type);
-  uint64_t all = call.bytes;
-  for (const Call::Block& block : call.receives) all |= block.bytes % element;
-  if (is_reduction(call.operation) && all % element != 0) {
+  uint64_t remainders = call.bytes;
+  for (const Call::Block& block : call.receives) remainders |= block.bytes % element;
+  if (is_reduction(call.operation) && remainders % element != 0) {
     return fail(Code::invalid, name_of(call.operation), " of ", call.bytes, " B: elements have ", element, " B");
   }
-  const auto is_none = [&](int32_t peer) { return peer < -1 || peer >= static_cast<int32_t>(size); };
-  if (std::ranges::any_of(call.sources, is_none) || std::ranges::any_of(call.destinations, is_none)) {
+  const auto is_no_rank = [&](int32_t peer) { return peer < -1 || peer >= static_cast<int32_t>(size); };
+  if (std::ranges::any_of(call.sources, is_no_rank) || std::ranges::any_of(call.destinations, is_no_rank)) {
     return fail(Code::invalid, name_of(call.operation), ": a neighbour is not one of ", size, " ranks");
   }
-  const auto fits = [&](const char* which, const std::vector<Call::Block>& blocks, size_t wanted) -> Status {
-    if (blocks.empty() || blocks.size() == wanted) return {};
-    return fail(Code::invalid, name_of(call.operation), " has ", blocks.size(), " blocks to ", which, ", and ", wanted,
+  const auto fits = [&](const char* which, const std::vector<Call::Block>& blocks, size_t peers) -> Status {
+    if (blocks.empty() || blocks.size() == peers) return {};
+    return fail(Code::invalid, name_of(call.operation), " has ", blocks.size(), " blocks to ", which, ", and ", peers,
                 " peers");
   };
-  const bool one_sent =
+  const bool sends_one_block =
       call.operation == gatherv || call.operation == allgatherv || call.operation == neighbor_allgatherv;
-  SPL_TRY(fits("send", call.sends, one_sent ? 1 : receivers_of(call, size)));
+  SPL_TRY(fits("send", call.sends, sends_one_block ? 1 : receivers_of(call, size)));
   return fits("receive", call.receives, call.operation == scatterv ? 1 : senders_of(call, size));
 }
 
 // Chooses the algorithm of a call, and its segments.
-Result<Candidate> chosen(const Call& call, uint32_t size) {
+Result<Candidate> choose_algorithm(const Call& call, uint32_t size) {
   if (!call.algorithm.empty()) {
     SPL_ASSIGN(const Algorithm* const named, find(call.operation, call.algorithm));
     return Candidate{named, 0, 0, false};
@@ -86,7 +86,7 @@ Status check_memory(const Call& call, const std::vector<Round>& rounds) {
     bool is_lacking = false;
     for (const Leg& leg : round.legs) is_lacking |= lacks(leg.part);
     for (const Copy& copy : round.copies) is_lacking |= lacks(copy.from) || lacks(copy.to);
-    for (const Combine& one : round.combines) is_lacking |= lacks(one.from) || lacks(one.into);
+    for (const Combine& combine : round.combines) is_lacking |= lacks(combine.from) || lacks(combine.into);
     if (!is_lacking) continue;
     return fail(Code::invalid, name_of(call.operation), ": `", call.receive == nullptr ? "receive" : "send",
                 "` is NULL, and this rank uses it");
@@ -94,36 +94,37 @@ Status check_memory(const Call& call, const std::vector<Round>& rounds) {
   return {};
 }
 
-// The call as the algorithms read it. `segment_bytes`: the segments chosen with the algorithm, or 0; those of the call
-// come first.
+// Returns the call as the algorithms read it. `segment_bytes`: the segments chosen with the algorithm, or 0; those of
+// the call come first.
 Collective collective_of(const Call& call, uint64_t segment_bytes, uint32_t rank, uint32_t size) {
-  Collective made;
-  made.rank = rank;
-  made.size = size;
-  made.root = call.root;
+  Collective collective;
+  collective.rank = rank;
+  collective.size = size;
+  collective.root = call.root;
   const bool scatters = call.operation == scatter || call.operation == scatterv;
   const std::vector<Call::Block>& own = scatters ? call.receives : call.sends;
   const bool has_none = !own.empty() && std::ranges::all_of(own, [](const Call::Block& one) { return one.bytes == 0; });
-  made.in_place = (scatters ? call.receive : call.send) == nullptr && !has_none;
-  made.is_grid = call.is_grid;
-  made.element_bytes = is_reduction(call.operation) ? nic::bytes_of(call.type) : 1;
-  made.segment_bytes = call.segment_bytes != 0 ? call.segment_bytes
-                       : segment_bytes != 0    ? segment_bytes
-                                               : segment_bytes_usual;
-  made.segment_bytes = std::max<uint64_t>(1, made.segment_bytes / made.element_bytes) * made.element_bytes;
-  made.sources = call.sources;
-  made.destinations = call.destinations;
-  const Area sent = (made.in_place && !scatters) || call.operation == bcast ? Area::receive : Area::send;
+  collective.in_place = (scatters ? call.receive : call.send) == nullptr && !has_none;
+  collective.is_grid = call.is_grid;
+  collective.element_bytes = is_reduction(call.operation) ? nic::bytes_of(call.type) : 1;
+  collective.segment_bytes = call.segment_bytes != 0 ? call.segment_bytes
+                             : segment_bytes != 0    ? segment_bytes
+                                                     : segment_bytes_usual;
+  collective.segment_bytes =
+      std::max<uint64_t>(1, collective.segment_bytes / collective.element_bytes) * collective.element_bytes;
+  collective.sources = call.sources;
+  collective.destinations = call.destinations;
+  const Area sent = (collective.in_place && !scatters) || call.operation == bcast ? Area::receive : Area::send;
   const std::vector<Part> regular = {algorithms::packed(call.bytes, {.area = Area::receive})};
-  made.sends = {algorithms::packed(call.bytes, {.area = sent})};
-  made.receives = regular;
-  if (!call.sends.empty()) made.sends = parts_of(call.sends, sent);
-  if (!call.receives.empty()) made.receives = parts_of(call.receives, Area::receive);
+  collective.sends = {algorithms::packed(call.bytes, {.area = sent})};
+  collective.receives = regular;
+  if (!call.sends.empty()) collective.sends = parts_of(call.sends, sent);
+  if (!call.receives.empty()) collective.receives = parts_of(call.receives, Area::receive);
   if (call.operation == reduce_scatter && !call.receives.empty()) {
-    made.sends = parts_of(call.receives, sent);
-    made.receives = {algorithms::packed(call.receives[rank].bytes, {.area = Area::receive})};
+    collective.sends = parts_of(call.receives, sent);
+    collective.receives = {algorithms::packed(call.receives[rank].bytes, {.area = Area::receive})};
   }
-  return made;
+  return collective;
 }
 
 }  // namespace
@@ -136,27 +137,27 @@ bool is_reduction(Operation operation) {
          operation == reduce_scatter_block || operation == scan || operation == exscan;
 }
 
-Result<Made> make(const Call& call, uint32_t rank, uint32_t size) {
+Result<CallGraph> make_call_graph(const Call& call, uint32_t rank, uint32_t size) {
   SPL_TRY(check(call, rank, size));
   if (call.operation == bcast && call.algorithm == fault_tolerant_name) {
     if (call.receive == nullptr && call.bytes > 0) return fail(Code::invalid, "bcast: `receive` is NULL");
-    Made made;
-    made.algorithm = fault_tolerant_name;
-    made.memory.reset(new uint8_t[call.bytes + 1]);
-    made.graph = fault_tolerant_bcast(call.receive, made.memory.get(), call.bytes, {rank, size, call.root});
-    return made;
+    CallGraph call_graph;
+    call_graph.algorithm = fault_tolerant_name;
+    call_graph.memory.reset(new uint8_t[call.bytes + 1]);
+    call_graph.graph = fault_tolerant_bcast(call.receive, call_graph.memory.get(), call.bytes, {rank, size, call.root});
+    return call_graph;
   }
-  SPL_ASSIGN(const Candidate candidate, chosen(call, size));
-  Made made;
-  made.algorithm = candidate.algorithm->name;
-  if (call.bytes == 0 && call.operation != barrier && !has_lists(call.operation)) return made;
+  SPL_ASSIGN(const Candidate candidate, choose_algorithm(call, size));
+  CallGraph call_graph;
+  call_graph.algorithm = candidate.algorithm->name;
+  if (call.bytes == 0 && call.operation != barrier && !has_lists(call.operation)) return call_graph;
   Rounds rounds;
   candidate.algorithm->make(collective_of(call, candidate.segment_bytes, rank, size), rounds);
-  const std::vector<Round> done = rounds.take();
-  SPL_TRY(check_memory(call, done));
-  made.memory.reset(new uint8_t[work_bytes_of(done) + 1]);
-  made.graph = graph_of(done, {call.send, call.receive, made.memory.get(), call.op, call.type});
-  return made;
+  const std::vector<Round> made_rounds = rounds.take();
+  SPL_TRY(check_memory(call, made_rounds));
+  call_graph.memory.reset(new uint8_t[work_bytes_of(made_rounds) + 1]);
+  call_graph.graph = graph_of(made_rounds, {call.send, call.receive, call_graph.memory.get(), call.op, call.type});
+  return call_graph;
 }
 
 }  // namespace spinloom::collective

@@ -4,8 +4,8 @@
 //   or a scan, of other operations the block of one rank; operations with lists (gatherv, ..) have a Block for each
 //   rank or neighbour instead, or a single Block for data that go to all or come from one rank. A broadcast's data are
 //   in `receive` at all ranks. If `send` (for scatters `receive`) is null, the call is in place, unless the blocks of
-//   its list are all empty. If `algorithm` is empty, make() chooses from the operation, the number of ranks, the bytes
-//   and the type, which are alike at all ranks. The call does not write to memory that it sends.
+//   its list are all empty. If `algorithm` is empty, make_call_graph() chooses from the operation, the number of ranks,
+//   the bytes and the type, which are alike at all ranks. The call does not write to memory that it sends.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -54,7 +54,7 @@ inline constexpr Model live_model{.o_ps = 150'000,
                                   .G = {75, 1},
                                   .A = {328, 1}};
 
-struct Made {
+struct CallGraph {
   Graph graph;
   std::unique_ptr<uint8_t[]> memory;  // the Graph's own memory
   std::string_view algorithm;
@@ -64,6 +64,6 @@ struct Made {
 [[nodiscard]] bool has_lists(Operation operation);
 [[nodiscard]] bool is_reduction(Operation operation);
 // Makes the graph of the rank `rank` of `size` ranks. An Error if the arguments do not fit together.
-[[nodiscard]] Result<Made> make(const Call& call, uint32_t rank, uint32_t size);
+[[nodiscard]] Result<CallGraph> make_call_graph(const Call& call, uint32_t rank, uint32_t size);
 
 }  // namespace spinloom::collective

@@ -42,9 +42,9 @@ constexpr Algorithm catalogue[] = {
     {bcast, "binomial", algorithms::binomial_bcast},
     {bcast, "scatter-ring", algorithms::scatter_ring_bcast},
     {bcast, "linear", algorithms::linear_bcast},
-    {bcast, "chain", algorithms::chain_bcast, Order::none, in_segments},
-    {bcast, "binary", algorithms::binary_bcast, Order::none, in_segments},
-    {bcast, "double-tree", algorithms::double_tree_bcast, Order::none, in_segments},
+    {bcast, "chain", algorithms::chain_bcast, OperandOrder::none, in_segments},
+    {bcast, "binary", algorithms::binary_bcast, OperandOrder::none, in_segments},
+    {bcast, "double-tree", algorithms::double_tree_bcast, OperandOrder::none, in_segments},
     {gather, "binomial", algorithms::binomial_gather},
     {gather, "linear", algorithms::linear_gather},
     {gatherv, "linear", algorithms::linear_gather},
@@ -69,33 +69,33 @@ constexpr Algorithm catalogue[] = {
     {neighbor_alltoall, "direct", algorithms::neighbor_alltoall},
     {neighbor_alltoallv, "direct", algorithms::neighbor_alltoallv},
     {neighbor_alltoallw, "direct", algorithms::neighbor_alltoallv},
-    {reduce, "binomial", algorithms::binomial_reduce, Order::from_root},
-    {reduce, "linear", algorithms::linear_reduce, Order::from_root},
-    {reduce, "chain", algorithms::chain_reduce, Order::from_root, in_segments},
-    {reduce, "binary", algorithms::binary_reduce, Order::none, in_segments},
-    {allreduce, "recursive-doubling", algorithms::recursive_doubling_allreduce, Order::ranks},
+    {reduce, "binomial", algorithms::binomial_reduce, OperandOrder::from_root},
+    {reduce, "linear", algorithms::linear_reduce, OperandOrder::from_root},
+    {reduce, "chain", algorithms::chain_reduce, OperandOrder::from_root, in_segments},
+    {reduce, "binary", algorithms::binary_reduce, OperandOrder::none, in_segments},
+    {allreduce, "recursive-doubling", algorithms::recursive_doubling_allreduce, OperandOrder::ranks},
     {allreduce, "ring", algorithms::ring_allreduce},
-    {allreduce, "tree", algorithms::tree_allreduce, Order::ranks},
+    {allreduce, "tree", algorithms::tree_allreduce, OperandOrder::ranks},
     {allreduce, "rabenseifner", algorithms::rabenseifner_allreduce},
-    {allreduce, "chain", algorithms::chain_allreduce, Order::ranks, in_segments},
-    {allreduce, "binary", algorithms::binary_allreduce, Order::none, in_segments},
-    {allreduce, "double-tree", algorithms::double_tree_allreduce, Order::none, in_segments},
+    {allreduce, "chain", algorithms::chain_allreduce, OperandOrder::ranks, in_segments},
+    {allreduce, "binary", algorithms::binary_allreduce, OperandOrder::none, in_segments},
+    {allreduce, "double-tree", algorithms::double_tree_allreduce, OperandOrder::none, in_segments},
     {reduce_scatter, "pairwise", algorithms::pairwise_reduce_scatter},
     {reduce_scatter, "recursive-halving", algorithms::recursive_halving_reduce_scatter},
     {reduce_scatter_block, "pairwise", algorithms::pairwise_reduce_scatter},
     {reduce_scatter_block, "recursive-halving", algorithms::recursive_halving_reduce_scatter},
-    {scan, "binomial", algorithms::binomial_scan, Order::ranks},
-    {scan, "linear", algorithms::linear_scan, Order::ranks},
-    {exscan, "binomial", algorithms::binomial_exscan, Order::ranks},
-    {exscan, "linear", algorithms::linear_exscan, Order::ranks},
+    {scan, "binomial", algorithms::binomial_scan, OperandOrder::ranks},
+    {scan, "linear", algorithms::linear_scan, OperandOrder::ranks},
+    {exscan, "binomial", algorithms::binomial_exscan, OperandOrder::ranks},
+    {exscan, "linear", algorithms::linear_exscan, OperandOrder::ranks},
 };
 static_assert(std::ranges::is_sorted(catalogue, {}, &Algorithm::operation));
 
 template <class Names>
-std::string listed(const Names& names) {
-  std::string said;
-  for (const std::string_view name : names) said += text(said.empty() ? "" : ", ", name);
-  return said;
+std::string joined(const Names& names) {
+  std::string list;
+  for (const std::string_view name : names) list += text(list.empty() ? "" : ", ", name);
+  return list;
 }
 
 }  // namespace
@@ -103,9 +103,9 @@ std::string listed(const Names& names) {
 std::string_view name_of(Operation operation) { return operation_names[static_cast<size_t>(operation)]; }
 
 Result<Operation> operation_named(std::string_view name) {
-  const auto* const found = std::ranges::find(operation_names, name);
-  if (found != std::end(operation_names)) return static_cast<Operation>(found - std::begin(operation_names));
-  return fail(Code::invalid, "there is no collective operation '", name, "'; there are: ", listed(operation_names));
+  const auto* const named = std::ranges::find(operation_names, name);
+  if (named != std::end(operation_names)) return static_cast<Operation>(named - std::begin(operation_names));
+  return fail(Code::invalid, "there is no collective operation '", name, "'; there are: ", joined(operation_names));
 }
 
 std::span<const Algorithm> algorithms_of(Operation operation) {
@@ -114,12 +114,12 @@ std::span<const Algorithm> algorithms_of(Operation operation) {
 }
 
 Result<const Algorithm*> find(Operation operation, std::string_view name) {
-  const std::span<const Algorithm> known = algorithms_of(operation);
-  const auto found = std::ranges::find(known, name, &Algorithm::name);
-  if (found != known.end()) return &*found;
+  const std::span<const Algorithm> algorithms = algorithms_of(operation);
+  const auto found = std::ranges::find(algorithms, name, &Algorithm::name);
+  if (found != algorithms.end()) return &*found;
   std::vector<std::string_view> names;
-  for (const Algorithm& one : known) names.push_back(one.name);
-  return fail(Code::invalid, name_of(operation), " has no algorithm '", name, "'; it has: ", listed(names));
+  for (const Algorithm& one : algorithms) names.push_back(one.name);
+  return fail(Code::invalid, name_of(operation), " has no algorithm '", name, "'; it has: ", joined(names));
 }
 
 }  // namespace spinloom::collective

@@ -3,7 +3,7 @@
 // Contract: algorithms_of() lists the algorithms of an operation, the usual one first. find() and operation_named()
 //   return an Error that names the choices. Each algorithm takes any number of ranks, any root, any sizes and a call in
 //   place; those of an operation with lists (gatherv, ..) take blocks of any sizes and places.
-// Invariants: (1) names are unique within an operation; (2) an algorithm without `segments` does not read
+// Invariants: (1) names are unique within an operation; (2) an algorithm that is not `is_segmented` does not read
 //   segment_bytes.
 // Threads: constants. Time: none.
 #pragma once
@@ -48,20 +48,20 @@ inline constexpr uint32_t operation_count = 22;
 
 // The order of operands that a reduction keeps: none, so that the operator must commute; the order of the ranks; or the
 // order of the ranks from the root on, which is the same if the root is rank 0.
-enum class Order : uint8_t { none, ranks, from_root };
+enum class OperandOrder : uint8_t { none, ranks, from_root };
 
 struct Algorithm {
   Operation operation;
   std::string_view name;
-  algorithms::Make* make;
-  Order order = Order::none;
-  bool segments = false;  // data go on in segments of a chosen size
+  algorithms::MakeRounds* make;
+  OperandOrder order = OperandOrder::none;
+  bool is_segmented = false;  // data go on in segments of a chosen size
 };
 
 [[nodiscard]] std::span<const Algorithm> algorithms_of(Operation operation);
 [[nodiscard]] Result<const Algorithm*> find(Operation operation, std::string_view name);
-[[nodiscard]] inline bool takes_any_operator(const Algorithm& one, uint32_t root) {
-  return one.order == Order::ranks || (one.order == Order::from_root && root == 0);
+[[nodiscard]] inline bool takes_any_operator(const Algorithm& algorithm, uint32_t root) {
+  return algorithm.order == OperandOrder::ranks || (algorithm.order == OperandOrder::from_root && root == 0);
 }
 
 }  // namespace spinloom::collective

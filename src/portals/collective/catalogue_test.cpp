@@ -43,7 +43,8 @@ TEST(Catalogue, WhoSaysNoSegmentsReadsNone) {
         one.make(call, rounds);
         return rounds.take();
       };
-      EXPECT_EQ(one.segments, rounds_with(100) != rounds_with(UINT64_MAX)) << name_of(one.operation) << ' ' << one.name;
+      EXPECT_EQ(one.is_segmented, rounds_with(100) != rounds_with(UINT64_MAX))
+          << name_of(one.operation) << ' ' << one.name;
     }
   }
 }
@@ -60,7 +61,7 @@ TEST(Table1, IsThePapers) {
   const auto numbers = [](const Table1Row& row, uint64_t ranks, uint64_t bytes) {
     std::vector<uint64_t> all;
     for (const Formula& one : {row.time, row.entries, row.triggered, row.counters, row.memory}) {
-      all.push_back(one.of(ranks, bytes));
+      all.push_back(one.value(ranks, bytes));
     }
     return all;
   };

@@ -21,9 +21,9 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, 
     return fail(Code::invalid, "early_messages is ", options.early_messages, ": it must be even, and 2 at least");
   }
   std::unique_ptr<Endpoint> endpoint(new Endpoint(interface, options));
-  if (const Status made = endpoint->set_up(meet); !made) {
+  if (const Status opened = endpoint->set_up(meet); !opened) {
     std::ignore = endpoint->close();
-    return made.error();
+    return opened.error();
   }
   return endpoint;
 }
@@ -32,7 +32,7 @@ Endpoint::~Endpoint() { std::ignore = close(); }
 
 Status Endpoint::set_up(const Meet& meet) {
   SPL_ASSIGN(queue_, interface_.eq_alloc(events_most + 1, 1));
-  SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.flow_control = true, .want = options_.portal}));
+  SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.flow_control = true, .index = options_.portal}));
   // A message that comes while there is no entry disables the portal table entry. That does not count: it is disabled
   // until the first entry exists, and events until then are dropped.
   SPL_TRY(interface_.pt_disable(portal_));
@@ -44,38 +44,38 @@ Status Endpoint::set_up(const Meet& meet) {
   self.options.event_comm_disable = true;
   self.options.event_success_disable = true;
   self.options.event_unlink_disable = true;
-  spend();
-  SPL_ASSIGN(self_, interface_.me_append(portal_, self));
+  spend_call_time();
+  SPL_ASSIGN(self_entry_, interface_.me_append(portal_, self));
   // Messages that come before all ranks are here were sent to an earlier Endpoint of this rank.
-  SPL_ASSIGN(swallows_all_, swallow(0, ~uint64_t{0}));
+  SPL_ASSIGN(drop_all_entry_, append_drop_entry(0, ~uint64_t{0}));
   while (interface_.eq_get(queue_)) {
   }
   SPL_TRY(interface_.pt_enable(portal_));
   if (meet) SPL_TRY(meet(*this, 0));
-  expect(options_.ranks);
-  SPL_TRY(keep_room());
-  SPL_TRY(listen());
-  SPL_ASSIGN(swallows_, swallow(bits::may_wait_mask, ~bits::may_wait_mask));
+  reserve_early_bytes(options_.ranks);
+  SPL_TRY(link_blocks());
+  SPL_TRY(append_notice_entry());
+  SPL_ASSIGN(drop_entry_, append_drop_entry(bits::may_wait_mask, ~bits::may_wait_mask));
   SPL_TRY(wait_for("a message for an engine that is closed has not ended", [this] {
-    const auto unlinked = interface_.me_unlink(swallows_all_);
+    const auto unlinked = interface_.me_unlink(drop_all_entry_);
     return !unlinked || *unlinked == portals::Unlinked::done;
   }));
-  swallows_all_ = {};
+  drop_all_entry_ = {};
   return meet ? meet(*this, 1) : Status{};
 }
 
-Result<nic::EntryId> Endpoint::swallow(uint64_t match_bits, uint64_t ignore_bits) {
+Result<nic::EntryId> Endpoint::append_drop_entry(uint64_t match_bits, uint64_t ignore_bits) {
   nic::Entry entry;
   entry.match_bits = match_bits;
   entry.ignore_bits = ignore_bits;
   entry.options.event_comm_disable = true;
   entry.options.event_unlink_disable = true;
   entry.options.unexpected_hdr_disable = true;
-  spend();
+  spend_call_time();
   return interface_.me_append(portal_, entry, nic::ListKind::overflow);
 }
 
-void Endpoint::expect(uint64_t peers) {
+void Endpoint::reserve_early_bytes(uint64_t peers) {
   early_bytes_ += early_bytes_of(peers);
   // A block holds a quarter of all that may come, so that there are few of them. The system gives its pages memory when
   // a message comes to them.
@@ -83,23 +83,23 @@ void Endpoint::expect(uint64_t peers) {
 }
 
 Status Endpoint::join(const Team& team) {
-  expect(team.ranks.size());
-  return keep_room();
+  reserve_early_bytes(team.ranks.size());
+  return link_blocks();
 }
 
 // The blocks that were linked for the team stay, and serve the next one.
-void Endpoint::part(const Team& team) { early_bytes_ -= early_bytes_of(team.ranks.size()); }
+void Endpoint::leave(const Team& team) { early_bytes_ -= early_bytes_of(team.ranks.size()); }
 
 // Links as many empty blocks as needed. A block's end stays unused if it is shorter than a message.
-Status Endpoint::keep_room() {
+Status Endpoint::link_blocks() {
   const auto usable = [this](uint64_t bytes) { return bytes - options_.eager_bytes; };
   uint64_t room = 0;
-  uint64_t most = 0;
-  for (const auto& [number, entry] : linked_) {
+  uint64_t largest = 0;
+  for (const auto& [number, entry] : linked_blocks_) {
     room += usable(blocks_.at(number).bytes);
-    most = std::max(most, usable(blocks_.at(number).bytes));
+    largest = std::max(largest, usable(blocks_.at(number).bytes));
   }
-  while (room - most < early_bytes_) {
+  while (room - largest < early_bytes_) {
     uint64_t number = next_block_;
     if (free_blocks_.empty()) {
       ++next_block_;
@@ -118,11 +118,11 @@ Status Endpoint::keep_room() {
     entry.options.manage_local = true;
     entry.options.event_comm_disable = true;
     entry.user_ptr = block_mark | number;
-    spend();
-    SPL_ASSIGN(const nic::EntryId linked, interface_.me_append(portal_, entry, nic::ListKind::overflow));
-    linked_[number] = linked;
+    spend_call_time();
+    SPL_ASSIGN(const nic::EntryId entry_id, interface_.me_append(portal_, entry, nic::ListKind::overflow));
+    linked_blocks_[number] = entry_id;
     room += usable(block.bytes);
-    most = std::max(most, usable(block.bytes));
+    largest = std::max(largest, usable(block.bytes));
   }
   return {};
 }
@@ -130,53 +130,53 @@ Status Endpoint::keep_room() {
 Status Endpoint::progress() {
   while (const std::optional<nic::Event> event = interface_.eq_get(queue_)) {
     SPL_ASSERT(!event->after_gap, "events are lost in spite of flow control");
-    SPL_TRY(take(*event));
+    SPL_TRY(on_event(*event));
   }
-  if (waiting_.empty()) return {};
-  std::vector<Offloaded*> still;
-  std::set<uint32_t> blocked;  // teams: what starts later waits behind
-  for (Offloaded* const one : std::exchange(waiting_, {})) {
-    if (const auto overrun = overrun_in(one->ranks_)) {
-      one->fail_with(*overrun);
+  if (waiting_schedules_.empty()) return {};
+  std::vector<Offloaded*> still_waiting;
+  std::set<uint32_t> blocked_teams;  // what starts later in them waits behind
+  for (Offloaded* const schedule : std::exchange(waiting_schedules_, {})) {
+    if (const auto overrun = overrun_error_of(schedule->ranks_)) {
+      schedule->fail_with(*overrun);
       continue;
     }
-    bool goes = false;
-    if (!blocked.contains(one->team_)) {
-      const Result<bool> may_go = one->may_go();
-      goes = !may_go || *may_go;
-      if (!may_go) one->fail_with(may_go.error());
-      if (may_go && !goes && failed_teams_.contains(one->team_)) {
-        one->fail_with(fail(Code::fault,
-                            "a schedule of this team has failed, and its messages, which nobody takes, hold this ",
-                            "one up; make another team"));
-        goes = true;
+    bool is_resolved = false;
+    if (!blocked_teams.contains(schedule->team_)) {
+      const Result<bool> may_start = schedule->may_start_now();
+      is_resolved = !may_start || *may_start;
+      if (!may_start) schedule->fail_with(may_start.error());
+      if (may_start && !is_resolved && failed_teams_.contains(schedule->team_)) {
+        schedule->fail_with(fail(Code::fault,
+                                 "a schedule of this team has failed, and its messages, which nobody takes, hold this ",
+                                 "one up; make another team"));
+        is_resolved = true;
         continue;
       }
-      if (may_go && goes) {
-        if (const Status gone = one->go(); !gone) one->fail_with(gone.error());
+      if (may_start && is_resolved) {
+        if (const Status started = schedule->start_now(); !started) schedule->fail_with(started.error());
       }
     }
-    if (goes) continue;
-    blocked.insert(one->team_);
-    still.push_back(one);
+    if (is_resolved) continue;
+    blocked_teams.insert(schedule->team_);
+    still_waiting.push_back(schedule);
   }
-  waiting_.insert(waiting_.begin(), still.begin(), still.end());
+  waiting_schedules_.insert(waiting_schedules_.begin(), still_waiting.begin(), still_waiting.end());
   return {};
 }
 
-Status Endpoint::take(const nic::Event& event) {
+Status Endpoint::on_event(const nic::Event& event) {
   const uint64_t number = event.user_ptr & ~block_mark;
   switch (event.kind) {
-    case nic::EventKind::auto_unlink: linked_.erase(number); return keep_room();
+    case nic::EventKind::auto_unlink: linked_blocks_.erase(number); return link_blocks();
     case nic::EventKind::auto_free: free_blocks_.push_back(number); return {};
-    case nic::EventKind::put: hear(event); return {};
-    case nic::EventKind::pt_disabled: be_overrun(); return {};
+    case nic::EventKind::put: on_notice(event); return {};
+    case nic::EventKind::pt_disabled: on_overrun(); return {};
     case nic::EventKind::put_overflow: {
-      ++early_;
-      const auto found = by_number_.find(event.user_ptr >> 32);
-      if (found == by_number_.end()) return {};
-      const Status taken = found->second->take_early(static_cast<uint32_t>(event.user_ptr), event);
-      if (!taken) found->second->fail_with(taken.error());
+      ++copied_messages_;
+      const auto found = schedules_by_number_.find(event.user_ptr >> 32);
+      if (found == schedules_by_number_.end()) return {};
+      const Status copied = found->second->take_early(static_cast<uint32_t>(event.user_ptr), event);
+      if (!copied) found->second->fail_with(copied.error());
       return {};
     }
     default: return {};
@@ -184,14 +184,15 @@ Status Endpoint::take(const nic::Event& event) {
 }
 
 uint32_t Endpoint::take_number(Team& team, bool cached) {
-  uint32_t& next = cached ? team.cached : team.once;
-  const uint32_t number = next;
-  next = (number + 1) % bits::schedules;
+  uint32_t& next_number = cached ? team.next_cached : team.next_uncached;
+  const uint32_t number = next_number;
+  next_number = (number + 1) % bits::schedule_count;
   return number;
 }
 
 Result<std::unique_ptr<Offloaded>> Endpoint::make(Team& team, Graph graph, bool cached,
-                                                  std::unique_ptr<uint8_t[]> memory, std::optional<uint32_t> given) {
+                                                  std::unique_ptr<uint8_t[]> memory,
+                                                  std::optional<uint32_t> chosen_number) {
   const bool has_optional = std::ranges::any_of(graph.operations, [](const Vertex& one) { return one.optional; });
   if (has_optional && cached) {
     return fail(Code::unsupported, "a schedule with operations that may fail is started once; make it without a cache");
@@ -201,12 +202,12 @@ Result<std::unique_ptr<Offloaded>> Endpoint::make(Team& team, Graph graph, bool 
                 "a schedule with operations that may fail goes on after its end, which only a NIC does; "
                 "open an engine that does not leave its operations to the CPU");
   }
-  const uint32_t number = given ? *given : take_number(team, cached);
+  const uint32_t number = chosen_number ? *chosen_number : take_number(team, cached);
   with_rendezvous(graph, options_.eager_bytes, options_.early_messages / 2, options_.initiator);
-  std::unique_ptr<Offloaded> made(new Offloaded(*this, team, number, std::move(graph), cached, std::move(memory)));
-  made->number_ = next_number_++ & 0x7fffffff;
-  by_number_[made->number_] = made.get();
-  return made;
+  std::unique_ptr<Offloaded> schedule(new Offloaded(*this, team, number, std::move(graph), cached, std::move(memory)));
+  schedule->number_ = next_number_++ & 0x7fffffff;
+  schedules_by_number_[schedule->number_] = schedule.get();
+  return schedule;
 }
 
 Result<Counter> Endpoint::take_counter() {
@@ -215,7 +216,7 @@ Result<Counter> Endpoint::take_counter() {
     idle_counters_.pop_back();
     return counter;
   }
-  spend();
+  spend_call_time();
   // Only successes count: an operation that waits for a failed one never begins, because its data are not there.
   SPL_ASSIGN(const nic::CounterId id, interface_.ct_alloc(UINT32_MAX, true));
   return Counter{id, 0};
@@ -223,68 +224,68 @@ Result<Counter> Endpoint::take_counter() {
 
 Result<bool> Endpoint::may_send(Member to, uint64_t messages) {
   Peer& peer = peers_[to];
-  if (!peer.credits.exists()) {
+  if (!peer.credit_counter.exists()) {
     SPL_ASSIGN(const Counter credits, take_counter());
-    peer.credits = credits.id;
+    peer.credit_counter = credits.id;
     nic::Entry entry;
     entry.match_rank = {to.rank};
-    entry.match_bits = bits::credit | bits::of_team(to.team);
-    entry.counter = peer.credits;
+    entry.match_bits = bits::credit | bits::team_bits(to.team);
+    entry.counter = peer.credit_counter;
     entry.options.ct_comm = true;
     entry.options.ct_overflow = true;
     entry.options.ct_peer_lost = true;
     entry.options.event_comm_disable = true;
     entry.options.event_over_disable = true;
-    spend();
+    spend_call_time();
     SPL_ASSIGN(peer.credit_entry, interface_.me_append(portal_, entry));
     peer.credit_base = credits.base;
   }
-  const nic::CounterValue value = interface_.ct_get(peer.credits);
+  const nic::CounterValue value = interface_.ct_get(peer.credit_counter);
   if (value.failure > 0) return fail(Code::fault, "rank ", to.rank, " has not taken earlier messages: a peer is gone");
   const uint64_t credits = value.success - peer.credit_base;
-  return peer.sent + messages <= options_.early_messages + credits * (options_.early_messages / 2);
+  return peer.sent_messages + messages <= options_.early_messages + credits * (options_.early_messages / 2);
 }
 
-Status Endpoint::took(Member from) {
+Status Endpoint::count_taken(Member from) {
   Peer& peer = peers_[from];
-  ++peer.taken;
-  const uint64_t half = options_.early_messages / 2;
-  if (peer.taken - peer.told < half) return {};
-  peer.told += half;
+  ++peer.taken_messages;
+  const uint64_t messages_per_credit = options_.early_messages / 2;
+  if (peer.taken_messages - peer.reported_messages < messages_per_credit) return {};
+  peer.reported_messages += messages_per_credit;
   sent_to_.insert(from.rank);
   nic::Put credit;
   credit.target = {from.rank};
   credit.portal = portal_;
-  credit.match_bits = bits::credit | bits::of_team(from.team);
-  spend();
+  credit.match_bits = bits::credit | bits::team_bits(from.team);
+  spend_call_time();
   return interface_.put(credit);
 }
 
-Status Endpoint::make_room(const Offloaded& for_whom, const Taken& more, bool at_least_one) {
+Status Endpoint::make_room(const Offloaded& newcomer, const NicResources& more, bool at_least_one) {
   const auto fits = [&] {
-    return uint64_t{taken_.counters} + more.counters <= options_.limits.counters &&
-           uint64_t{taken_.triggered} + more.triggered <= options_.limits.triggered &&
-           uint64_t{taken_.entries} + more.entries <= options_.limits.entries;
+    return uint64_t{in_use_.counters} + more.counters <= options_.limits.counters &&
+           uint64_t{in_use_.triggered} + more.triggered <= options_.limits.triggered &&
+           uint64_t{in_use_.entries} + more.entries <= options_.limits.entries;
   };
   for (bool first = at_least_one; first || !fits(); first = false) {
-    const auto found = std::find_if(resident_.begin(), resident_.end(), [&](const Offloaded* one) {
-      return one != &for_whom && one->cached_ && !one->under_way_;
+    const auto idle = std::find_if(resident_schedules_.begin(), resident_schedules_.end(), [&](const Offloaded* one) {
+      return one != &newcomer && one->cached_ && !one->under_way_;
     });
-    if (found == resident_.end()) {
+    if (idle == resident_schedules_.end()) {
       std::string beyond;
-      const auto name = [&beyond](const char* what, uint32_t needed, uint32_t used, uint32_t limit) {
+      const auto add_if_beyond = [&beyond](const char* what, uint32_t needed, uint32_t used, uint32_t limit) {
         if (uint64_t{needed} + used <= limit) return;
         beyond +=
             text(beyond.empty() ? "" : ", ", needed, " more ", what, " beside ", used, " in use (limit ", limit, ")");
       };
-      name("counters", more.counters, taken_.counters, options_.limits.counters);
-      name("triggered operations", more.triggered, taken_.triggered, options_.limits.triggered);
-      name("entries", more.entries, taken_.entries, options_.limits.entries);
+      add_if_beyond("counters", more.counters, in_use_.counters, options_.limits.counters);
+      add_if_beyond("triggered operations", more.triggered, in_use_.triggered, options_.limits.triggered);
+      add_if_beyond("entries", more.entries, in_use_.entries, options_.limits.entries);
       return fail(Code::exhausted, "the schedule needs ", beyond.empty() ? "more than the NIC has" : beyond,
                   ", and no cached schedule is idle; wait for others first");
     }
-    (*found)->leave(!(*found)->failure_);
-    ++replaced_;
+    (*idle)->leave_nic(!(*idle)->failure_);
+    ++replaced_schedules_;
   }
   return {};
 }

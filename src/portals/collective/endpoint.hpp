@@ -48,7 +48,7 @@ struct EndpointOptions {
   uint32_t ranks = 1;  // the number of ranks of the job
   uint32_t atomic_bytes = 2048;  // the most bytes of one atomic
   uint32_t unexpected_headers = 1 << 16;  // the number that the portal table entry keeps; only for texts of errors
-  std::function<void()> call;  // spends the time of a call to the NIC
+  std::function<void()> spend_call_time;  // spends the time of a call to the NIC
   // Waits until something may have changed, or until the deadline. False: the caller must stop waiting. Without this
   // function waiting has no limit.
   std::function<bool(Time deadline)> pause;
@@ -61,27 +61,27 @@ struct Counter {
 };
 
 // The resources of the NIC, and the bytes of memory, that are in use.
-struct Taken {
+struct NicResources {
   uint32_t descriptors = 0;
   uint32_t entries = 0;
   uint32_t triggered = 0;
   uint32_t counters = 0;
   uint64_t memory_bytes = 0;
 
-  Taken& operator+=(const Taken& more) {
-    descriptors += more.descriptors;
-    entries += more.entries;
-    triggered += more.triggered;
-    counters += more.counters;
-    memory_bytes += more.memory_bytes;
+  NicResources& operator+=(const NicResources& other) {
+    descriptors += other.descriptors;
+    entries += other.entries;
+    triggered += other.triggered;
+    counters += other.counters;
+    memory_bytes += other.memory_bytes;
     return *this;
   }
-  Taken& operator-=(const Taken& less) {
-    descriptors -= less.descriptors;
-    entries -= less.entries;
-    triggered -= less.triggered;
-    counters -= less.counters;
-    memory_bytes -= less.memory_bytes;
+  NicResources& operator-=(const NicResources& other) {
+    descriptors -= other.descriptors;
+    entries -= other.entries;
+    triggered -= other.triggered;
+    counters -= other.counters;
+    memory_bytes -= other.memory_bytes;
     return *this;
   }
 };
@@ -100,19 +100,19 @@ class Endpoint {
   struct Team {
     uint32_t id = 0;
     std::vector<uint32_t> ranks;
-    uint32_t once = 0;  // the number of the next schedule that is not cached
-    uint32_t cached = 0;  // the number of the next cached schedule
+    uint32_t next_uncached = 0;  // the number of the next schedule that is not cached
+    uint32_t next_cached = 0;  // the number of the next cached schedule
   };
   // From now on the team's early messages have memory of their own; until then they use that of a team of all ranks.
   [[nodiscard]] Status join(const Team& team);
   // From now on no memory is kept for the team's early messages.
-  void part(const Team& team);
+  void leave(const Team& team);
   // Takes the number of the team's next schedule, for make(). All ranks of the team must take them in the same order.
   [[nodiscard]] static uint32_t take_number(Team& team, bool cached);
-  // `memory`: the Graph's own memory, which lives as long as the result. Without `number` the next one is taken.
+  // `memory`: the Graph's own memory, which lives as long as the result. Without `chosen_number` the next one is taken.
   [[nodiscard]] Result<std::unique_ptr<Offloaded>> make(Team& team, Graph graph, bool cached,
                                                         std::unique_ptr<uint8_t[]> memory = nullptr,
-                                                        std::optional<uint32_t> number = {});
+                                                        std::optional<uint32_t> chosen_number = {});
 
   Status progress();
   // Frees the portal table entry and the counters. An error while schedules exist. Waits for the NICs of ranks to which
@@ -123,9 +123,11 @@ class Endpoint {
   [[nodiscard]] portals::Interface& interface() { return interface_; }
   [[nodiscard]] nic::PortalIndex portal() const { return portal_; }
   [[nodiscard]] const EndpointOptions& options() const { return options_; }
-  [[nodiscard]] const Taken& taken() const { return taken_; }
-  [[nodiscard]] uint64_t early() const { return early_; }  // messages that the CPU has copied
-  [[nodiscard]] uint64_t replaced() const { return replaced_; }  // schedules that have left the NIC for others
+  [[nodiscard]] const NicResources& resources_in_use() const { return in_use_; }
+  [[nodiscard]] uint64_t copied_messages() const { return copied_messages_; }  // early messages that the CPU has copied
+  [[nodiscard]] uint64_t replaced_schedules() const {
+    return replaced_schedules_;
+  }  // schedules that have left the NIC for others
 
  private:
   friend class Offloaded;
@@ -137,10 +139,10 @@ class Endpoint {
     auto operator<=>(const Member&) const = default;
   };
   struct Peer {
-    uint64_t sent = 0;  // messages to it that may have come early
-    uint64_t taken = 0;  // its early messages whose receives have been posted here
-    uint64_t told = 0;  // the number of `taken` that have been reported to it
-    nic::CounterId credits;
+    uint64_t sent_messages = 0;  // messages to it that may have come early
+    uint64_t taken_messages = 0;  // its early messages whose receives have been posted here
+    uint64_t reported_messages = 0;  // taken messages that have been reported to it
+    nic::CounterId credit_counter;
     uint64_t credit_base = 0;
     nic::EntryId credit_entry;
   };
@@ -159,12 +161,12 @@ class Endpoint {
   Endpoint(portals::Interface& interface, const EndpointOptions& options) : interface_(interface), options_(options) {}
   Status set_up(const Meet& meet);
   void flush();
-  // Waits until is_so() is true. Returns an Error that says `what` if that takes longer than `patience`, or if
+  // Waits until is_met() is true. Returns an Error that says `what` if that takes longer than `patience`, or if
   // options_.pause says to stop. Without options_.pause it waits without a limit.
-  template <class Is>
-  [[nodiscard]] Status wait_for(const char* what, Is is_so) {
+  template <class Condition>
+  [[nodiscard]] Status wait_for(const char* what, Condition is_met) {
     const Time deadline = interface_.port().now() + patience;
-    while (!is_so()) {
+    while (!is_met()) {
       if (!options_.pause) {
         SPL_TRY(interface_.port().wait());
       } else if (interface_.port().now() >= deadline || !options_.pause(deadline)) {
@@ -174,65 +176,65 @@ class Endpoint {
     return {};
   }
   // Adds the memory for early messages from `peers` more ranks.
-  void expect(uint64_t peers);
+  void reserve_early_bytes(uint64_t peers);
   [[nodiscard]] uint64_t early_bytes_of(uint64_t peers) const {
     return peers * options_.early_messages * options_.eager_bytes;
   }
-  Status keep_room();
-  Status take(const nic::Event& event);
-  void spend() const {
-    if (options_.call) options_.call();
+  Status link_blocks();
+  Status on_event(const nic::Event& event);
+  void spend_call_time() const {
+    if (options_.spend_call_time) options_.spend_call_time();
   }
   // Counters that are given back are used again.
   [[nodiscard]] Result<Counter> take_counter();
   void give_back(Counter counter) { idle_counters_.push_back(counter); }
   // True if `messages` more messages may go to a peer now.
   [[nodiscard]] Result<bool> may_send(Member to, uint64_t messages);
-  [[nodiscard]] Status took(Member from);
-  [[nodiscard]] Status listen();
+  [[nodiscard]] Status count_taken(Member from);
+  [[nodiscard]] Status append_notice_entry();
   // Tells a rank that a schedule of the team has failed, or that a rank of the team is overrun.
-  void tell(uint32_t rank, const std::vector<uint32_t>& team, uint64_t schedule, uint64_t start);
-  void hear(const nic::Event& event);
+  void send_notice(uint32_t rank, const std::vector<uint32_t>& team, uint64_t schedule, uint64_t start);
+  void on_notice(const nic::Event& event);
   // Returns the Error that keeps a schedule from ending: a rank is overrun, or this start or an earlier one has failed.
-  [[nodiscard]] std::optional<Error> trouble_of(const std::vector<uint32_t>& team, uint64_t schedule,
-                                                uint64_t start) const;
+  [[nodiscard]] std::optional<Error> error_of(const std::vector<uint32_t>& team, uint64_t schedule,
+                                              uint64_t start) const;
   // Notes that this NIC refuses messages, and tells all ranks.
-  void be_overrun();
-  [[nodiscard]] std::optional<uint32_t> overrun_of(const std::vector<uint32_t>& team) const;
-  [[nodiscard]] std::optional<Error> overrun_in(const std::vector<uint32_t>& team) const;
+  void on_overrun();
+  [[nodiscard]] std::optional<uint32_t> overrun_rank_of(const std::vector<uint32_t>& team) const;
+  [[nodiscard]] std::optional<Error> overrun_error_of(const std::vector<uint32_t>& team) const;
   // Appends an entry that takes, and drops, messages that no posted entry takes.
-  [[nodiscard]] Result<nic::EntryId> swallow(uint64_t match_bits, uint64_t ignore_bits);
-  void forget(uint64_t schedule) { notices_.erase(schedule); }
+  [[nodiscard]] Result<nic::EntryId> append_drop_entry(uint64_t match_bits, uint64_t ignore_bits);
+  void forget_notices_of(uint64_t schedule) { notices_.erase(schedule); }
   // Lets cached schedules leave the NIC until `more` finds room in the limits; at least one if `at_least_one`.
-  [[nodiscard]] Status make_room(const Offloaded& for_whom, const Taken& more, bool at_least_one);
+  [[nodiscard]] Status make_room(const Offloaded& newcomer, const NicResources& more, bool at_least_one);
 
   portals::Interface& interface_;
   EndpointOptions options_;
   nic::PortalIndex portal_;
   nic::QueueId queue_;
-  nic::EntryId self_;
-  nic::EntryId hears_;
-  nic::EntryId swallows_all_;  // drops all early messages while this Endpoint opens
-  nic::EntryId swallows_;  // drops early messages that may not wait (message_bits.hpp)
+  nic::EntryId self_entry_;
+  nic::EntryId notice_entry_;
+  nic::EntryId drop_all_entry_;  // drops all early messages while this Endpoint opens
+  nic::EntryId drop_entry_;  // drops early messages that may not wait (message_bits.hpp)
   std::map<uint64_t, Notice> notices_;  // by the bits of their schedules
   std::set<uint32_t> failed_teams_;  // teams in which messages may wait that no receive takes
   std::set<uint32_t> overrun_;  // ranks that are overrun, maybe this one
   std::unordered_map<uint64_t, Block> blocks_;  // by number
   std::vector<uint64_t> free_blocks_;
-  std::unordered_map<uint64_t, nic::EntryId> linked_;  // entries of blocks
+  std::unordered_map<uint64_t, nic::EntryId> linked_blocks_;  // entries of blocks
   uint64_t next_block_ = 0;
   uint64_t early_bytes_ = 0;  // bytes of early messages that may wait at a time
   uint64_t block_bytes_ = 0;
   std::map<Member, Peer> peers_;
   std::set<uint32_t> sent_to_;  // ranks to which messages may be under way
   std::vector<Counter> idle_counters_;
-  std::list<Offloaded*> resident_;  // posted, the latest started last
-  std::vector<Offloaded*> waiting_;  // schedules whose start waits for a peer that is far behind
-  std::unordered_map<uint64_t, Offloaded*> by_number_;  // user pointers of events
+  std::list<Offloaded*> resident_schedules_;  // posted, the latest started last
+  std::vector<Offloaded*> waiting_schedules_;  // schedules whose start waits for a peer that is far behind
+  std::unordered_map<uint64_t, Offloaded*> schedules_by_number_;  // user pointers of events
   uint64_t next_number_ = 0;
-  Taken taken_;
-  uint64_t early_ = 0;
-  uint64_t replaced_ = 0;
+  NicResources in_use_;
+  uint64_t copied_messages_ = 0;
+  uint64_t replaced_schedules_ = 0;
 };
 
 }  // namespace spinloom::collective

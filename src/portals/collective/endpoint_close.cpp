@@ -20,7 +20,7 @@ void Endpoint::flush() {
     fence.match_bits = bits::fence;
     fence.ack_request = nic::AckRequest::ct_ack;
     fence.counter = *answers;
-    spend();
+    spend_call_time();
     if (interface_.put(fence)) ++asked;
   }
   // A rank that does not answer within `patience` has stopped, and its NIC still keeps the order.
@@ -32,8 +32,8 @@ void Endpoint::flush() {
 }
 
 Status Endpoint::close() {
-  if (!by_number_.empty()) {
-    return fail(Code::invalid, by_number_.size(), " schedules of this engine exist; free them first");
+  if (!schedules_by_number_.empty()) {
+    return fail(Code::invalid, schedules_by_number_.size(), " schedules of this engine exist; free them first");
   }
   const Status ended = progress();
   if (portal_.exists()) {
@@ -47,26 +47,26 @@ Status Endpoint::close() {
     std::ignore = interface_.me_search(portal_, all, true);
     std::ignore = progress();
   }
-  for (const auto& [number, entry] : linked_) std::ignore = interface_.me_unlink(entry);
-  linked_.clear();
-  if (self_.exists()) std::ignore = interface_.me_unlink(self_);
-  if (hears_.exists()) std::ignore = interface_.me_unlink(hears_);
-  if (swallows_.exists()) std::ignore = interface_.me_unlink(swallows_);
-  if (swallows_all_.exists()) std::ignore = interface_.me_unlink(swallows_all_);
+  for (const auto& [number, entry] : linked_blocks_) std::ignore = interface_.me_unlink(entry);
+  linked_blocks_.clear();
+  if (self_entry_.exists()) std::ignore = interface_.me_unlink(self_entry_);
+  if (notice_entry_.exists()) std::ignore = interface_.me_unlink(notice_entry_);
+  if (drop_entry_.exists()) std::ignore = interface_.me_unlink(drop_entry_);
+  if (drop_all_entry_.exists()) std::ignore = interface_.me_unlink(drop_all_entry_);
   for (const Counter& counter : idle_counters_) std::ignore = interface_.ct_free(counter.id);
   idle_counters_.clear();
   for (const auto& [member, peer] : peers_) {
     if (peer.credit_entry.exists()) std::ignore = interface_.me_unlink(peer.credit_entry);
-    if (peer.credits.exists()) std::ignore = interface_.ct_free(peer.credits);
+    if (peer.credit_counter.exists()) std::ignore = interface_.ct_free(peer.credit_counter);
   }
   peers_.clear();
   Status freed;
   if (portal_.exists()) freed = interface_.pt_free(portal_);
   if (queue_.exists()) std::ignore = interface_.eq_free(queue_);
-  self_ = {};
-  hears_ = {};
-  swallows_ = {};
-  swallows_all_ = {};
+  self_entry_ = {};
+  notice_entry_ = {};
+  drop_entry_ = {};
+  drop_all_entry_ = {};
   portal_ = {};
   queue_ = {};
   return ended ? freed : ended;

@@ -65,7 +65,7 @@ TEST(FaultTolerant, WhoLivesGetsTheData) {
       call.root = root;
       call.receive = one.data.data();
       call.bytes = wanted.size();
-      auto made = make(call, rank, size);
+      auto made = make_call_graph(call, rank, size);
       ASSERT_TRUE(made.ok()) << made.error().message;
       auto offloaded = one.endpoint->make(one.team, std::move(made->graph), false, std::move(made->memory));
       ASSERT_TRUE(offloaded.ok()) << offloaded.error().message;

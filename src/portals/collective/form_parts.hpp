@@ -1,6 +1,6 @@
 // FormParts - the parts of Forms: trees, segments, shares, and ranks beyond a power of two.
 //
-// Contract: functions that take a Question read the members of it that they need. Only forms*.cpp include this.
+// Contract: functions that take a CallShape read the members of it that they need. Only forms*.cpp include this.
 // Threads: plain values. Time: modelled, in picoseconds.
 #pragma once
 
@@ -33,16 +33,16 @@ class Tree {
   // The time from when the top of `ranks` ranks may send until the last rank has its message.
   Picoseconds down(uint64_t ranks) {
     if (ranks == 1) return 0;
-    std::optional<Picoseconds>* const kept = place_of(ranks);
-    if (kept != nullptr && kept->has_value()) return **kept;
+    std::optional<Picoseconds>* const cached = cached_time_of(ranks);
+    if (cached != nullptr && cached->has_value()) return **cached;
     Picoseconds last = moves_own_ ? model_.hop(own_) : 0;
-    Picoseconds leaves = 0;
+    Picoseconds may_send = 0;
     for (uint64_t distance = std::bit_ceil(ranks) / 2; distance > 0; distance /= 2) {
       const uint64_t below = std::min(distance, ranks - distance);
-      last = std::max(last, leaves + model_.hop(bytes_of_(below)) + down(below));
-      leaves += model_.gap(bytes_of_(below));
+      last = std::max(last, may_send + model_.hop(bytes_of_(below)) + down(below));
+      may_send += model_.gap(bytes_of_(below));
     }
-    if (kept != nullptr) *kept = last;
+    if (cached != nullptr) *cached = last;
     return last;
   }
 
@@ -50,8 +50,8 @@ class Tree {
   // message that a rank combines; nothing if it does not combine.
   Picoseconds up(uint64_t ranks, std::optional<uint64_t> combines) {
     if (ranks == 1) return 0;
-    std::optional<Picoseconds>* const kept = place_of(ranks);
-    if (kept != nullptr && kept->has_value()) return **kept;
+    std::optional<Picoseconds>* const cached = cached_time_of(ranks);
+    if (cached != nullptr && cached->has_value()) return **cached;
     struct Child {
       Picoseconds arrives;
       uint64_t bytes;
@@ -63,21 +63,22 @@ class Tree {
       children.push_back({up(below, combines) + model_.L_ps, bytes_of_(below), children.size()});
     }
     std::vector<Picoseconds> landed(children.size());
-    std::ranges::sort(children, {}, [](const Child& one) { return std::pair(one.arrives, one.number); });
-    Picoseconds taken = 0;
+    std::ranges::sort(children, {}, [](const Child& child) { return std::pair(child.arrives, child.number); });
+    Picoseconds nic_is_free = 0;
     for (const Child& child : children) {
-      taken = std::max(taken, child.arrives);
-      landed[child.number] = taken + model_.G.ps_up(child.bytes) + model_.match(child.bytes);
-      taken += model_.take(child.bytes);
+      nic_is_free = std::max(nic_is_free, child.arrives);
+      landed[child.number] = nic_is_free + model_.G.ps_up(child.bytes) + model_.match(child.bytes);
+      nic_is_free += model_.take(child.bytes);
     }
-    Picoseconds has = moves_own_ ? model_.hop(own_) : 0;
-    for (const Picoseconds one : landed) has = std::max(has, one) + (combines ? model_.local(*combines) : 0);
-    if (kept != nullptr) *kept = has;
-    return has;
+    Picoseconds complete = moves_own_ ? model_.hop(own_) : 0;
+    for (const Picoseconds landing : landed)
+      complete = std::max(complete, landing) + (combines ? model_.local(*combines) : 0);
+    if (cached != nullptr) *cached = complete;
+    return complete;
   }
 
  private:
-  std::optional<Picoseconds>* place_of(uint64_t ranks) {
+  std::optional<Picoseconds>* cached_time_of(uint64_t ranks) {
     return std::has_single_bit(ranks) ? &full_[static_cast<size_t>(std::countr_zero(ranks))] : nullptr;
   }
 
@@ -97,48 +98,49 @@ inline Picoseconds reduce_up(const Model& model, uint32_t ranks, uint64_t bytes)
 
 struct Segments {
   uint64_t count;
-  uint64_t each;
-  uint64_t last;
-  explicit Segments(const Question& ask)
-      : count(ask.bytes == 0 ? 1 : ask.bytes / ask.segment_bytes + (ask.bytes % ask.segment_bytes != 0)),
-        each(std::min(ask.segment_bytes, ask.bytes)),
-        last(ask.bytes - (count - 1) * each) {}
+  uint64_t each_bytes;
+  uint64_t last_bytes;
+  explicit Segments(const CallShape& shape)
+      : count(shape.bytes == 0 ? 1 : shape.bytes / shape.segment_bytes + (shape.bytes % shape.segment_bytes != 0)),
+        each_bytes(std::min(shape.segment_bytes, shape.bytes)),
+        last_bytes(shape.bytes - (count - 1) * each_bytes) {}
 };
 
 // The bytes of the largest share of `ranks` ranks.
-inline uint64_t share_of(const Question& ask, uint64_t ranks) {
-  const uint64_t elements = ask.bytes / ask.element_bytes;
-  const uint64_t rest = ask.bytes % ask.element_bytes;
-  return std::max((elements / ranks + (elements % ranks != 0)) * ask.element_bytes,
-                  elements / ranks * ask.element_bytes + rest);
+inline uint64_t share_of(const CallShape& shape, uint64_t ranks) {
+  const uint64_t elements = shape.bytes / shape.element_bytes;
+  const uint64_t rest = shape.bytes % shape.element_bytes;
+  return std::max((elements / ranks + (elements % ranks != 0)) * shape.element_bytes,
+                  elements / ranks * shape.element_bytes + rest);
 }
 
 // Recursive doubling and halving work among a power of two of the ranks. Each rank beyond it leaves its part with a
 // neighbour and gets the result from there. These neighbours have the first places, and begin late. A place ends when
 // the part of the farthest late place has come; the hops of that part are the bits in which the two places differ.
-struct Late {
+struct Fold {
   uint64_t power;
-  uint64_t count;
+  uint64_t beyond;  // the number of ranks beyond the power of two
   uint32_t rounds;
-  explicit Late(uint32_t ranks)
-      : power(std::bit_floor(ranks)), count(ranks - power), rounds(static_cast<uint32_t>(std::countr_zero(power))) {}
+  explicit Fold(uint32_t ranks)
+      : power(std::bit_floor(ranks)), beyond(ranks - power), rounds(static_cast<uint32_t>(std::countr_zero(power))) {}
 
   // The blocks of the largest group of 2^round places; a late place has two blocks.
   [[nodiscard]] uint64_t blocks(uint32_t round) const {
-    return (uint64_t{1} << round) + std::min(uint64_t{1} << round, count);
+    return (uint64_t{1} << round) + std::min(uint64_t{1} << round, beyond);
   }
   // The time until all ranks have ended. `first`: the delay of the late places; `back`: the bytes that go back to the
   // ranks beyond.
   template <class BytesOf>
-  [[nodiscard]] Picoseconds ends(const Model& model, Picoseconds first, const BytesOf& bytes_of, uint64_t back) const {
+  [[nodiscard]] Picoseconds end_time(const Model& model, Picoseconds first, const BytesOf& bytes_of,
+                                     uint64_t back) const {
     Picoseconds all = 0;
-    Picoseconds among_late = 0;
+    Picoseconds among_late_places = 0;
     for (uint32_t round = 0; round < rounds; ++round) {
       all += model.hop(bytes_of(round));
-      if (count > (uint64_t{1} << round)) among_late += model.hop(bytes_of(round));
+      if (beyond > (uint64_t{1} << round)) among_late_places += model.hop(bytes_of(round));
     }
-    if (count == 0) return all;
-    return std::max(first + all, std::max(all, first + among_late) + model.hop(back));
+    if (beyond == 0) return all;
+    return std::max(first + all, std::max(all, first + among_late_places) + model.hop(back));
   }
 };
 

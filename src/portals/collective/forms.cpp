@@ -10,7 +10,7 @@ namespace {
 using namespace forms;
 using enum Operation;
 
-constexpr FormOf all_forms[] = {
+constexpr NamedForm all_forms[] = {
     {barrier, "dissemination", dissemination},
     {barrier, "linear", linear_barrier},
     {bcast, "linear", linear_bcast},
@@ -51,9 +51,9 @@ constexpr FormOf all_forms[] = {
 
 }  // namespace
 
-const FormOf* form_of(Operation operation, std::string_view algorithm) {
+const NamedForm* form_of(Operation operation, std::string_view algorithm) {
   const auto* const found = std::ranges::find_if(
-      all_forms, [&](const FormOf& one) { return one.operation == operation && one.algorithm == algorithm; });
+      all_forms, [&](const NamedForm& one) { return one.operation == operation && one.algorithm == algorithm; });
   return found == std::end(all_forms) ? nullptr : found;
 }
 

@@ -16,22 +16,22 @@
 
 namespace spinloom::collective {
 
-struct Question {
+struct CallShape {
   uint32_t ranks = 2;
   uint64_t bytes = 0;  // all data of a broadcast, a reduction or a scan, else the block of a rank
   uint64_t element_bytes = 1;  // of a reduction
   uint64_t segment_bytes = UINT64_MAX;
 };
 
-using Form = Picoseconds(const Model&, const Question&);
+using Form = Picoseconds(const Model&, const CallShape&);
 
-struct FormOf {
+struct NamedForm {
   Operation operation;
   std::string_view algorithm;
   Form* form = nullptr;
   bool is_near = false;
 };
 
-[[nodiscard]] const FormOf* form_of(Operation operation, std::string_view algorithm);
+[[nodiscard]] const NamedForm* form_of(Operation operation, std::string_view algorithm);
 
 }  // namespace spinloom::collective

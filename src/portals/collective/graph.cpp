@@ -42,9 +42,9 @@ class Dataflow {
     if (after == uses_.begin()) return;
     auto& [begin, use] = *std::prev(after);
     if (begin == at || use.end <= at) return;
-    Use right = use;
+    Use upper = use;
     use.end = at;
-    uses_.emplace(at, std::move(right));
+    uses_.emplace(at, std::move(upper));
   }
   template <class Visit>
   void each(const nic::IovecElement& piece, const Visit& visit) {
@@ -66,11 +66,11 @@ class Dataflow {
   std::map<uint64_t, Use> uses_;  // by begin
 };
 
-Pieces pieces_of(const Part& part, const Setting& setting) {
+Pieces pieces_of(const Part& part, const CallArguments& arguments) {
   if (part.bytes == 0) return {};
-  uint8_t* const area = part.place.area == Area::send      ? setting.send
-                        : part.place.area == Area::receive ? setting.receive
-                                                           : setting.work;
+  uint8_t* const area = part.place.area == Area::send      ? arguments.send
+                        : part.place.area == Area::receive ? arguments.receive
+                                                           : arguments.work;
   const uint64_t wrap = part.place.wrap;
   const uint64_t at = wrap == 0 ? part.place.at : part.place.at % wrap;
   if (wrap == 0 || at + part.bytes <= wrap) return {{area + at, part.bytes}};
@@ -79,7 +79,7 @@ Pieces pieces_of(const Part& part, const Setting& setting) {
 
 class GraphMaker {
  public:
-  explicit GraphMaker(const Setting& setting) : setting_(setting) {}
+  explicit GraphMaker(const CallArguments& arguments) : arguments_(arguments) {}
 
   void add(const Round& round) {
     const auto first = static_cast<uint32_t>(graph_.operations.size());
@@ -88,55 +88,57 @@ class GraphMaker {
     for (const Leg& leg : round.legs) {
       is_signal |= leg.part.bytes == 0;
       if (leg.side != Side::receive) continue;
-      Vertex made{.what = Does::receive,
-                  .peer = leg.peer,
-                  .name = {.message = numbers_[{leg.peer, Side::receive}]++},
-                  .to = pieces_of(leg.part, setting_)};
+      Vertex vertex{.kind = VertexKind::receive,
+                    .peer = leg.peer,
+                    .name = {.message = numbers_[{leg.peer, Side::receive}]++},
+                    .to = pieces_of(leg.part, arguments_)};
       std::vector<uint32_t> nothing;
-      flow_.write(next(), made.to, nothing);
-      graph_.operations.push_back(std::move(made));
+      flow_.write(next(), vertex.to, nothing);
+      graph_.operations.push_back(std::move(vertex));
     }
     for (const Leg& leg : round.legs) {
       if (leg.side != Side::send) continue;
-      Vertex made{.what = Does::send,
-                  .peer = leg.peer,
-                  .name = {.message = numbers_[{leg.peer, Side::send}]++},
-                  .from = pieces_of(leg.part, setting_)};
-      flow_.read(next(), made.from, made.all);
-      if (leg.part.bytes == 0) made.all.insert(made.all.end(), before_.begin(), before_.end());
-      graph_.operations.push_back(std::move(made));
+      Vertex vertex{.kind = VertexKind::send,
+                    .peer = leg.peer,
+                    .name = {.message = numbers_[{leg.peer, Side::send}]++},
+                    .from = pieces_of(leg.part, arguments_)};
+      flow_.read(next(), vertex.from, vertex.all);
+      if (leg.part.bytes == 0) vertex.all.insert(vertex.all.end(), signal_round_.begin(), signal_round_.end());
+      graph_.operations.push_back(std::move(vertex));
     }
     for (const Copy& copy : round.copies) {
-      Vertex made{.what = Does::copy, .from = pieces_of(copy.from, setting_), .to = pieces_of(copy.to, setting_)};
-      flow_.read(next(), made.from, made.all);
-      flow_.write(next(), made.to, made.all);
-      graph_.operations.push_back(std::move(made));
+      Vertex vertex{
+          .kind = VertexKind::copy, .from = pieces_of(copy.from, arguments_), .to = pieces_of(copy.to, arguments_)};
+      flow_.read(next(), vertex.from, vertex.all);
+      flow_.write(next(), vertex.to, vertex.all);
+      graph_.operations.push_back(std::move(vertex));
     }
     for (const Combine& one : round.combines) {
-      Vertex made{.what = Does::combine,
-                  .from = pieces_of(one.from, setting_),
-                  .to = pieces_of(one.into, setting_),
-                  .op = setting_.op,
-                  .type = setting_.type};
-      if (made.to.empty()) continue;
-      flow_.read(next(), made.from, made.all);
-      flow_.write(next(), made.to, made.all);
-      graph_.operations.push_back(std::move(made));
+      Vertex vertex{.kind = VertexKind::combine,
+                    .from = pieces_of(one.from, arguments_),
+                    .to = pieces_of(one.into, arguments_),
+                    .op = arguments_.op,
+                    .type = arguments_.type};
+      if (vertex.to.empty()) continue;
+      flow_.read(next(), vertex.from, vertex.all);
+      flow_.write(next(), vertex.to, vertex.all);
+      graph_.operations.push_back(std::move(vertex));
     }
     if (!is_signal) return;
-    before_.clear();
-    for (uint32_t one = first; one < graph_.operations.size(); ++one) before_.push_back(one);
+    signal_round_.clear();
+    for (uint32_t operation = first; operation < graph_.operations.size(); ++operation)
+      signal_round_.push_back(operation);
   }
   [[nodiscard]] Graph take() { return std::move(graph_); }
 
  private:
   [[nodiscard]] uint32_t next() const { return static_cast<uint32_t>(graph_.operations.size()); }
 
-  const Setting& setting_;
+  const CallArguments& arguments_;
   Graph graph_;
   Dataflow flow_;
   std::map<std::pair<uint32_t, Side>, uint32_t> numbers_;
-  std::vector<uint32_t> before_;  // the latest round with messages of no bytes
+  std::vector<uint32_t> signal_round_;  // the latest round with messages of no bytes
 };
 
 void sort_unique(std::vector<uint32_t>& list) {
@@ -153,27 +155,27 @@ uint64_t bytes_of(const Pieces& pieces) {
 }
 
 uint64_t area_bytes_of(std::span<const Round> rounds, Area area) {
-  uint64_t most = 0;
-  const auto see = [&](const Part& part) {
+  uint64_t bytes = 0;
+  const auto include = [&](const Part& part) {
     if (part.place.area != area || part.bytes == 0) return;
-    most = std::max(most, part.place.wrap != 0 ? part.place.wrap : part.place.at + part.bytes);
+    bytes = std::max(bytes, part.place.wrap != 0 ? part.place.wrap : part.place.at + part.bytes);
   };
   for (const Round& round : rounds) {
-    for (const Leg& leg : round.legs) see(leg.part);
+    for (const Leg& leg : round.legs) include(leg.part);
     for (const Copy& copy : round.copies) {
-      see(copy.from);
-      see(copy.to);
+      include(copy.from);
+      include(copy.to);
     }
     for (const Combine& one : round.combines) {
-      see(one.from);
-      see(one.into);
+      include(one.from);
+      include(one.into);
     }
   }
-  return most;
+  return bytes;
 }
 
-Graph graph_of(std::span<const Round> rounds, const Setting& setting) {
-  GraphMaker maker(setting);
+Graph graph_of(std::span<const Round> rounds, const CallArguments& arguments) {
+  GraphMaker maker(arguments);
   for (const Round& round : rounds) maker.add(round);
   Graph graph = maker.take();
   graph.memory_bytes = work_bytes_of(rounds);
@@ -191,12 +193,12 @@ void reduce_edges(Graph& graph) {
     sort_unique(all);
     sort_unique(graph.operations[number].any);
     if (all.size() < 2) continue;
-    std::vector<uint32_t> kept;
+    std::vector<uint32_t> needed;
     for (size_t i = all.size(); i-- > 0;) {
-      const uint32_t one = all[i];
-      if (seen[one] == number) continue;
-      kept.push_back(one);
-      open.assign(1, one);
+      const uint32_t candidate = all[i];
+      if (seen[candidate] == number) continue;
+      needed.push_back(candidate);
+      open.assign(1, candidate);
       while (!open.empty()) {
         const uint32_t at = open.back();
         open.pop_back();
@@ -207,35 +209,39 @@ void reduce_edges(Graph& graph) {
         }
       }
     }
-    std::reverse(kept.begin(), kept.end());
-    all = std::move(kept);
+    std::reverse(needed.begin(), needed.end());
+    all = std::move(needed);
   }
 }
 
 void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages, Initiator initiator) {
-  const auto bytes_of_message = [](const Vertex& one) { return bytes_of(one.what == Does::send ? one.from : one.to); };
-  const auto is_message = [](const Vertex& one) { return one.what == Does::send || one.what == Does::receive; };
+  const auto bytes_of_message = [](const Vertex& one) {
+    return bytes_of(one.kind == VertexKind::send ? one.from : one.to);
+  };
+  const auto is_message = [](const Vertex& one) {
+    return one.kind == VertexKind::send || one.kind == VertexKind::receive;
+  };
   const auto is_short = [&](const Vertex& one) {
     return is_message(one) && !one.optional && bytes_of_message(one) <= eager_bytes;
   };
   // The ends may name their messages in other orders, so the names decide which come first.
-  std::map<std::pair<uint32_t, Does>, std::vector<uint32_t>> short_ones;
+  std::map<std::pair<uint32_t, VertexKind>, std::vector<uint32_t>> short_names;
   for (const Vertex& one : graph.operations) {
     if (is_message(one) && bytes_of_message(one) <= eager_bytes)
-      short_ones[{one.peer, one.what}].push_back(one.name.message);
+      short_names[{one.peer, one.kind}].push_back(one.name.message);
   }
-  for (auto& [peer, names] : short_ones) std::sort(names.begin(), names.end());
+  for (auto& [peer, names] : short_names) std::sort(names.begin(), names.end());
   const auto is_early = [&](const Vertex& one) {
     if (!is_short(one)) return false;
-    const std::vector<uint32_t>& names = short_ones[{one.peer, one.what}];
+    const std::vector<uint32_t>& names = short_names[{one.peer, one.kind}];
     return names.size() <= early_messages || one.name.message < names[early_messages];
   };
   std::vector<uint32_t> number_of(graph.operations.size());
-  std::vector<Vertex> made;
-  made.reserve(graph.operations.size());
-  const auto add = [&made](Vertex operation) {
-    made.push_back(std::move(operation));
-    return static_cast<uint32_t>(made.size() - 1);
+  std::vector<Vertex> operations;
+  operations.reserve(graph.operations.size());
+  const auto add = [&operations](Vertex operation) {
+    operations.push_back(std::move(operation));
+    return static_cast<uint32_t>(operations.size() - 1);
   };
   for (uint32_t old = 0; old < graph.operations.size(); ++old) {
     Vertex operation = std::move(graph.operations[old]);
@@ -246,37 +252,37 @@ void with_rendezvous(Graph& graph, uint64_t eager_bytes, uint32_t early_messages
       number_of[old] = add(std::move(operation));
       continue;
     }
-    Name signal = operation.name;
-    signal.signal = true;
+    MessageName signal = operation.name;
+    signal.is_signal = true;
     const uint32_t peer = operation.peer;
     if (initiator == Initiator::receiver || operation.optional) {
-      if (operation.what == Does::send) {
+      if (operation.kind == VertexKind::send) {
         const bool optional = operation.optional;
-        operation.all.push_back(add({.what = Does::receive, .peer = peer, .name = signal, .optional = optional}));
+        operation.all.push_back(add({.kind = VertexKind::receive, .peer = peer, .name = signal, .optional = optional}));
         number_of[old] = add(std::move(operation));
       } else {
         number_of[old] = add(std::move(operation));
-        add({.what = Does::send, .peer = peer, .name = signal, .optional = made[number_of[old]].optional});
+        add({.kind = VertexKind::send, .peer = peer, .name = signal, .optional = operations[number_of[old]].optional});
       }
       continue;
     }
-    operation.name.exposed = true;
-    if (operation.what == Does::send) {
-      add({.what = Does::send,
+    operation.name.is_exposed = true;
+    if (operation.kind == VertexKind::send) {
+      add({.kind = VertexKind::send,
            .peer = peer,
            .name = signal,
            .cpu_dependent = operation.cpu_dependent,
            .all = operation.all,
            .any = operation.any});
-      number_of[old] = add({.what = Does::expose, .peer = peer, .name = operation.name, .from = operation.from});
+      number_of[old] = add({.kind = VertexKind::expose, .peer = peer, .name = operation.name, .from = operation.from});
     } else {
-      const uint32_t ready = add({.what = Does::receive, .peer = peer, .name = signal});
-      operation.what = Does::fetch;
+      const uint32_t ready = add({.kind = VertexKind::receive, .peer = peer, .name = signal});
+      operation.kind = VertexKind::fetch;
       operation.all.push_back(ready);
       number_of[old] = add(std::move(operation));
     }
   }
-  graph.operations = std::move(made);
+  graph.operations = std::move(operations);
   graph.number_of = std::move(number_of);
 }
 

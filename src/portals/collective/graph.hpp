@@ -24,7 +24,7 @@
 
 namespace spinloom::collective {
 
-enum class Does : uint8_t {
+enum class VertexKind : uint8_t {
   send,
   receive,
   combine,  // to = to op from
@@ -40,15 +40,15 @@ enum class Does : uint8_t {
 using Pieces = std::vector<nic::IovecElement>;
 [[nodiscard]] uint64_t bytes_of(const Pieces& pieces);
 
-// A message's name between two ranks. `signal`: the message only says that one end is ready. `exposed`: a get of memory
-// that the other end has exposed.
-struct Name {
-  static constexpr uint32_t numbers = 1 << 12;  // of messages with one tag, in Graphs with tags
-  static constexpr uint32_t tags = 1 << 16;
-  bool signal = false;
-  bool exposed = false;
-  uint32_t message = 0;  // below 2^28: the number, or tag * numbers + number
-  bool operator==(const Name&) const = default;
+// A message's name between two ranks. `is_signal`: the message only says that one end is ready. `is_exposed`: a get of
+// memory that the other end has exposed.
+struct MessageName {
+  static constexpr uint32_t number_count = 1 << 12;  // the messages with one tag, in Graphs with tags
+  static constexpr uint32_t tag_count = 1 << 16;
+  bool is_signal = false;
+  bool is_exposed = false;
+  uint32_t message = 0;  // below 2^28: the number, or tag * number_count + number
+  bool operator==(const MessageName&) const = default;
 };
 
 struct Target {
@@ -58,9 +58,9 @@ struct Target {
 };
 
 struct Vertex {
-  Does what = Does::send;
+  VertexKind kind = VertexKind::send;
   uint32_t peer = 0;  // its rank in the team
-  Name name = {};
+  MessageName name = {};
   Pieces from = {};
   Pieces to = {};
   nic::AtomicOperation op = nic::AtomicOperation::sum;
@@ -73,21 +73,22 @@ struct Vertex {
   std::vector<uint32_t> any = {};  // it waits for one of these operations
 };
 
-[[nodiscard]] inline bool has_message(Does what) {
-  return what == Does::send || what == Does::receive || what == Does::expose || what == Does::fetch;
+[[nodiscard]] inline bool has_message(VertexKind kind) {
+  return kind == VertexKind::send || kind == VertexKind::receive || kind == VertexKind::expose ||
+         kind == VertexKind::fetch;
 }
 // True for operations that the NIC does within its own memory, without a message.
-[[nodiscard]] inline bool is_local(Does what) { return what == Does::combine || what == Does::copy; }
+[[nodiscard]] inline bool is_local(VertexKind kind) { return kind == VertexKind::combine || kind == VertexKind::copy; }
 
 struct Graph {
   std::vector<Vertex> operations;
-  uint64_t memory_bytes = 0;  // of memory of its own (Area::work)
+  uint64_t memory_bytes = 0;  // the size of its own memory (Area::work)
   // After with_rendezvous(), by an operation's old number: the number of the operation that ends when that one would.
   std::vector<uint32_t> number_of = {};
 };
 
 // The addresses of the areas of Rounds, and the operator and type with which a reduction combines.
-struct Setting {
+struct CallArguments {
   uint8_t* send = nullptr;
   uint8_t* receive = nullptr;
   uint8_t* work = nullptr;
@@ -97,7 +98,7 @@ struct Setting {
 // The size of an area up to the last byte that Rounds read or write.
 [[nodiscard]] uint64_t area_bytes_of(std::span<const Round> rounds, Area area);
 [[nodiscard]] inline uint64_t work_bytes_of(std::span<const Round> rounds) { return area_bytes_of(rounds, Area::work); }
-[[nodiscard]] Graph graph_of(std::span<const Round> rounds, const Setting& setting);
+[[nodiscard]] Graph graph_of(std::span<const Round> rounds, const CallArguments& arguments);
 
 // Drops edges that follow from other edges.
 void reduce_edges(Graph& graph);

@@ -23,7 +23,7 @@ struct Fold {
   [[nodiscard]] uint32_t first_block(uint32_t place) const { return place < beyond ? 2 * place : place + beyond; }
 
   // Adds all operations of a rank that is out.
-  void stay_out(const Part& own, const Part& result, Rounds& rounds) const {
+  void exchange_as_outsider(const Part& own, const Part& result, Rounds& rounds) const {
     rounds.send(rank + 1, own);
     rounds.next();
     rounds.receive(rank + 1, result);
@@ -48,14 +48,14 @@ template <class RankOf, class PartOf>
 void halve(uint32_t place, uint32_t power, const RankOf& rank_of, const PartOf& part_of, Reduction& reduction,
            std::optional<Place> last, Rounds& rounds) {
   for (uint32_t mask = power / 2; mask > 0; mask /= 2) {
-    const auto of = [&](const Part& all, uint32_t whose) { return part_of(all, first_of(whose, mask), mask); };
-    const Part held = of(reduction.held(), place);
-    Reduction kept(held, mask == 1 && last ? *last : of(reduction.sum, place).place, reduction.free);
-    rounds.send(rank_of(place ^ mask), of(reduction.held(), place ^ mask));
-    kept.receive(rank_of(place ^ mask), (place & mask) != 0, rounds);
+    const auto part_at = [&](const Part& all, uint32_t owner) { return part_of(all, first_of(owner, mask), mask); };
+    const Part own_half = part_at(reduction.partial(), place);
+    Reduction halved(own_half, mask == 1 && last ? *last : part_at(reduction.sum, place).place, reduction.free);
+    rounds.send(rank_of(place ^ mask), part_at(reduction.partial(), place ^ mask));
+    halved.receive(rank_of(place ^ mask), (place & mask) != 0, rounds);
     rounds.next();
-    reduction.free = kept.free;
-    reduction.has = true;
+    reduction.free = halved.free;
+    reduction.has_received = true;
   }
 }
 
@@ -79,14 +79,14 @@ void recursive_doubling_allreduce(const Collective& call, Rounds& rounds) {
   const Fold fold(call);
   if (fold.is_out()) {
     const Outcome outcome(call);
-    fold.stay_out(outcome.own, outcome.result, rounds);
+    fold.exchange_as_outsider(outcome.own, outcome.result, rounds);
     return outcome.end(rounds);
   }
   Reduction reduction(data(call.sends), data(call.receives).place);
   fold.begin(reduction, rounds);
   for (uint32_t bit = 1; bit < fold.power; bit *= 2) {
     const uint32_t peer = fold.rank_of(fold.place() ^ bit);
-    rounds.send(peer, reduction.held());
+    rounds.send(peer, reduction.partial());
     reduction.receive(peer, (fold.place() & bit) != 0, rounds);
     rounds.next();
   }
@@ -99,18 +99,18 @@ void rabenseifner_allreduce(const Collective& call, Rounds& rounds) {
   const Outcome outcome(call);
   const Fold fold(call);
   if (fold.is_out()) {
-    fold.stay_out(outcome.own, outcome.result, rounds);
+    fold.exchange_as_outsider(outcome.own, outcome.result, rounds);
     return outcome.end(rounds);
   }
   const auto rank_of = [&](uint32_t place) { return fold.rank_of(place); };
-  const auto some = [&](const Part& all, uint32_t first, uint32_t count) {
+  const auto shares_of = [&](const Part& all, uint32_t first, uint32_t count) {
     return shares(all, fold.power, first, count, call.element_bytes);
   };
-  const auto results = [&](uint32_t first, uint32_t count) { return some(outcome.result, first, count); };
+  const auto results = [&](uint32_t first, uint32_t count) { return shares_of(outcome.result, first, count); };
   const Part mine = results(fold.place(), 1);
   Reduction reduction(outcome.own, {.at = outcome.free, .area = Area::work}, outcome.free + outcome.own.bytes);
   fold.begin(reduction, rounds);
-  halve(fold.place(), fold.power, rank_of, some, reduction, mine.place, rounds);
+  halve(fold.place(), fold.power, rank_of, shares_of, reduction, mine.place, rounds);
   double_up(fold.place(), fold.power, rank_of, results, mine, rounds);
   fold.end(outcome.result, rounds);
   outcome.end(rounds);
@@ -121,11 +121,11 @@ void recursive_doubling_allgather(const Collective& call, Rounds& rounds) {
   const Part mine = block(call.receives, call.rank);
   const Part own = call.in_place ? mine : data(call.sends);
   const auto others = [&](uint32_t rank) {
-    return around(block(call.receives, (rank + 1) % call.size), call.size - 1, call.size);
+    return wrapped_blocks(block(call.receives, (rank + 1) % call.size), call.size - 1, call.size);
   };
   const Fold fold(call);
   if (!call.in_place) rounds.copy(own, mine);
-  if (fold.is_out()) return fold.stay_out(own, others(call.rank), rounds);
+  if (fold.is_out()) return fold.exchange_as_outsider(own, others(call.rank), rounds);
   const auto rank_of = [&](uint32_t place) { return fold.rank_of(place); };
   const auto blocks = [&](uint32_t first, uint32_t count) {
     const uint32_t begin = fold.first_block(first);
@@ -143,7 +143,7 @@ void recursive_doubling_allgather(const Collective& call, Rounds& rounds) {
 // received.
 void recursive_halving_reduce_scatter(const Collective& call, Rounds& rounds) {
   const Part own = block(call.sends, call.rank);
-  Part received = moved(own, data(call.receives).place);
+  Part received = at_place(own, data(call.receives).place);
   if (call.size == 1) {
     if (!call.in_place) rounds.copy(own, received);
     return;
@@ -154,25 +154,25 @@ void recursive_halving_reduce_scatter(const Collective& call, Rounds& rounds) {
   }
   const Part all = packed(begins.back(), data(call.sends).place);
   const Fold fold(call);
-  const bool apart = lands_on_operand(call);
+  const bool needs_work_memory = lands_on_operand(call);
   if (fold.is_out()) {
-    const Part lands = apart ? moved(received, {.area = Area::work}) : received;
-    fold.stay_out(all, lands, rounds);
+    const Part landing = needs_work_memory ? at_place(received, {.area = Area::work}) : received;
+    fold.exchange_as_outsider(all, landing, rounds);
     rounds.next();
-    if (apart) rounds.copy(lands, received);
+    if (needs_work_memory) rounds.copy(landing, received);
     return;
   }
   const auto rank_of = [&](uint32_t place) { return fold.rank_of(place); };
-  const auto blocks = [&](const Part& of, uint32_t first, uint32_t count) {
+  const auto blocks = [&](const Part& whole, uint32_t first, uint32_t count) {
     const uint64_t begin = begins[fold.first_block(first)];
-    return slice(of, begin, begins[fold.first_block(first + count)] - begin);
+    return slice(whole, begin, begins[fold.first_block(first + count)] - begin);
   };
   Reduction reduction(all, {.area = Area::work}, all.bytes);
   fold.begin(reduction, rounds);
-  const bool lands_there = !apart && !fold.is_paired();
+  const bool lands_in_result = !needs_work_memory && !fold.is_paired();
   halve(fold.place(), fold.power, rank_of, blocks, reduction,
-        lands_there ? std::optional(received.place) : std::nullopt, rounds);
-  if (lands_there) return;
+        lands_in_result ? std::optional(received.place) : std::nullopt, rounds);
+  if (lands_in_result) return;
   const Part sums = blocks(reduction.sum, fold.place(), 1);
   rounds.copy(slice(sums, sums.bytes - own.bytes, own.bytes), received);
   fold.end(slice(sums, 0, sums.bytes - own.bytes), rounds);

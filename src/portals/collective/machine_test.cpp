@@ -15,10 +15,10 @@
 namespace spinloom::collective {
 namespace {
 
-using test::Act;
 using test::Cell;
 using test::Elements;
 using test::Script;
+using test::ScriptOperation;
 
 constexpr uint64_t window_bytes = test::window_elements * sizeof(int32_t);
 
@@ -106,18 +106,19 @@ class Machines {
     for (Machine& host : hosts_) {
       const Status closed = host.endpoint->close();
       EXPECT_TRUE(closed.ok()) << closed.error().message;
-      EXPECT_EQ(host.endpoint->taken().triggered, 0u);
-      EXPECT_TRUE(host.interface->pt_alloc(host.queue, {.want = EndpointOptions{}.portal}).ok()) << "is not free again";
+      EXPECT_EQ(host.endpoint->resources_in_use().triggered, 0u);
+      EXPECT_TRUE(host.interface->pt_alloc(host.queue, {.index = EndpointOptions{}.portal}).ok())
+          << "is not free again";
     }
   }
 
   // Returns the largest number of each resource that a schedule of a rank takes.
-  [[nodiscard]] Taken largest() const {
-    Taken most;
+  [[nodiscard]] NicResources largest() const {
+    NicResources most;
     for (const Machine& host : hosts_) {
       for (const auto& [group, member] : host.members) {
         for (const auto& part : member.parts) {
-          const Taken one = part->offloaded->taken();
+          const NicResources one = part->offloaded->resources();
           most.counters = std::max(most.counters, one.counters);
           most.triggered = std::max(most.triggered, one.triggered);
           most.entries = std::max(most.entries, one.entries);
@@ -128,12 +129,12 @@ class Machines {
   }
   [[nodiscard]] uint64_t early() const {
     uint64_t sum = 0;
-    for (const Machine& host : hosts_) sum += host.endpoint->early();
+    for (const Machine& host : hosts_) sum += host.endpoint->copied_messages();
     return sum;
   }
   [[nodiscard]] uint64_t replaced() const {
     uint64_t sum = 0;
-    for (const Machine& host : hosts_) sum += host.endpoint->replaced();
+    for (const Machine& host : hosts_) sum += host.endpoint->replaced_schedules();
     return sum;
   }
 
@@ -166,12 +167,12 @@ class Machines {
         for (const auto& part : member.parts) {
           if (!part->under_way) continue;
           said += text(" under way: start ", part->started, (part->of->cached ? " cached" : ""), ", in it:");
-          for (uint32_t one = 0; one < part->offloaded->given(); ++one) {
+          for (uint32_t one = 0; one < part->offloaded->original_count(); ++one) {
             if (part->offloaded->state(one) != Offloaded::State::executed) said += text(" ", one);
           }
         }
       }
-      said += text(" ", loopback_->nic(rank).waiting());
+      said += text(" ", loopback_->nic(rank).describe_waiting());
     }
     return said;
   }
@@ -185,7 +186,7 @@ class Machines {
     auto queue = host.interface->eq_alloc(64);
     ASSERT_TRUE(queue.ok());
     host.queue = *queue;
-    auto windows = host.interface->pt_alloc(*queue, {.want = {7}});
+    auto windows = host.interface->pt_alloc(*queue, {.index = {7}});
     ASSERT_TRUE(windows.ok());
     host.windows = *windows;
     for (uint32_t group = 0; group < groups_.size(); ++group) {
@@ -226,7 +227,7 @@ class Machines {
     part->sum_entry = append(host, part->sums, bits_of(group, schedule, true));
     Graph graph;
     std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t> numbers;
-    for (const Act& one : of.script.operations) {
+    for (const ScriptOperation& one : of.script.operations) {
       if (one.rank == member) graph.operations.push_back(vertex_of(one, *part, group, schedule, numbers));
     }
     auto made = host.endpoint->make(host.members[group].team, std::move(graph), of.cached);
@@ -235,15 +236,15 @@ class Machines {
     return part;
   }
 
-  Vertex vertex_of(const Act& one, Played& part, uint32_t group, uint32_t schedule,
+  Vertex vertex_of(const ScriptOperation& one, Played& part, uint32_t group, uint32_t schedule,
                    std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t>& numbers) {
-    Vertex made{.what = one.what, .peer = one.peer};
-    const bool is_message = one.what == Does::send || one.what == Does::receive;
-    const bool reads = one.what != Does::receive && one.what != Does::get;
-    const bool writes = one.what != Does::send && one.what != Does::put && one.what != Does::atomic;
+    Vertex made{.kind = one.kind, .peer = one.peer};
+    const bool is_message = one.kind == VertexKind::send || one.kind == VertexKind::receive;
+    const bool reads = one.kind != VertexKind::receive && one.kind != VertexKind::get;
+    const bool writes = one.kind != VertexKind::send && one.kind != VertexKind::put && one.kind != VertexKind::atomic;
     if (is_message) {
-      uint32_t& number = numbers[{one.peer, one.tag, one.what == Does::send}];
-      made.name.message = one.tag * Name::numbers + number++;
+      uint32_t& number = numbers[{one.peer, one.tag, one.kind == VertexKind::send}];
+      made.name.message = one.tag * MessageName::number_count + number++;
     }
     if (reads && one.any_from.empty()) made.from = part.cells[one.from].pieces();
     for (const size_t cell : one.any_from) {
@@ -252,12 +253,13 @@ class Machines {
     if (writes) made.to = part.cells[one.to].pieces();
     made.op = nic::AtomicOperation::sum;
     made.type = nic::Datatype::int32;
-    made.target = {hosts_[0].windows, bits_of(group, schedule, one.what == Does::atomic), one.window * window_bytes};
+    made.target = {hosts_[0].windows, bits_of(group, schedule, one.kind == VertexKind::atomic),
+                   one.window * window_bytes};
     made.cpu_dependent = one.cpu_dependent;
     made.all = one.all;
     made.any = one.any;
     if (one.cpu_dependent) part.dependent.push_back(one.number);
-    const bool alone = writes && one.what != Does::combine && part.cells[one.to].count() > 0;
+    const bool alone = writes && one.kind != VertexKind::combine && part.cells[one.to].count() > 0;
     part.written.push_back(alone ? one.to : no_cell);
     return made;
   }
@@ -316,7 +318,7 @@ class Machines {
       part.cells[cell].fill(with);
     }
     if (part.started == 0) {
-      for (uint32_t one = 0; one < part.offloaded->given(); ++one) {
+      for (uint32_t one = 0; one < part.offloaded->original_count(); ++one) {
         ASSERT_LE(part.offloaded->state(one), Offloaded::State::posted);
       }
     }
@@ -329,7 +331,7 @@ class Machines {
     if (!started && started.error().code == Code::exhausted && in_one_order_) return;  // again, when others have ended
     ASSERT_TRUE(started.ok()) << started.error().message;
     part.under_way = true;
-    part.enabled.assign(part.offloaded->given(), false);
+    part.enabled.assign(part.offloaded->original_count(), false);
     ++part.started;
     ++member.at;
   }
@@ -363,7 +365,7 @@ class Machines {
       ASSERT_TRUE(part.cells[cell].guards_are_whole()) << "cell " << cell;
     }
     std::vector<bool> certain(part.cells.size(), true);
-    for (const Act& one : script.operations) {
+    for (const ScriptOperation& one : script.operations) {
       if (one.rank != part.member || one.any_from.empty()) continue;
       certain[one.to] = false;
       const Elements found = part.cells[one.to].read();
@@ -382,7 +384,7 @@ class Machines {
       if (!certain[cell]) continue;
       ASSERT_EQ(part.cells[cell].read(), wanted[cell]) << "member " << part.member << ", cell " << cell;
     }
-    for (uint32_t one = 0; one < part.offloaded->given(); ++one) {
+    for (uint32_t one = 0; one < part.offloaded->original_count(); ++one) {
       ASSERT_EQ(part.offloaded->state(one), Offloaded::State::executed);
     }
   }
@@ -462,7 +464,7 @@ TEST(Machine, CachedSchedulesLeaveForOthersWhereLimitsAreSmall) {
     std::vector<Group> groups = any_groups(ranks, 30, 100, random);
     EndpointOptions options = any_options(random);
     const uint64_t seed = random.next();
-    const Taken most = Machines(ranks, groups, options, seed).largest();
+    const NicResources most = Machines(ranks, groups, options, seed).largest();
     const auto limit = [&](uint32_t least) {
       return random.chance(1, 3) ? UINT32_MAX : least + static_cast<uint32_t>(random.below(5));
     };

@@ -23,23 +23,27 @@ class Meeting {
   // Begins a meeting of `ranks` ranks of the job. Its messages go to portal table entry `portal`. Numbers are below
   // 256.
   [[nodiscard]] static Result<Meeting> begin(portals::Interface& interface, nic::PortalIndex portal, uint32_t ranks,
-                                             uint32_t number, std::function<void()> call);
+                                             uint32_t number, std::function<void()> spend_call_time);
   [[nodiscard]] Result<bool> step();
   // The Error of a rank that never comes.
-  [[nodiscard]] static Error gone(uint32_t rank);
+  [[nodiscard]] static Error error_of_gone(uint32_t rank);
   // Frees the resources of the Meeting, even if it has not finished.
   void end();
 
  private:
   Meeting(portals::Interface& interface, nic::PortalIndex portal, uint32_t ranks, uint32_t number,
-          std::function<void()> call)
-      : interface_(&interface), portal_(portal), ranks_(ranks), number_(number), call_(std::move(call)) {}
-  [[nodiscard]] uint32_t rounds() const { return static_cast<uint32_t>(heard_.size()); }
+          std::function<void()> spend_call_time)
+      : interface_(&interface),
+        portal_(portal),
+        ranks_(ranks),
+        number_(number),
+        spend_call_time_(std::move(spend_call_time)) {}
+  [[nodiscard]] uint32_t rounds() const { return static_cast<uint32_t>(heard_counters_.size()); }
   [[nodiscard]] uint64_t bits_of(uint32_t round) const;
-  [[nodiscard]] Status expect(uint32_t round);
-  [[nodiscard]] Status say(uint32_t round);
+  [[nodiscard]] Status append_entry(uint32_t round);
+  [[nodiscard]] Status send_message(uint32_t round);
   [[nodiscard]] Status take_answers();
-  [[nodiscard]] Status ask_the_next();
+  [[nodiscard]] Status ask_next_rank();
   [[nodiscard]] bool waits_for(uint32_t rank) const;
   [[nodiscard]] Status put(uint32_t rank, uint64_t bits);
 
@@ -47,16 +51,16 @@ class Meeting {
   nic::PortalIndex portal_;
   uint32_t ranks_;
   uint32_t number_;
-  std::function<void()> call_;
-  nic::QueueId answers_;
-  std::vector<nic::CounterId> heard_;  // by round
+  std::function<void()> spend_call_time_;
+  nic::QueueId answer_queue_;
+  std::vector<nic::CounterId> heard_counters_;  // by round
   std::vector<nic::EntryId> entries_;
   uint32_t round_ = 0;
-  bool said_ = false;  // the message of this round is under way
-  bool is_told_ = false;  // the target has the message of this round
-  uint32_t idle_ = 0;  // calls of step() that found nothing
-  uint32_t asked_ = 0;  // the rank that was asked last, counted from this one
-  bool asks_ = false;  // the answer of that rank is still to come
+  bool is_sent_ = false;  // the message of this round is under way
+  bool is_acknowledged_ = false;  // the target has the message of this round
+  uint32_t idle_steps_ = 0;  // calls of step() that found nothing
+  uint32_t asked_distance_ = 0;  // from this rank to the one that was asked last
+  bool is_asking_ = false;  // the answer to the last question is still to come
 };
 
 }  // namespace spinloom::collective

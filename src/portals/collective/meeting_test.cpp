@@ -31,7 +31,7 @@ TEST(Meeting, NobodyGoesOnBeforeAllHaveBegun) {
             std::make_unique<portals::Interface>((*loopback)->port(static_cast<uint32_t>(&one - ranks.data())));
         auto queue = one.interface->eq_alloc(64);
         ASSERT_TRUE(queue.ok());
-        ASSERT_TRUE(one.interface->pt_alloc(*queue, {.want = nic::PortalIndex{3}}).ok());
+        ASSERT_TRUE(one.interface->pt_alloc(*queue, {.index = nic::PortalIndex{3}}).ok());
         auto meeting = Meeting::begin(*one.interface, nic::PortalIndex{3}, driver.ranks, 0, {});
         ASSERT_TRUE(meeting.ok()) << meeting.error().message;
         one.meeting = std::move(*meeting);
@@ -76,7 +76,7 @@ TEST(Meeting, WhoOwesAMessageAndIsGoneIsAnError) {
     interfaces.push_back(std::make_unique<portals::Interface>((*loopback)->port(rank)));
     auto queue = interfaces[rank]->eq_alloc(64);
     ASSERT_TRUE(queue.ok());
-    ASSERT_TRUE(interfaces[rank]->pt_alloc(*queue, {.want = nic::PortalIndex{3}}).ok());
+    ASSERT_TRUE(interfaces[rank]->pt_alloc(*queue, {.index = nic::PortalIndex{3}}).ok());
     auto meeting = Meeting::begin(*interfaces[rank], nic::PortalIndex{3}, count, 0, {});
     ASSERT_TRUE(meeting.ok()) << meeting.error().message;
     meetings.push_back(std::move(*meeting));
@@ -90,7 +90,7 @@ TEST(Meeting, WhoOwesAMessageAndIsGoneIsAnError) {
       ASSERT_TRUE((*loopback)->run().ok());
     }
     ASSERT_FALSE(over.ok()) << "it waits for ever";
-    EXPECT_EQ(over.error().message, Meeting::gone(2).message);
+    EXPECT_EQ(over.error().message, Meeting::error_of_gone(2).message);
   }
   for (Meeting& meeting : meetings) meeting.end();
 }

@@ -12,9 +12,9 @@
 
 namespace spinloom::collective::bits {
 
-inline constexpr uint32_t schedules = 1 << 16;  // numbers begin again then
+inline constexpr uint32_t schedule_count = 1 << 16;  // numbers begin again then
 inline constexpr uint64_t kind(uint64_t number) { return number << 61; }
-inline constexpr uint64_t all_kinds = kind(7);
+inline constexpr uint64_t kind_mask = kind(7);
 inline constexpr uint64_t data = kind(0);
 inline constexpr uint64_t signal = kind(1);
 inline constexpr uint64_t exposed = kind(2);
@@ -24,18 +24,18 @@ inline constexpr uint64_t meeting = kind(5);
 inline constexpr uint64_t failed = kind(6);  // the sender's schedule has failed; with the name of an overrun rank
 inline constexpr uint64_t fence = kind(7);  // its answer says that all messages before it have come
 
-inline constexpr uint64_t all_messages = (uint64_t{1} << 28) - 1;
+inline constexpr uint64_t message_mask = (uint64_t{1} << 28) - 1;
 
 inline constexpr uint64_t may_wait = kind(0);  // under may_wait_mask
 inline constexpr uint64_t may_wait_mask = kind(4);
 
-[[nodiscard]] constexpr uint64_t of_team(uint32_t team) { return uint64_t{team} << 44; }
+[[nodiscard]] constexpr uint64_t team_bits(uint32_t team) { return uint64_t{team} << 44; }
 [[nodiscard]] constexpr uint32_t team_of(uint64_t bits) { return static_cast<uint32_t>(bits >> 44 & 0xffff); }
-[[nodiscard]] constexpr uint64_t of_schedule(uint32_t team, uint32_t number, bool cached) {
-  return uint64_t{cached} << 60 | of_team(team) | uint64_t{number} << 28;
+[[nodiscard]] constexpr uint64_t schedule_bits(uint32_t team, uint32_t number, bool cached) {
+  return uint64_t{cached} << 60 | team_bits(team) | uint64_t{number} << 28;
 }
-[[nodiscard]] constexpr uint64_t of_message(const Name& name) {
-  return (name.signal ? signal : name.exposed ? exposed : data) | name.message;
+[[nodiscard]] constexpr uint64_t message_bits(const MessageName& name) {
+  return (name.is_signal ? signal : name.is_exposed ? exposed : data) | name.message;
 }
 
 }  // namespace spinloom::collective::bits

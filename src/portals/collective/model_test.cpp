@@ -22,8 +22,8 @@ const Model usual{.o_ps = 300'000,
                   .G = {75, 2},
                   .A = {50, 1}};
 
-uint64_t played(const Algorithm& algorithm, const Question& ask, const Model& by, uint32_t root = 0) {
-  const auto graphs = graphs_of(algorithm, ask, root);
+uint64_t played(const Algorithm& algorithm, const CallShape& shape, const Model& by, uint32_t root = 0) {
+  const auto graphs = graphs_of(algorithm, shape, root);
   EXPECT_TRUE(graphs.ok()) << (graphs.ok() ? "" : graphs.error().message);
   const auto time = play(*graphs, by);
   EXPECT_TRUE(time.ok()) << (time.ok() ? "" : time.error().message);
@@ -39,21 +39,21 @@ TEST(Model, PingPong) {
 
 TEST(Play, BroadcastOfThreeRanks) {
   // Down a binomial tree rank 0 sends to 2 and then to 1: T = 2 o + gap + hop.
-  const Question ask{.ranks = 3, .bytes = 8};
-  EXPECT_EQ(played(**find(Operation::bcast, "binomial"), ask, usual), 2 * 300'000 + 7'300 + 760'300);
+  const CallShape shape{.ranks = 3, .bytes = 8};
+  EXPECT_EQ(played(**find(Operation::bcast, "binomial"), shape, usual), 2 * 300'000 + 7'300 + 760'300);
   // Along a chain: T = 2 o + 2 hop.
-  EXPECT_EQ(played(**find(Operation::bcast, "chain"), ask, usual), 2 * 300'000 + 2 * 760'300);
+  EXPECT_EQ(played(**find(Operation::bcast, "chain"), shape, usual), 2 * 300'000 + 2 * 760'300);
 }
 
 TEST(Play, ReductionOfTwoRanks) {
   // T = 2 o + hop + s A + a
-  const Question ask{.ranks = 2, .bytes = 8};
-  EXPECT_EQ(played(**find(Operation::reduce, "linear"), ask, usual), 2 * 300'000 + 760'300 + 400 + 90'000);
+  const CallShape shape{.ranks = 2, .bytes = 8};
+  EXPECT_EQ(played(**find(Operation::reduce, "linear"), shape, usual), 2 * 300'000 + 760'300 + 400 + 90'000);
 }
 
 TEST(Play, NamesWhatNeverBegins) {
   Graph lonely;
-  lonely.operations.push_back({.what = Does::receive, .peer = 1});
+  lonely.operations.push_back({.kind = VertexKind::receive, .peer = 1});
   const std::vector<Graph> ranks{lonely, Graph{}};
   const auto time = play(ranks, usual);
   ASSERT_FALSE(time.ok());
@@ -79,12 +79,12 @@ TEST(Forms, AreWhatPlaysTake) {
       const auto operation = static_cast<Operation>(number);
       const bool has_shares = operation == Operation::allreduce || operation == Operation::bcast;
       const uint64_t bytes = 8 * (has_shares ? ranks : 1) * (uint64_t{1} << upto(10));
-      Question ask{.ranks = ranks, .bytes = bytes, .element_bytes = 8};
-      for (const Candidate& one : candidates(operation, ask, by)) {
+      CallShape shape{.ranks = ranks, .bytes = bytes, .element_bytes = 8};
+      for (const Candidate& one : candidates(operation, shape, by)) {
         SCOPED_TRACE(text(name_of(operation), " by ", one.algorithm->name, ", P = ", ranks, ", S = ", bytes,
                           ", segments of ", one.segment_bytes));
-        ask.segment_bytes = one.segment_bytes == 0 ? UINT64_MAX : one.segment_bytes;
-        const uint64_t time = played(*one.algorithm, ask, by);
+        shape.segment_bytes = one.segment_bytes == 0 ? UINT64_MAX : one.segment_bytes;
+        const uint64_t time = played(*one.algorithm, shape, by);
         const bool is_near = one.is_near || (one.segment_bytes != 0 && bytes % one.segment_bytes != 0);
         if (!is_near) {
           EXPECT_EQ(one.time_ps, time);

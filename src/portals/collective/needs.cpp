@@ -7,7 +7,7 @@
 
 namespace spinloom::collective {
 
-void Needs::take_most(const Needs& other) {
+void Needs::take_maxima(const Needs& other) {
   entries = std::max(entries, other.entries);
   triggered = std::max(triggered, other.triggered);
   counters = std::max(counters, other.counters);
@@ -17,7 +17,7 @@ void Needs::take_most(const Needs& other) {
 Needs needs_of(const Graph& graph, uint64_t atomic_bytes) {
   std::vector<uint32_t> weights;
   for (const Vertex& one : graph.operations) {
-    const uint64_t bytes = one.what == Does::combine ? bytes_of(one.to) : 0;
+    const uint64_t bytes = one.kind == VertexKind::combine ? bytes_of(one.to) : 0;
     weights.push_back(
         static_cast<uint32_t>(std::max<uint64_t>(1, bytes / atomic_bytes + (bytes % atomic_bytes != 0 ? 1 : 0))));
   }

@@ -19,8 +19,8 @@ struct Needs {
   uint64_t triggered = 0;
   uint64_t counters = 0;  // for dependencies
   uint64_t own_bytes = 0;  // bytes of memory beside the caller's
-  // Takes the larger one of each of the numbers.
-  void take_most(const Needs& other);
+  // Takes the larger one of each pair of numbers.
+  void take_maxima(const Needs& other);
 };
 
 [[nodiscard]] Needs needs_of(const Graph& graph, uint64_t atomic_bytes);

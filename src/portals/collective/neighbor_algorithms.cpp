@@ -9,10 +9,10 @@ namespace {
 template <class Sent>
 void with_neighbors(const Collective& call, bool sends_empty, const Sent& sent, Rounds& rounds) {
   for (size_t number = 0; number < call.sources.size(); ++number) {
-    const size_t one = call.is_grid && (number ^ 1) < call.sources.size() ? number ^ 1 : number;
-    if (call.sources[one] < 0) continue;
-    const Part part = block(call.receives, static_cast<uint32_t>(one));
-    if (sends_empty || part.bytes != 0) rounds.receive(static_cast<uint32_t>(call.sources[one]), part);
+    const size_t source = call.is_grid && (number ^ 1) < call.sources.size() ? number ^ 1 : number;
+    if (call.sources[source] < 0) continue;
+    const Part part = block(call.receives, static_cast<uint32_t>(source));
+    if (sends_empty || part.bytes != 0) rounds.receive(static_cast<uint32_t>(call.sources[source]), part);
   }
   for (size_t number = 0; number < call.destinations.size(); ++number) {
     if (call.destinations[number] < 0) continue;

@@ -39,24 +39,26 @@ class Offloaded {
   [[nodiscard]] Status withdraw();
 
   enum class State : uint8_t { created, posted, active, executed };
-  // These name operations by the numbers that they had before long messages became several. `executed`: the operation
-  // has begun, and perhaps ended.
-  [[nodiscard]] State state(uint32_t operation) const;
-  [[nodiscard]] Status enable(uint32_t operation);
+  // These name operations by their original numbers, those that they had before long messages became several.
+  // `executed`: the operation has begun, and perhaps ended.
+  [[nodiscard]] State state(uint32_t original) const;
+  [[nodiscard]] Status enable(uint32_t original);
   // Keeps the operation from beginning. True if it had not begun.
-  [[nodiscard]] Result<bool> disable(uint32_t operation);
+  [[nodiscard]] Result<bool> disable(uint32_t original);
 
   [[nodiscard]] bool is_cached() const { return cached_; }
   [[nodiscard]] bool is_under_way() const { return under_way_; }
   [[nodiscard]] bool is_posted() const { return is_posted_; }
-  [[nodiscard]] Taken taken() const { return needs_; }
+  [[nodiscard]] NicResources resources() const { return resources_; }
   [[nodiscard]] const Graph& graph() const { return graph_; }
   // The number of operations before long messages became several.
-  [[nodiscard]] size_t given() const { return graph_.number_of.size(); }
+  [[nodiscard]] size_t original_count() const { return graph_.number_of.size(); }
   // The counter and the value at which all has ended, for reports.
-  [[nodiscard]] nic::CounterId done() const { return is_posted_ ? counters_[counter_done].id : nic::CounterId{}; }
-  [[nodiscard]] uint64_t done_at() const {
-    return is_posted_ ? counters_[counter_done].base + starts_ * plan_.each[counter_done] : 0;
+  [[nodiscard]] nic::CounterId done_counter() const {
+    return is_posted_ ? counters_[counter_done].id : nic::CounterId{};
+  }
+  [[nodiscard]] uint64_t done_value() const {
+    return is_posted_ ? counters_[counter_done].base + starts_ * plan_.growth[counter_done] : 0;
   }
 
  private:
@@ -71,49 +73,49 @@ class Offloaded {
   Offloaded(Endpoint& endpoint, const Endpoint::Team& team, uint32_t number, Graph graph, bool cached,
             std::unique_ptr<uint8_t[]> memory);
   void cut_into_steps();
-  [[nodiscard]] Status bring();
-  void leave(bool counters_are_known);
-  [[nodiscard]] Result<bool> may_go();
-  [[nodiscard]] Status go();
-  [[nodiscard]] Status append(uint32_t operation);
-  [[nodiscard]] Status issue(uint32_t operation, const std::optional<nic::Trigger>& trigger);
-  [[nodiscard]] Status issue_steps(uint32_t operation, const std::optional<nic::Trigger>& trigger);
+  [[nodiscard]] Status bring_to_nic();
+  void leave_nic(bool counters_are_known);
+  [[nodiscard]] Result<bool> may_start_now();
+  [[nodiscard]] Status start_now();
+  [[nodiscard]] Status append(uint32_t number);
+  [[nodiscard]] Status issue(uint32_t number, const std::optional<nic::Trigger>& trigger);
+  [[nodiscard]] Status issue_steps(uint32_t number, const std::optional<nic::Trigger>& trigger);
   [[nodiscard]] Status begin_by_cpu();
-  [[nodiscard]] Status take_early(uint32_t operation, const nic::Event& event);
-  [[nodiscard]] bool has_come(const Wait& wait) const;
+  [[nodiscard]] Status take_early(uint32_t number, const nic::Event& event);
+  [[nodiscard]] bool is_met(const Wait& wait) const;
   [[nodiscard]] std::optional<nic::Trigger> trigger_of(const Wait& wait) const;
   [[nodiscard]] nic::CounterId counter_of(uint32_t number) const { return counters_[number].id; }
   [[nodiscard]] uint64_t bits_of(const Vertex& operation) const;
-  [[nodiscard]] uint32_t beginning_of(uint32_t given) const;
-  [[nodiscard]] Result<bool> has_ended(bool with_failures);
+  [[nodiscard]] uint32_t beginning_of(uint32_t original) const;
+  [[nodiscard]] Result<bool> check_end(bool with_failures);
   // The schedule has ended with an error, which test() tells from now on.
   Error fail_with(const Error& error);
-  [[nodiscard]] bool has_left();
-  [[nodiscard]] bool is_quiet();
+  [[nodiscard]] bool unlink_receives();
+  [[nodiscard]] bool try_to_quiesce();
 
   Endpoint& endpoint_;
   portals::Interface& interface_;
   const std::vector<uint32_t> ranks_;
   const uint32_t team_;
-  const uint64_t bits_;  // of the schedule's messages
+  const uint64_t schedule_bits_;  // the match bits of its messages, without a message's own
   const bool cached_;
   Graph graph_;
   std::unique_ptr<uint8_t[]> memory_;
   std::vector<std::vector<Step>> steps_;  // by operation
-  std::vector<uint32_t> appended_;  // operations that are entries, in the order of their appends
-  std::vector<uint32_t> cpu_dependent_;  // operations
+  std::vector<uint32_t> entry_operations_;  // operations that are entries, in the order of their appends
+  std::vector<uint32_t> cpu_dependent_operations_;  // their numbers
   Plan plan_;
-  Taken needs_;
-  uint64_t number_ = 0;  // of this schedule at the Endpoint, in user pointers of events
-  std::vector<Counter> counters_;  // by number of the plan's counters; empty while not posted
-  nic::DescriptorRef whole_;  // counts the operations under way whose memory is in one piece
-  std::vector<nic::DescriptorRef> descriptors_;  // by operation, of memory in several pieces
+  NicResources resources_;
+  uint64_t number_ = 0;  // this schedule's number at the Endpoint, in user pointers of events
+  std::vector<Counter> counters_;  // by the number of the plan's counter; empty while not posted
+  nic::DescriptorRef contiguous_descriptor_;  // counts the operations under way whose memory is in one piece
+  std::vector<nic::DescriptorRef> descriptors_;  // by operation: for memory in several pieces
   std::vector<nic::EntryId> receives_;  // by operation: the entry of the latest start
   std::vector<bool> enabled_;  // by operation: spl_enable() was called since the latest start
   std::vector<bool> begun_;  // by operation, then by relay: it has begun; used if the CPU begins them
   std::map<uint32_t, uint64_t> early_sends_;  // by rank: the number of early messages that a start sends to it
   std::set<uint32_t> partners_;  // ranks with which it exchanges messages
-  std::list<Offloaded*>::iterator place_;
+  std::list<Offloaded*>::iterator resident_place_;  // in the Endpoint's resident_schedules_
   uint64_t starts_ = 0;  // starts since post()
   uint64_t all_starts_ = 0;  // starts since the schedule was made
   uint64_t looks_ = 0;  // calls of has_ended() that found it under way

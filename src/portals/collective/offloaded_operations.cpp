@@ -8,7 +8,7 @@ namespace spinloom::collective {
 
 Status Offloaded::append(uint32_t number) {
   const Vertex& operation = graph_.operations[number];
-  const bool is_receive = operation.what == Does::receive;
+  const bool is_receive = operation.kind == VertexKind::receive;
   const Pieces& memory = is_receive ? operation.to : operation.from;
   nic::Entry entry;
   if (memory.size() == 1) {
@@ -33,9 +33,9 @@ Status Offloaded::append(uint32_t number) {
   // An empty message need not be copied: the NIC counts it even if it came before this entry.
   options.ct_overflow = memory.empty();
   options.event_over_disable = memory.empty();
-  endpoint_.spend();
+  endpoint_.spend_call_time();
   SPL_ASSIGN(receives_[number], interface_.me_post(endpoint_.portal_, entry));
-  return operation.early && is_receive ? endpoint_.took({team_, ranks_[operation.peer]}) : Status{};
+  return operation.early && is_receive ? endpoint_.count_taken({team_, ranks_[operation.peer]}) : Status{};
 }
 
 Status Offloaded::take_early(uint32_t number, const nic::Event& event) {
@@ -51,35 +51,35 @@ Status Offloaded::take_early(uint32_t number, const nic::Event& event) {
     from += bytes;
     left -= bytes;
   }
-  endpoint_.spend();
+  endpoint_.spend_call_time();
   return interface_.ct_inc(counter_of(plan_.counts_on[number]), {1, 0});
 }
 
 Status Offloaded::issue(uint32_t number, const std::optional<nic::Trigger>& trigger) {
   const Vertex& operation = graph_.operations[number];
-  if (is_local(operation.what)) return issue_steps(number, trigger);
+  if (is_local(operation.kind)) return issue_steps(number, trigger);
   const nic::CounterId counter = counter_of(plan_.counts_on[number]);
-  endpoint_.spend();
-  if (operation.what == Does::get || operation.what == Does::fetch) {
+  endpoint_.spend_call_time();
+  if (operation.kind == VertexKind::get || operation.kind == VertexKind::fetch) {
     nic::Get get;
     get.length = bytes_of(operation.to);
     get.target = {ranks_[operation.peer]};
-    get.portal = operation.what == Does::get ? operation.target.portal : endpoint_.portal_;
-    get.match_bits = operation.what == Does::get ? operation.target.match_bits : bits_of(operation);
+    get.portal = operation.kind == VertexKind::get ? operation.target.portal : endpoint_.portal_;
+    get.match_bits = operation.kind == VertexKind::get ? operation.target.match_bits : bits_of(operation);
     get.remote_offset = operation.target.offset;
     get.reply.local = operation.to.size() == 1 ? operation.to[0].base : nullptr;
-    get.reply.descriptor = descriptors_[number] ? descriptors_[number] : whole_;
+    get.reply.descriptor = descriptors_[number] ? descriptors_[number] : contiguous_descriptor_;
     get.reply.counter = counter;
     get.reply.ct_reply = true;
     return interface_.get(get, trigger);
   }
   nic::Put put;
   put.local = operation.from.size() == 1 ? operation.from[0].base : nullptr;
-  put.descriptor = descriptors_[number] ? descriptors_[number] : whole_;
+  put.descriptor = descriptors_[number] ? descriptors_[number] : contiguous_descriptor_;
   put.length = bytes_of(operation.from);
   put.target = {ranks_[operation.peer]};
   put.counter = counter;
-  if (operation.what == Does::send) {
+  if (operation.kind == VertexKind::send) {
     put.portal = endpoint_.portal_;
     put.match_bits = bits_of(operation);
     put.ct_send = true;
@@ -89,7 +89,7 @@ Status Offloaded::issue(uint32_t number, const std::optional<nic::Trigger>& trig
   put.match_bits = operation.target.match_bits;
   put.remote_offset = operation.target.offset;
   put.ack_request = nic::AckRequest::ct_ack;
-  if (operation.what == Does::put) return interface_.put(put, trigger);
+  if (operation.kind == VertexKind::put) return interface_.put(put, trigger);
   nic::Atomic atomic;
   atomic.put = put;
   atomic.operation = operation.op;
@@ -102,7 +102,7 @@ Status Offloaded::issue_steps(uint32_t number, const std::optional<nic::Trigger>
   for (const Step& step : steps_[number]) {
     nic::Put put;
     put.local = step.from;
-    put.descriptor = whole_;
+    put.descriptor = contiguous_descriptor_;
     put.length = step.bytes;
     put.target = interface_.rank();
     put.portal = endpoint_.portal_;
@@ -110,8 +110,8 @@ Status Offloaded::issue_steps(uint32_t number, const std::optional<nic::Trigger>
     put.remote_offset = reinterpret_cast<uint64_t>(step.to);
     put.ack_request = nic::AckRequest::ct_ack;
     put.counter = counter_of(plan_.counts_on[number]);
-    endpoint_.spend();
-    if (operation.what == Does::copy || step.bytes == 0) {
+    endpoint_.spend_call_time();
+    if (operation.kind == VertexKind::copy || step.bytes == 0) {
       SPL_TRY(interface_.put(put, trigger));
       continue;
     }

@@ -60,8 +60,8 @@ class World {
     for (uint64_t steps = random_.below(20); steps > 0; --steps) loopback_->step();
   }
 
-  // The call that one of the ranks makes for the operation. The rank's memory is that of `one`.
-  static Call call_of(const Algorithm& algorithm, const test::RankCall& called, Rank& one) {
+  // The call that one of the ranks makes for the operation, with the memory of `rank`.
+  static Call call_of(const Algorithm& algorithm, const test::RankCall& called, Rank& rank) {
     const Collective& given = called.call;
     const auto blocks = [](const std::vector<Part>& parts) {
       std::vector<Call::Block> made;
@@ -72,8 +72,8 @@ class World {
     made.operation = algorithm.operation;
     made.algorithm = algorithm.name;
     made.root = given.root;
-    made.send = one.send.data();
-    made.receive = one.receive.data();
+    made.send = rank.send.data();
+    made.receive = rank.receive.data();
     const bool scatters = algorithm.operation == Operation::scatter || algorithm.operation == Operation::scatterv;
     if (given.in_place) (scatters ? made.receive : made.send) = nullptr;
     if (algorithm.operation == Operation::reduce_scatter) {
@@ -81,7 +81,8 @@ class World {
     } else if (has_lists(algorithm.operation)) {
       if (!given.in_place || scatters) made.sends = blocks(given.sends);
       made.receives = blocks(given.receives);
-      const bool sends_none = std::ranges::all_of(made.sends, [](const Call::Block& one) { return one.bytes == 0; });
+      const bool sends_none =
+          std::ranges::all_of(made.sends, [](const Call::Block& block) { return block.bytes == 0; });
       if (!made.sends.empty() && sends_none) made.send = nullptr;
     } else {
       made.bytes = std::max(algorithms::data(given.sends).bytes, algorithms::data(given.receives).bytes);
@@ -104,7 +105,7 @@ class World {
       }
       one.send = called.send;
       one.receive = called.receive;
-      auto made = collective::make(call_of(algorithm, called, one), called.call.rank, called.call.size);
+      auto made = collective::make_call_graph(call_of(algorithm, called, one), called.call.rank, called.call.size);
       ASSERT_TRUE(made.ok()) << made.error().message;
       EXPECT_EQ(made->algorithm, algorithm.name);
       auto offloaded = one.endpoint->make(one.team, std::move(made->graph), cached, std::move(made->memory));

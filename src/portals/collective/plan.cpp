@@ -12,16 +12,16 @@ constexpr uint32_t no_owner = UINT32_MAX;
 
 // The condition for which some operations wait.
 struct Set {
-  std::vector<uint32_t> of;
+  std::vector<uint32_t> operations;
   bool is_any = false;
-  uint32_t any = no_set;         // another Set that has to come, too
+  uint32_t any_set = no_set;  // another Set that has to come, too
   uint32_t owner = no_owner;     // the operation whose spl_enable() has to come, too
   uint32_t counter = counter_none;
   uint64_t value = 0;  // the counter's value when all has come
-  auto key() const { return std::tie(of, is_any, any, owner); }
+  auto key() const { return std::tie(operations, is_any, any_set, owner); }
   bool operator<(const Set& other) const { return key() < other.key(); }
   [[nodiscard]] bool is_end_of(uint32_t operation) const {
-    return of.size() == 1 && of[0] == operation && !is_any && any == no_set && owner == no_owner;
+    return operations.size() == 1 && operations[0] == operation && !is_any && any_set == no_set && owner == no_owner;
   }
 };
 
@@ -29,9 +29,9 @@ class PlanMaker {
  public:
   PlanMaker(const Graph& graph, const std::vector<uint32_t>& weights, bool cached)
       : operations_(graph.operations), weights_(weights), cached_(cached), sets_with_(operations_.size()) {
-    plan_.each.assign(counters_first, 0);
+    plan_.growth.assign(counters_first, 0);
     plan_.has_any.assign(counters_first, false);
-    plan_.uncertain.assign(counters_first, false);
+    plan_.is_uncertain.assign(counters_first, false);
     plan_.counts_on.resize(operations_.size());
     plan_.begins.resize(operations_.size());
   }
@@ -45,7 +45,7 @@ class PlanMaker {
       begin(number);
       if (!operations_[number].optional) continue;
       const uint32_t counter = plan_.counts_on[number];
-      plan_.uncertain[counter] = true;
+      plan_.is_uncertain[counter] = true;
       plan_.has_any[counter] = false;
       plan_.is_certain = false;
     }
@@ -56,28 +56,28 @@ class PlanMaker {
 
  private:
   uint32_t new_counter(bool is_any) {
-    plan_.each.push_back(0);
+    plan_.growth.push_back(0);
     plan_.has_any.push_back(is_any);
-    plan_.uncertain.push_back(false);
-    return static_cast<uint32_t>(plan_.each.size() - 1);
+    plan_.is_uncertain.push_back(false);
+    return static_cast<uint32_t>(plan_.growth.size() - 1);
   }
   uint32_t number_of(Set set) {
     const auto [found, is_new] = index_.try_emplace(set, static_cast<uint32_t>(sets_.size()));
     if (is_new) {
-      for (const uint32_t one : set.of) sets_with_[one].push_back(found->second);
+      for (const uint32_t operation : set.operations) sets_with_[operation].push_back(found->second);
       sets_.push_back(std::move(set));
     }
     return found->second;
   }
   void find_sets(uint32_t number) {
     const Vertex& operation = operations_[number];
-    Set all{.of = operation.all, .owner = operation.cpu_dependent ? number : no_owner};
+    Set all{.operations = operation.all, .owner = operation.cpu_dependent ? number : no_owner};
     if (!operation.any.empty()) {
-      const uint32_t any = number_of({.of = operation.any, .is_any = true});
-      if (all.of.empty() && all.owner == no_owner) return set_of_.push_back(any);
-      all.any = any;
+      const uint32_t any_set = number_of({.operations = operation.any, .is_any = true});
+      if (all.operations.empty() && all.owner == no_owner) return set_of_.push_back(any_set);
+      all.any_set = any_set;
     }
-    const bool waits = !all.of.empty() || all.owner != no_owner;
+    const bool waits = !all.operations.empty() || all.owner != no_owner;
     set_of_.push_back(waits ? number_of(std::move(all)) : no_set);
   }
 
@@ -88,7 +88,7 @@ class PlanMaker {
     if (sets.empty()) {
       const uint32_t counter = operations_[number].optional ? counter_apart : counter_done;
       plan_.counts_on[number] = counter;
-      plan_.each[counter] += weight;
+      plan_.growth[counter] += weight;
       return;
     }
     if (sets.size() == 1 && (!sets_[sets[0]].is_any || weight == 1)) {
@@ -103,7 +103,7 @@ class PlanMaker {
     }
     if (own == counter_none) {
       own = new_counter(false);
-      plan_.each[own] = weight;
+      plan_.growth[own] = weight;
     }
     plan_.counts_on[number] = own;
     for (const uint32_t set : sets) {
@@ -111,7 +111,7 @@ class PlanMaker {
     }
   }
   void add(Set& set, uint64_t counts) {
-    plan_.each[set.counter] += counts;
+    plan_.growth[set.counter] += counts;
     set.value = set.is_any ? 1 : set.value + counts;
   }
   void relay(Wait when, Set& set) {
@@ -119,13 +119,13 @@ class PlanMaker {
     add(set, 1);
   }
   void wait_for_the_rest(Set& set) {
-    if (set.any != no_set) relay({sets_[set.any].counter, 1}, set);
+    if (set.any_set != no_set) relay({sets_[set.any_set].counter, 1}, set);
     if (set.owner != no_owner) add(set, 1);
   }
 
   void begin(uint32_t number) {
-    const Does what = operations_[number].what;
-    if (what == Does::receive || what == Does::expose) {
+    const VertexKind kind = operations_[number].kind;
+    if (kind == VertexKind::receive || kind == VertexKind::expose) {
       ++plan_.entries;
       return;
     }
@@ -135,7 +135,7 @@ class PlanMaker {
       begins = {sets_[set].counter, sets_[set].value};
     } else if (cached_) {
       begins = {counter_gate, 1};
-      plan_.each[counter_gate] = 1;
+      plan_.growth[counter_gate] = 1;
     } else {
       return;
     }

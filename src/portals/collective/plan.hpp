@@ -3,11 +3,11 @@
 // Contract: plan_of() follows Di Girolamo et al., "Exploiting Offload Enabled Network Interfaces", section II.C.3. The
 //   Plan says on which counter an operation counts when it ends, and at which value of which counter it begins.
 //   Operations that wait for the same operations share a counter. An operation that is in several such sets counts on
-//   one counter, and Relays (triggered counts) carry its count on. Counter `done` counts the ends of the operations for
-//   which nothing waits, but for optional ones. When it, and the counters with any-of sets (has_any), have grown by
-//   their `each`, the Graph is over. Counter `gate` lets cached operations go that wait for nothing; `apart` counts
-//   optional operations for which nothing waits.
-// Invariants: (1) in each execution a counter grows by its `each` exactly, unless it is `uncertain`; (2) a
+//   one counter, and Relays (triggered counts) carry its count on. Counter `counter_done` counts the ends of the
+//   operations for which nothing waits, but for optional ones. When it, and the counters with any-of sets (has_any),
+//   have grown by their `growth`, the Graph is over. Counter `counter_gate` lets cached operations go that wait for
+//   nothing; `counter_apart` counts optional operations for which nothing waits.
+// Invariants: (1) in each execution a counter grows by its `growth` exactly, unless it `is_uncertain`; (2) a
 //   CPU-dependent operation has a counter for itself, on which spl_enable() counts, too.
 // Threads: plain values. Time: none.
 #pragma once
@@ -38,14 +38,14 @@ struct Plan {
   std::vector<uint32_t> counts_on;  // by operation: the counter that counts its end
   std::vector<Wait> begins;  // by operation: when it begins; none for receives and exposed memory
   std::vector<Relay> relays;
-  std::vector<uint64_t> each;  // by counter: its growth in an execution
+  std::vector<uint64_t> growth;  // by counter: its growth in an execution
   std::vector<bool> has_any;  // by counter: true if its set is an any-of one, all operations of which end in the end
-  std::vector<bool> uncertain;  // by counter: true if optional operations count there
+  std::vector<bool> is_uncertain;  // by counter: true if optional operations count there
   bool is_certain = true;  // no counter is uncertain
   uint32_t descriptors = 0;
   uint32_t entries = 0;
   uint32_t triggered = 0;
-  [[nodiscard]] uint32_t counters() const { return static_cast<uint32_t>(each.size()) - counters_first; }
+  [[nodiscard]] uint32_t counters() const { return static_cast<uint32_t>(growth.size()) - counters_first; }
 };
 
 // `weights`: how often an operation counts when it ends.

@@ -19,16 +19,16 @@
 namespace spinloom::collective {
 
 // A message: when its first byte left, and when it had landed.
-struct Sent {
-  uint32_t from = 0;
-  uint32_t to = 0;
+struct PlayedMessage {
+  uint32_t source = 0;
+  uint32_t target = 0;
   uint64_t bytes = 0;
   uint64_t left_ps = 0;
   uint64_t landed_ps = 0;
 };
 
-// `sent`: all messages, in the order in which they land.
+// `messages`: all messages, in the order in which they land.
 [[nodiscard]] Result<uint64_t> play(std::span<const Graph> ranks, const Model& model,
-                                    std::vector<Sent>* sent = nullptr);
+                                    std::vector<PlayedMessage>* messages = nullptr);
 
 }  // namespace spinloom::collective

@@ -13,8 +13,8 @@ constexpr uint64_t bytes = 48;
 // P = 8: a rank of a binomial broadcast has an entry and a descriptor, log P - 1 triggered sends and one counter for
 // them.
 TEST(Needs, OfABroadcast) {
-  const Question ask{.ranks = 8, .bytes = bytes};
-  const auto rounds = rounds_of(**find(Operation::bcast, "binomial"), ask, 0, 4);
+  const CallShape shape{.ranks = 8, .bytes = bytes};
+  const auto rounds = rounds_of(**find(Operation::bcast, "binomial"), shape, 0, 4);
   ASSERT_TRUE(rounds.ok());
   const Needs needs = needs_of(unread_graph_of(*rounds), bytes);
   EXPECT_EQ(needs.entries, 2U);
@@ -26,20 +26,20 @@ TEST(Needs, OfABroadcast) {
 
 // Half of P blocks come to place P/2 of a scatter: own memory P/2 S, the caller's S. The root has P S of the caller's.
 TEST(Needs, OfMemory) {
-  const Question ask{.ranks = 8, .bytes = bytes};
+  const CallShape shape{.ranks = 8, .bytes = bytes};
   const Algorithm& scatter = **find(Operation::scatter, "binomial");
-  const auto half = rounds_of(scatter, ask, 0, 4);
+  const auto half = rounds_of(scatter, shape, 0, 4);
   EXPECT_EQ(needs_of(unread_graph_of(*half), bytes).own_bytes, 4 * bytes);
   EXPECT_EQ(callers_bytes(*half), bytes);
-  const auto root = rounds_of(scatter, ask, 0, 0);
+  const auto root = rounds_of(scatter, shape, 0, 0);
   EXPECT_EQ(needs_of(unread_graph_of(*root), bytes).own_bytes, 0U);
   EXPECT_EQ(callers_bytes(*root), 8 * bytes);
 }
 
 // A sum of 48 B by atomics of 20 B is three of them.
 TEST(Needs, CountsAtomics) {
-  const Question ask{.ranks = 2, .bytes = bytes};
-  const auto rounds = rounds_of(**find(Operation::reduce, "linear"), ask, 0, 0);
+  const CallShape shape{.ranks = 2, .bytes = bytes};
+  const auto rounds = rounds_of(**find(Operation::reduce, "linear"), shape, 0, 0);
   EXPECT_EQ(needs_of(unread_graph_of(*rounds), 48).triggered, 1U);
   EXPECT_EQ(needs_of(unread_graph_of(*rounds), 20).triggered, 3U);
 }
@@ -51,21 +51,22 @@ TEST(Table1, OursAreCountedAndHaveReasons) {
     const Table1Ours& ours = table1_ours()[number];
     bool differs = false;
     for (uint32_t ranks = 2; ranks <= (row.operation == Operation::alltoall ? 64U : 1024U); ranks *= 2) {
-      SCOPED_TRACE(text(name_of(row.operation), " ", row.name, ", P = ", ranks, "; ", ours.why));
+      SCOPED_TRACE(text(name_of(row.operation), " ", row.name, ", P = ", ranks, "; ", ours.reason));
       const auto found = table1_count(row, ranks, bytes);
       ASSERT_TRUE(found.ok()) << found.error().message;
       const auto compare = [&](uint64_t count, const Formula& paper, const Formula& own) {
-        const uint64_t expected = (own.of == nullptr ? paper : own).of(ranks, bytes);
+        const uint64_t expected = (own.value == nullptr ? paper : own).value(ranks, bytes);
         EXPECT_LE(count, expected);
-        EXPECT_TRUE(count == expected || ranks < ours.from) << count << " is not " << expected;
-        differs |= count != paper.of(ranks, bytes);
+        EXPECT_TRUE(count == expected || ranks < ours.from_ranks) << count << " is not " << expected;
+        differs |= count != paper.value(ranks, bytes);
       };
       compare(found->entries, row.entries, ours.entries);
       compare(found->triggered, row.triggered, ours.triggered);
       compare(found->counters, row.counters, ours.counters);
       compare(found->memory_bytes, row.memory, ours.memory);
     }
-    EXPECT_EQ(differs, !ours.why.empty()) << "who differs has a reason: " << name_of(row.operation) << " " << row.name;
+    EXPECT_EQ(differs, !ours.reason.empty())
+        << "who differs has a reason: " << name_of(row.operation) << " " << row.name;
   }
 }
 

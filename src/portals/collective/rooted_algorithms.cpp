@@ -12,13 +12,13 @@ struct Tree {
   uint32_t place;
 
   explicit Tree(const Collective& call) : size(call.size), root(call.root), place(place_of(call)) {}
-  [[nodiscard]] uint32_t rank_of(uint32_t one) const { return static_cast<uint32_t>((uint64_t{one} + root) % size); }
+  [[nodiscard]] uint32_t rank_of(uint32_t node) const { return static_cast<uint32_t>((uint64_t{node} + root) % size); }
   [[nodiscard]] uint32_t parent() const { return place - binomial_reach(size, place); }
-  [[nodiscard]] uint32_t subtree(uint32_t one) const { return binomial_subtree(size, one); }
+  [[nodiscard]] uint32_t subtree(uint32_t node) const { return binomial_subtree(size, node); }
   [[nodiscard]] std::vector<uint32_t> children() const { return binomial_children(size, place); }
   [[nodiscard]] std::vector<uint32_t> children_small_first() const {
-    std::vector<uint32_t> found = children();
-    return {found.rbegin(), found.rend()};
+    std::vector<uint32_t> largest_first = children();
+    return {largest_first.rbegin(), largest_first.rend()};
   }
 };
 
@@ -35,20 +35,21 @@ uint32_t binomial_reach(uint32_t size, uint32_t place) {
 }
 
 std::vector<uint32_t> binomial_children(uint32_t size, uint32_t place) {
-  std::vector<uint32_t> found;
+  std::vector<uint32_t> children;
   for (uint32_t distance = binomial_reach(size, place) / 2; distance > 0; distance /= 2) {
-    if (distance < size - place) found.push_back(place + distance);
+    if (distance < size - place) children.push_back(place + distance);
   }
-  return found;
+  return children;
 }
 
 // A rank that has heard of d ranks, itself included, hears of (radix - 1) d more in a round.
 void dissemination(const Collective& call, Rounds& rounds) {
   const Part part = data(call.sends);
   for (uint64_t distance = 1; distance < call.size; distance *= call.radix) {
-    for (uint64_t way = distance; way < std::min<uint64_t>(distance * call.radix, call.size); way += distance) {
-      rounds.send(after(call, way), part);
-      rounds.receive(before(call, way), part);
+    for (uint64_t offset = distance; offset < std::min<uint64_t>(distance * call.radix, call.size);
+         offset += distance) {
+      rounds.send(rank_after(call, offset), part);
+      rounds.receive(rank_before(call, offset), part);
     }
     rounds.next();
   }
@@ -79,7 +80,8 @@ void binomial_bcast(const Collective& call, Rounds& rounds) {
 
 void linear_bcast(const Collective& call, Rounds& rounds) {
   if (!is_root(call)) return rounds.receive(call.root, data(call.receives));
-  for (uint32_t distance = 1; distance < call.size; ++distance) rounds.send(after(call, distance), data(call.sends));
+  for (uint32_t distance = 1; distance < call.size; ++distance)
+    rounds.send(rank_after(call, distance), data(call.sends));
 }
 
 // Shares go down the tree and then around the ring, also to ranks that have them already.
@@ -103,8 +105,8 @@ void scatter_ring_bcast(const Collective& call, Rounds& rounds) {
       next = work(next.bytes, free);
       free += next.bytes;
     }
-    rounds.send(after(call, 1), shares(all, call.size, place(step), 1, call.element_bytes));
-    rounds.receive(before(call, 1), next);
+    rounds.send(rank_after(call, 1), shares(all, call.size, place(step), 1, call.element_bytes));
+    rounds.receive(rank_before(call, 1), next);
     rounds.next();
   }
 }
@@ -117,19 +119,19 @@ void binomial_reduce(const Collective& call, Rounds& rounds) {
     reduction.receive(tree.rank_of(child), false, rounds);
     rounds.next();
   }
-  if (tree.place != 0) return rounds.send(tree.rank_of(tree.parent()), reduction.held());
+  if (tree.place != 0) return rounds.send(tree.rank_of(tree.parent()), reduction.partial());
   reduction.end_alone(rounds);
 }
 
 // All receive the result. It does not land where sums were.
 void tree_allreduce(const Collective& call, Rounds& rounds) {
-  Collective half = call;
-  half.root = 0;
-  binomial_reduce(half, rounds);
+  Collective rooted = call;
+  rooted.root = 0;
+  binomial_reduce(rooted, rounds);
   rounds.next();
-  const Outcome outcome(call, data(call.sends).bytes * Tree(half).children().size());
-  half.sends = half.receives = {call.rank == 0 ? outcome.received : outcome.result};
-  binomial_bcast(half, rounds);
+  const Outcome outcome(call, data(call.sends).bytes * Tree(rooted).children().size());
+  rooted.sends = rooted.receives = {call.rank == 0 ? outcome.received : outcome.result};
+  binomial_bcast(rooted, rounds);
   if (call.rank != 0) outcome.end(rounds);
 }
 
@@ -137,7 +139,7 @@ void linear_reduce(const Collective& call, Rounds& rounds) {
   Reduction reduction(data(call.sends), sum_of(call), free_of(call));
   if (!is_root(call)) return rounds.send(call.root, reduction.own);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    reduction.receive(after(call, distance), false, rounds);
+    reduction.receive(rank_after(call, distance), false, rounds);
     rounds.next();
   }
   reduction.end_alone(rounds);
@@ -156,9 +158,9 @@ void binomial_gather(const Collective& call, Rounds& rounds) {
   }
   for (const uint32_t child : tree.children_small_first()) {
     const uint32_t blocks = tree.subtree(child);
-    rounds.receive(tree.rank_of(child), is_root(call)
-                                            ? around(block(call.receives, tree.rank_of(child)), blocks, call.size)
-                                            : work(own.bytes * blocks, own.bytes * (child - tree.place)));
+    rounds.receive(tree.rank_of(child),
+                   is_root(call) ? wrapped_blocks(block(call.receives, tree.rank_of(child)), blocks, call.size)
+                                 : work(own.bytes * blocks, own.bytes * (child - tree.place)));
     rounds.next();
   }
   if (!is_root(call)) rounds.send(tree.rank_of(tree.parent()), work(own.bytes * subtree, 0));
@@ -167,7 +169,7 @@ void binomial_gather(const Collective& call, Rounds& rounds) {
 void linear_gather(const Collective& call, Rounds& rounds) {
   if (!is_root(call)) return rounds.send(call.root, data(call.sends));
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    rounds.receive(after(call, distance), block(call.receives, after(call, distance)));
+    rounds.receive(rank_after(call, distance), block(call.receives, rank_after(call, distance)));
   }
   if (!call.in_place) rounds.copy(data(call.sends), block(call.receives, call.rank));
 }
@@ -185,15 +187,16 @@ void binomial_scatter(const Collective& call, Rounds& rounds) {
   }
   for (const uint32_t child : tree.children()) {
     const uint32_t blocks = tree.subtree(child);
-    rounds.send(tree.rank_of(child), is_root(call) ? around(block(call.sends, tree.rank_of(child)), blocks, call.size)
-                                                   : work(own.bytes * blocks, own.bytes * (child - tree.place)));
+    rounds.send(tree.rank_of(child), is_root(call)
+                                         ? wrapped_blocks(block(call.sends, tree.rank_of(child)), blocks, call.size)
+                                         : work(own.bytes * blocks, own.bytes * (child - tree.place)));
   }
 }
 
 void linear_scatter(const Collective& call, Rounds& rounds) {
   if (!is_root(call)) return rounds.receive(call.root, data(call.receives));
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    rounds.send(after(call, distance), block(call.sends, after(call, distance)));
+    rounds.send(rank_after(call, distance), block(call.sends, rank_after(call, distance)));
   }
   if (!call.in_place) rounds.copy(block(call.sends, call.rank), data(call.receives));
 }

@@ -15,7 +15,7 @@ void receive_some(const Collective& call, uint32_t peer, const Part& part, Round
   if (is_regular(call) || part.bytes != 0) rounds.receive(peer, part);
 }
 
-const std::vector<Part>& sent(const Collective& call) { return call.in_place ? call.receives : call.sends; }
+const std::vector<Part>& parts_to_send(const Collective& call) { return call.in_place ? call.receives : call.sends; }
 
 void copy_own(const Collective& call, Rounds& rounds, const Part& from) {
   if (!call.in_place) rounds.copy(from, block(call.receives, call.rank));
@@ -26,19 +26,19 @@ void copy_own(const Collective& call, Rounds& rounds, const Part& from) {
 struct Landings {
   const Collective& call;
   uint64_t free = 0;
-  std::vector<Copy> last = {};
+  std::vector<Copy> final_copies = {};
 
-  Part of(uint32_t peer) {
+  Part landing_for(uint32_t peer) {
     const Part part = block(call.receives, peer);
     if (!lands_on_operand(call)) return part;
     const Part landing = work(part.bytes, free);
     free += part.bytes;
-    last.push_back({landing, part});
+    final_copies.push_back({landing, part});
     return landing;
   }
   void end(Rounds& rounds) const {
-    if (!last.empty()) rounds.next();
-    for (const Copy& one : last) rounds.copy(one.from, one.to);
+    if (!final_copies.empty()) rounds.next();
+    for (const Copy& one : final_copies) rounds.copy(one.from, one.to);
   }
 };
 
@@ -47,11 +47,11 @@ void bruck_messages(const Collective& call, const Part& each, Rounds& rounds) {
   for (uint64_t distance = 1; distance < call.size; distance *= 2) {
     uint64_t blocks = 0;
     for (uint32_t number = 1; number < call.size; ++number) blocks += (number & distance) != 0;
-    rounds.send(after(call, distance), times(each, blocks));
-    rounds.receive(before(call, distance), times(each, blocks));
+    rounds.send(rank_after(call, distance), times(each, blocks));
+    rounds.receive(rank_before(call, distance), times(each, blocks));
     rounds.next();
   }
-  copy_own(call, rounds, block(sent(call), call.rank));
+  copy_own(call, rounds, block(parts_to_send(call), call.rank));
 }
 
 // Adds a copy. If its data lie behind those of the last copy at both ends, it extends the last copy.
@@ -73,10 +73,10 @@ void ring_allgather(const Collective& call, Rounds& rounds) {
   copy_own(call, rounds, data(call.sends));
   rounds.next();
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
-    Part next = block(call.receives, before(call, step));
+    Part next = block(call.receives, rank_before(call, step));
     if (step == 0 && !call.in_place) next.place = data(call.sends).place;  // need not wait for the copy
-    rounds.send(after(call, 1), next);
-    rounds.receive(before(call, 1), block(call.receives, before(call, step + 1)));
+    rounds.send(rank_after(call, 1), next);
+    rounds.receive(rank_before(call, 1), block(call.receives, rank_before(call, step + 1)));
     rounds.next();
   }
 }
@@ -86,9 +86,9 @@ void bruck_allgather(const Collective& call, Rounds& rounds) {
   copy_own(call, rounds, data(call.sends));
   for (uint32_t distance = 1; distance < call.size; distance *= 2) {
     const uint32_t blocks = std::min(distance, call.size - distance);
-    const auto from = [&](uint32_t rank) { return around(block(call.receives, rank), blocks, call.size); };
-    rounds.send(before(call, distance), distance == 1 && !call.in_place ? data(call.sends) : from(call.rank));
-    rounds.receive(after(call, distance), from(after(call, distance)));
+    const auto from = [&](uint32_t rank) { return wrapped_blocks(block(call.receives, rank), blocks, call.size); };
+    rounds.send(rank_before(call, distance), distance == 1 && !call.in_place ? data(call.sends) : from(call.rank));
+    rounds.receive(rank_after(call, distance), from(rank_after(call, distance)));
     rounds.next();
   }
 }
@@ -96,19 +96,19 @@ void bruck_allgather(const Collective& call, Rounds& rounds) {
 void linear_allgather(const Collective& call, Rounds& rounds) {
   const Part own = call.in_place ? block(call.receives, call.rank) : data(call.sends);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    receive_some(call, before(call, distance), block(call.receives, before(call, distance)), rounds);
-    send_some(call, after(call, distance), own, rounds);
+    receive_some(call, rank_before(call, distance), block(call.receives, rank_before(call, distance)), rounds);
+    send_some(call, rank_after(call, distance), own, rounds);
   }
   copy_own(call, rounds, own);
 }
 
 void pairwise_alltoall(const Collective& call, Rounds& rounds) {
   Landings landings{call};
-  copy_own(call, rounds, block(sent(call), call.rank));
+  copy_own(call, rounds, block(parts_to_send(call), call.rank));
   rounds.next();
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    send_some(call, after(call, distance), block(sent(call), after(call, distance)), rounds);
-    receive_some(call, before(call, distance), landings.of(before(call, distance)), rounds);
+    send_some(call, rank_after(call, distance), block(parts_to_send(call), rank_after(call, distance)), rounds);
+    receive_some(call, rank_before(call, distance), landings.landing_for(rank_before(call, distance)), rounds);
     rounds.next();
   }
   landings.end(rounds);
@@ -117,10 +117,10 @@ void pairwise_alltoall(const Collective& call, Rounds& rounds) {
 void linear_alltoall(const Collective& call, Rounds& rounds) {
   Landings landings{call};
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    receive_some(call, before(call, distance), landings.of(before(call, distance)), rounds);
-    send_some(call, after(call, distance), block(sent(call), after(call, distance)), rounds);
+    receive_some(call, rank_before(call, distance), landings.landing_for(rank_before(call, distance)), rounds);
+    send_some(call, rank_after(call, distance), block(parts_to_send(call), rank_after(call, distance)), rounds);
   }
-  copy_own(call, rounds, block(sent(call), call.rank));
+  copy_own(call, rounds, block(parts_to_send(call), call.rank));
   landings.end(rounds);
 }
 
@@ -129,15 +129,16 @@ void linear_alltoall(const Collective& call, Rounds& rounds) {
 void bruck_alltoall(const Collective& call, Rounds& rounds) {
   const Part each = block(call.receives, 0);
   if (each.place.area != Area::receive) return bruck_messages(call, each, rounds);
-  std::vector<Part> at;  // by number: the block for the rank so many places on; at the end, that from so many back
-  for (uint32_t number = 0; number < call.size; ++number) at.push_back(block(sent(call), after(call, number)));
+  std::vector<Part> at;  // by distance: the block for the rank so far on; at the end, that from the rank so far back
+  for (uint32_t number = 0; number < call.size; ++number)
+    at.push_back(block(parts_to_send(call), rank_after(call, number)));
   uint64_t free = 0;
   for (uint64_t distance = 1; distance < call.size; distance *= 2) {
     std::vector<Copy> packing;
     uint64_t blocks = 0;
     for (uint32_t number = call.size - 1; number > 0; --number) {
       if ((number & distance) == 0) continue;
-      add_copy({at[number], moved(each, work(each.bytes, free + blocks++ * each.bytes).place)}, packing);
+      add_copy({at[number], at_place(each, work(each.bytes, free + blocks++ * each.bytes).place)}, packing);
     }
     Part sends = times(each, blocks);
     sends.place = packing.size() == 1 ? packing.front().from.place : packing.front().to.place;
@@ -147,11 +148,11 @@ void bruck_alltoall(const Collective& call, Rounds& rounds) {
       rounds.next();
     }
     const bool ends_here = distance * 2 >= call.size && !lands_on_operand(call);
-    const Part lands = ends_here ? around(block(call.receives, after(call, 1)), blocks, call.size)
-                                 : moved(sends, work(sends.bytes, free).place);
+    const Part lands = ends_here ? wrapped_blocks(block(call.receives, rank_after(call, 1)), blocks, call.size)
+                                 : at_place(sends, work(sends.bytes, free).place);
     if (!ends_here) free += sends.bytes;
-    rounds.send(after(call, distance), sends);
-    rounds.receive(before(call, distance), lands);
+    rounds.send(rank_after(call, distance), sends);
+    rounds.receive(rank_before(call, distance), lands);
     rounds.next();
     blocks = 0;
     for (uint32_t number = call.size - 1; number > 0; --number) {
@@ -162,7 +163,7 @@ void bruck_alltoall(const Collective& call, Rounds& rounds) {
   copy_own(call, rounds, at.front());
   std::vector<Copy> unpacking;
   for (uint32_t number = static_cast<uint32_t>(at.size()) - 1; number > 0; --number) {
-    add_copy({at[number], block(call.receives, before(call, number))}, unpacking);
+    add_copy({at[number], block(call.receives, rank_before(call, number))}, unpacking);
   }
   for (const Copy& one : unpacking) rounds.copy(one.from, one.to);
 }
@@ -172,25 +173,27 @@ void bruck_alltoall(const Collective& call, Rounds& rounds) {
 void ring_allreduce(const Collective& call, Rounds& rounds) {
   if (call.size == 1) return reduce_alone(call, rounds);
   const Outcome outcome(call);
-  const auto of = [&](const Part& all, uint32_t rank) { return shares(all, call.size, rank, 1, call.element_bytes); };
+  const auto share_of = [&](const Part& all, uint32_t rank) {
+    return shares(all, call.size, rank, 1, call.element_bytes);
+  };
   uint64_t free = outcome.free;
-  Part held = of(outcome.own, call.rank);
+  Part partial = share_of(outcome.own, call.rank);
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
-    const uint32_t whose = before(call, step + 1);
-    const Part share = of(outcome.own, whose);
+    const uint32_t whose = rank_before(call, step + 1);
+    const Part share = share_of(outcome.own, whose);
     const bool ends_here = step + 2 == call.size;
-    const Place place = ends_here ? of(outcome.result, whose).place : work(share.bytes, free).place;
+    const Place place = ends_here ? share_of(outcome.result, whose).place : work(share.bytes, free).place;
     if (!ends_here) free += share.bytes;
     Reduction reduction(share, place, free);
-    rounds.send(after(call, 1), held);
-    reduction.receive(before(call, 1), true, rounds);
+    rounds.send(rank_after(call, 1), partial);
+    reduction.receive(rank_before(call, 1), true, rounds);
     rounds.next();
-    held = reduction.held();
+    partial = reduction.partial();
     free = reduction.free;
   }
   for (uint32_t step = 0; step + 1 < call.size; ++step) {
-    rounds.send(after(call, 1), of(outcome.result, before(call, step + call.size - 1)));
-    rounds.receive(before(call, 1), of(outcome.result, before(call, step)));
+    rounds.send(rank_after(call, 1), share_of(outcome.result, rank_before(call, step + call.size - 1)));
+    rounds.receive(rank_before(call, 1), share_of(outcome.result, rank_before(call, step)));
     rounds.next();
   }
   outcome.end(rounds);
@@ -199,15 +202,16 @@ void ring_allreduce(const Collective& call, Rounds& rounds) {
 // In place all operands lie where the first block's sum comes.
 void pairwise_reduce_scatter(const Collective& call, Rounds& rounds) {
   const Part own = block(call.sends, call.rank);
-  const Part received = moved(own, data(call.receives).place);
-  const bool apart = lands_on_operand(call) && call.size > 1;
-  Reduction reduction(own, apart ? Place{.area = Area::work} : received.place, apart ? own.bytes : 0);
+  const Part received = at_place(own, data(call.receives).place);
+  const bool needs_work_memory = lands_on_operand(call) && call.size > 1;
+  Reduction reduction(own, needs_work_memory ? Place{.area = Area::work} : received.place,
+                      needs_work_memory ? own.bytes : 0);
   for (uint32_t distance = 1; distance < call.size; ++distance) {
-    rounds.send(after(call, distance), block(call.sends, after(call, distance)));
-    reduction.receive(before(call, distance), before(call, distance) < call.rank, rounds);
+    rounds.send(rank_after(call, distance), block(call.sends, rank_after(call, distance)));
+    reduction.receive(rank_before(call, distance), rank_before(call, distance) < call.rank, rounds);
     rounds.next();
   }
-  if (apart) rounds.copy(reduction.sum, received);
+  if (needs_work_memory) rounds.copy(reduction.sum, received);
   if (!call.in_place) reduction.end_alone(rounds);
 }
 

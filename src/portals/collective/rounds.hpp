@@ -42,21 +42,23 @@ struct Part {
 enum class Side : uint8_t { send, receive };
 
 // The layout of the data at one end of a message: a type and a count of its elements. `untyped`: one block.
-struct Lie {
+struct DataLayout {
   int64_t count = 0;
-  uint32_t layout = untyped;
-  auto operator<=>(const Lie&) const = default;
+  uint32_t type = untyped;
+  auto operator<=>(const DataLayout&) const = default;
 };
 
-[[nodiscard]] inline Lie lie_of(const Part& part) { return part.type == untyped ? Lie{} : Lie{part.count, part.type}; }
+[[nodiscard]] inline DataLayout layout_of(const Part& part) {
+  return part.type == untyped ? DataLayout{} : DataLayout{part.count, part.type};
+}
 
 struct Leg {
   Part part;
   uint32_t peer = 0;  // its number among the ranks that take part
-  uint32_t tag = 0;  // of the schedule
+  uint32_t tag = 0;  // the schedule's tag
   Side side = Side::send;
-  Lie partner = {};  // the layout of the data at the other end, where it matters
-  [[nodiscard]] Lie own() const { return lie_of(part); }
+  DataLayout partner_layout = {};  // at the other end of the message, where it matters
+  [[nodiscard]] DataLayout own_layout() const { return layout_of(part); }
   bool operator==(const Leg&) const = default;
 };
 
@@ -92,13 +94,14 @@ class Rounds {
   void send(uint32_t peer, const Part& part) { add(peer, part, Side::send); }
   void receive(uint32_t peer, const Part& part) { add(peer, part, Side::receive); }
   void copy(const Part& from, const Part& to) {
-    if (to.bytes != 0) open_.copies.push_back({from, to});
+    if (to.bytes != 0) current_.copies.push_back({from, to});
   }
-  void combine(const Combine& one) { open_.combines.push_back(one); }
+  void combine(const Combine& combine) { current_.combines.push_back(combine); }
   // Ends the current round; an empty round is dropped.
   void next() {
-    if (!open_.legs.empty() || !open_.copies.empty() || !open_.combines.empty()) rounds_.push_back(std::move(open_));
-    open_ = {};
+    if (!current_.legs.empty() || !current_.copies.empty() || !current_.combines.empty())
+      rounds_.push_back(std::move(current_));
+    current_ = {};
   }
   [[nodiscard]] std::vector<Round> take() {
     next();
@@ -106,9 +109,9 @@ class Rounds {
   }
 
  private:
-  void add(uint32_t peer, const Part& part, Side side) { open_.legs.push_back({part, peer, 0, side, {}}); }
+  void add(uint32_t peer, const Part& part, Side side) { current_.legs.push_back({part, peer, 0, side, {}}); }
 
-  Round open_;
+  Round current_;
   std::vector<Round> rounds_;
 };
 

@@ -9,13 +9,13 @@ namespace {
 // The segments of a message whose numbers leave the rest `first` when divided by `step`.
 struct Segments {
   uint64_t bytes;
-  uint64_t each;
+  uint64_t each_bytes;
   uint64_t first = 0;
   uint64_t step = 1;
 
-  [[nodiscard]] uint64_t end() const { return bytes == 0 ? 1 : bytes / each + (bytes % each != 0); }
+  [[nodiscard]] uint64_t end() const { return bytes == 0 ? 1 : bytes / each_bytes + (bytes % each_bytes != 0); }
   [[nodiscard]] Part part(const Part& of, uint64_t number) const {
-    return slice(of, number * each, std::min(each, bytes - number * each));
+    return slice(of, number * each_bytes, std::min(each_bytes, bytes - number * each_bytes));
   }
 };
 
@@ -26,7 +26,7 @@ Segments segments_of(const Part& part, const Collective& call) {
 }
 
 // A rank's place in a tree or a chain: the places next to it, and depths.
-struct Way {
+struct TreePosition {
   std::vector<uint32_t> above;
   std::vector<uint32_t> below;
   uint64_t depth;
@@ -52,41 +52,42 @@ void relay(const Collective& call, const std::vector<uint32_t>& from, const std:
   if (before < segments.end() && !from.empty()) send(before);
 }
 
-void down(const Collective& call, const Part& all, const Way& way, const Segments& segments, Rounds& rounds) {
+void down(const Collective& call, const Part& all, const TreePosition& position, const Segments& segments,
+          Rounds& rounds) {
   relay(
-      call, way.above, way.below, segments,
+      call, position.above, position.below, segments,
       [&](uint64_t number, uint32_t peer) { rounds.receive(peer, segments.part(all, number)); },
       [&](uint64_t number) { return segments.part(all, number); }, rounds);
 }
 
 // The first child's segments land where their sums are; segments of other children land in work memory from `free` on.
-void up(const Collective& call, const Part& sum, const Way& way, const Segments& segments, uint64_t& free,
+void up(const Collective& call, const Part& sum, const TreePosition& position, const Segments& segments, uint64_t& free,
         Rounds& rounds) {
   const Part own = data(call.sends);
-  Reduction now(own, sum.place);  // the reduction of the current segment
-  uint64_t whose = segments.end();
+  Reduction current(own, sum.place);  // the reduction of the current segment
+  uint64_t segment = segments.end();
   const auto receive = [&](uint64_t number, uint32_t peer) {
-    if (number != whose) now = Reduction(segments.part(own, number), segments.part(sum, number).place, free);
-    whose = number;
-    now.receive(peer, false, rounds);
-    free = now.free;
+    if (number != segment) current = Reduction(segments.part(own, number), segments.part(sum, number).place, free);
+    segment = number;
+    current.receive(peer, false, rounds);
+    free = current.free;
   };
-  const auto held = [&](uint64_t number) { return segments.part(way.below.empty() ? own : sum, number); };
-  relay(call, way.below, way.above, segments, receive, held, rounds);
+  const auto held = [&](uint64_t number) { return segments.part(position.below.empty() ? own : sum, number); };
+  relay(call, position.below, position.above, segments, receive, held, rounds);
 }
 
-void broadcast(const Collective& call, const Way& way, Rounds& rounds) {
+void broadcast(const Collective& call, const TreePosition& position, Rounds& rounds) {
   const Part all = broadcast_data(call);
-  down(call, all, way, segments_of(all, call), rounds);
+  down(call, all, position, segments_of(all, call), rounds);
 }
 
-void reduce(const Collective& call, const Way& way, Rounds& rounds) {
+void reduce(const Collective& call, const TreePosition& position, Rounds& rounds) {
   if (call.size == 1) return reduce_alone(call, rounds);
   const Part own = data(call.sends);
   const bool is_root = call.rank == call.root;
   uint64_t free = is_root ? 0 : own.bytes;
-  up(call, moved(own, is_root ? data(call.receives).place : Place{.area = Area::work}), way, segments_of(own, call),
-     free, rounds);
+  up(call, at_place(own, is_root ? data(call.receives).place : Place{.area = Area::work}), position,
+     segments_of(own, call), free, rounds);
 }
 
 // Rounds of which the first one is in `step`, if both ends of each message are to be in the same one.
@@ -94,17 +95,17 @@ struct Strand {
   uint64_t step;
   std::vector<Round> rounds;
 };
-Strand strand(uint64_t step, Rounds&& rounds) { return {step, rounds.take()}; }
+Strand make_strand(uint64_t step, Rounds&& rounds) { return {step, rounds.take()}; }
 
 // Makes one round of all that the strands do in the same step. So no rank waits for one strand before the next step of
 // another.
-void together(const std::vector<Strand>& strands, Rounds& rounds) {
+void merge(const std::vector<Strand>& strands, Rounds& rounds) {
   uint64_t end = 0;
-  for (const Strand& one : strands) end = std::max(end, one.step + one.rounds.size());
+  for (const Strand& strand : strands) end = std::max(end, strand.step + strand.rounds.size());
   for (uint64_t step = 0; step < end; ++step) {
-    for (const Strand& one : strands) {
-      if (step < one.step || step - one.step >= one.rounds.size()) continue;
-      const Round& round = one.rounds[step - one.step];
+    for (const Strand& strand : strands) {
+      if (step < strand.step || step - strand.step >= strand.rounds.size()) continue;
+      const Round& round = strand.rounds[step - strand.step];
       for (const Leg& leg : round.legs) {
         if (leg.side == Side::send) rounds.send(leg.peer, leg.part);
         if (leg.side == Side::receive) rounds.receive(leg.peer, leg.part);
@@ -117,49 +118,50 @@ void together(const std::vector<Strand>& strands, Rounds& rounds) {
 
 // Segments go up and down each of the ways, whose root is that of the call. A segment that is complete goes down while
 // the next one comes up.
-void reduce_and_broadcast(const Collective& call, const std::vector<Way>& ways, Rounds& rounds) {
+void reduce_and_broadcast(const Collective& call, const std::vector<TreePosition>& positions, Rounds& rounds) {
   if (call.size == 1) return reduce_alone(call, rounds);
   const Outcome outcome(call);
   const bool is_root = call.rank == call.root;
   const Part result = is_root ? outcome.received : outcome.result;
-  const Part sum = is_root ? result : moved(outcome.own, {.at = outcome.free, .area = Area::work});
+  const Part sum = is_root ? result : at_place(outcome.own, {.at = outcome.free, .area = Area::work});
   uint64_t free = outcome.free + outcome.own.bytes;
   std::vector<Strand> strands;
   Segments segments = segments_of(outcome.own, call);
-  segments.step = ways.size();
-  for (const Way& way : ways) {
+  segments.step = positions.size();
+  for (const TreePosition& position : positions) {
     Rounds rising;
-    up(call, sum, way, segments, free, rising);
-    strands.push_back(strand(way.deepest - way.depth - (way.below.empty() ? 0 : 1), std::move(rising)));
+    up(call, sum, position, segments, free, rising);
+    strands.push_back(
+        make_strand(position.deepest - position.depth - (position.below.empty() ? 0 : 1), std::move(rising)));
     Rounds falling;
-    down(call, result, way, segments, falling);
-    strands.push_back(strand(way.deepest + way.depth - (is_root ? 0 : 1), std::move(falling)));
+    down(call, result, position, segments, falling);
+    strands.push_back(make_strand(position.deepest + position.depth - (is_root ? 0 : 1), std::move(falling)));
     ++segments.first;
   }
-  together(strands, rounds);
+  merge(strands, rounds);
   if (!is_root) outcome.end(rounds);
 }
 
-Way in_chain(const Collective& call) {
+TreePosition position_in_chain(const Collective& call) {
   const uint32_t place = place_of(call);
-  Way way{{}, {}, place, call.size - 1};
-  if (place > 0) way.above = {place - 1};
-  if (place + 1 < call.size) way.below = {place + 1};
-  return way;
+  TreePosition position{{}, {}, place, call.size - 1};
+  if (place > 0) position.above = {place - 1};
+  if (place + 1 < call.size) position.below = {place + 1};
+  return position;
 }
 
 // The children of place i are 2 i + 1 and 2 i + 2.
-Way in_binary_tree(const Collective& call) {
+TreePosition position_in_binary_tree(const Collective& call) {
   const uint64_t place = place_of(call);
-  Way way{{},
-          {},
-          static_cast<uint64_t>(std::bit_width(place + 1)) - 1,
-          static_cast<uint64_t>(std::bit_width(call.size)) - 1};
-  if (place > 0) way.above = {static_cast<uint32_t>((place - 1) / 2)};
+  TreePosition position{{},
+                        {},
+                        static_cast<uint64_t>(std::bit_width(place + 1)) - 1,
+                        static_cast<uint64_t>(std::bit_width(call.size)) - 1};
+  if (place > 0) position.above = {static_cast<uint32_t>((place - 1) / 2)};
   for (const uint64_t child : {2 * place + 1, 2 * place + 2}) {
-    if (child < call.size) way.below.push_back(static_cast<uint32_t>(child));
+    if (child < call.size) position.below.push_back(static_cast<uint32_t>(child));
   }
-  return way;
+  return position;
 }
 
 // The binary search tree of the numbers 1 to `count`, in which odd numbers are leaves. Place 0, the root of the whole
@@ -167,91 +169,92 @@ Way in_binary_tree(const Collective& call) {
 struct OrderedTree {
   uint32_t count;
 
-  static uint32_t low(uint32_t one) { return one & (~one + 1); }
+  static uint32_t lowest_bit(uint32_t node) { return node & (~node + 1); }
   [[nodiscard]] uint32_t top() const { return std::bit_floor(count); }
-  [[nodiscard]] uint32_t parent(uint32_t one) const {
-    if (one == top()) return 0;
+  [[nodiscard]] uint32_t parent(uint32_t node) const {
+    if (node == top()) return 0;
     do {
-      one = (one & 2 * low(one)) != 0 ? one - low(one) : one + low(one);
-    } while (one > count);
-    return one;
+      node = (node & 2 * lowest_bit(node)) != 0 ? node - lowest_bit(node) : node + lowest_bit(node);
+    } while (node > count);
+    return node;
   }
-  [[nodiscard]] std::vector<uint32_t> children(uint32_t one) const {
-    if (one == 0) return count == 0 ? std::vector<uint32_t>{} : std::vector{top()};
-    std::vector<uint32_t> found;
-    uint32_t distance = low(one) / 2;
-    if (distance > 0) found.push_back(one - distance);
-    while (distance > 0 && one + distance > count) distance /= 2;
-    if (distance > 0) found.push_back(one + distance);
-    return found;
+  [[nodiscard]] std::vector<uint32_t> children(uint32_t node) const {
+    if (node == 0) return count == 0 ? std::vector<uint32_t>{} : std::vector{top()};
+    std::vector<uint32_t> children;
+    uint32_t distance = lowest_bit(node) / 2;
+    if (distance > 0) children.push_back(node - distance);
+    while (distance > 0 && node + distance > count) distance /= 2;
+    if (distance > 0) children.push_back(node + distance);
+    return children;
   }
 };
 
 // One of two trees, each for every second segment. In the second tree numbers are mirrored or, if leaves would stay
 // leaves, shifted by one. So each rank but one that passes segments on in one tree is a leaf of the other (Sanders,
 // Speck, Traeff 2009).
-Way in_double_tree(const Collective& call, bool second) {
+TreePosition position_in_double_tree(const Collective& call, bool is_second) {
   const OrderedTree tree{call.size - 1};
-  const auto other = [&](uint32_t place, bool back) -> uint32_t {
-    if (!second || place == 0) return place;
+  const auto swapped = [&](uint32_t place, bool back) -> uint32_t {
+    if (!is_second || place == 0) return place;
     if (tree.count % 2 == 0) return tree.count + 1 - place;
     if (back) return place == tree.count ? 1 : place + 1;
     return place == 1 ? tree.count : place - 1;
   };
-  const uint32_t number = other(place_of(call), false);
-  Way way{{}, tree.children(number), 0, static_cast<uint64_t>(std::bit_width(tree.count))};
-  for (uint32_t& one : way.below) one = other(one, true);
-  if (number == 0) return way;
-  way.above = {other(tree.parent(number), true)};
-  for (uint32_t one = number; one != 0; one = tree.parent(one)) ++way.depth;
-  return way;
+  const uint32_t number = swapped(place_of(call), false);
+  TreePosition position{{}, tree.children(number), 0, static_cast<uint64_t>(std::bit_width(tree.count))};
+  for (uint32_t& node : position.below) node = swapped(node, true);
+  if (number == 0) return position;
+  position.above = {swapped(tree.parent(number), true)};
+  for (uint32_t node = number; node != 0; node = tree.parent(node)) ++position.depth;
+  return position;
 }
 
 // Returns the call with rank 0 as its root: an all-reduce has none of its own.
-Collective from_first(const Collective& call) {
-  Collective made = call;
-  made.root = 0;
-  return made;
+Collective with_first_as_root(const Collective& call) {
+  Collective result = call;
+  result.root = 0;
+  return result;
 }
 
-void one_of_two(const Collective& call, bool second, Rounds& rounds) {
+void broadcast_in_one_tree(const Collective& call, bool is_second, Rounds& rounds) {
   const Part all = broadcast_data(call);
   Segments segments = segments_of(all, call);
-  segments.first = second ? 1 : 0;
+  segments.first = is_second ? 1 : 0;
   segments.step = 2;
-  down(call, all, in_double_tree(call, second), segments, rounds);
+  down(call, all, position_in_double_tree(call, is_second), segments, rounds);
 }
 
 }  // namespace
 
-void chain_bcast(const Collective& call, Rounds& rounds) { broadcast(call, in_chain(call), rounds); }
-void chain_reduce(const Collective& call, Rounds& rounds) { reduce(call, in_chain(call), rounds); }
-void binary_bcast(const Collective& call, Rounds& rounds) { broadcast(call, in_binary_tree(call), rounds); }
-void binary_reduce(const Collective& call, Rounds& rounds) { reduce(call, in_binary_tree(call), rounds); }
+void chain_bcast(const Collective& call, Rounds& rounds) { broadcast(call, position_in_chain(call), rounds); }
+void chain_reduce(const Collective& call, Rounds& rounds) { reduce(call, position_in_chain(call), rounds); }
+void binary_bcast(const Collective& call, Rounds& rounds) { broadcast(call, position_in_binary_tree(call), rounds); }
+void binary_reduce(const Collective& call, Rounds& rounds) { reduce(call, position_in_binary_tree(call), rounds); }
 
-void double_tree_first(const Collective& call, Rounds& rounds) { one_of_two(call, false, rounds); }
-void double_tree_second(const Collective& call, Rounds& rounds) { one_of_two(call, true, rounds); }
+void double_tree_first(const Collective& call, Rounds& rounds) { broadcast_in_one_tree(call, false, rounds); }
+void double_tree_second(const Collective& call, Rounds& rounds) { broadcast_in_one_tree(call, true, rounds); }
 void double_tree_bcast(const Collective& call, Rounds& rounds) {
   std::vector<Strand> strands;
-  for (const bool second : {false, true}) {
+  for (const bool is_second : {false, true}) {
     Rounds falling;
-    one_of_two(call, second, falling);
-    strands.push_back(strand(std::max<uint64_t>(in_double_tree(call, second).depth, 1), std::move(falling)));
+    broadcast_in_one_tree(call, is_second, falling);
+    strands.push_back(
+        make_strand(std::max<uint64_t>(position_in_double_tree(call, is_second).depth, 1), std::move(falling)));
   }
-  together(strands, rounds);
+  merge(strands, rounds);
 }
 
 void chain_allreduce(const Collective& call, Rounds& rounds) {
-  const Collective all = from_first(call);
-  reduce_and_broadcast(all, {in_chain(all)}, rounds);
+  const Collective all = with_first_as_root(call);
+  reduce_and_broadcast(all, {position_in_chain(all)}, rounds);
 }
 void binary_allreduce(const Collective& call, Rounds& rounds) {
-  const Collective all = from_first(call);
-  reduce_and_broadcast(all, {in_binary_tree(all)}, rounds);
+  const Collective all = with_first_as_root(call);
+  reduce_and_broadcast(all, {position_in_binary_tree(all)}, rounds);
 }
 void double_tree_allreduce(const Collective& call, Rounds& rounds) {
-  const Collective all = from_first(call);
-  reduce_and_broadcast(all, {in_double_tree(all, false), in_double_tree(all, true)}, rounds);
+  const Collective all = with_first_as_root(call);
+  reduce_and_broadcast(all, {position_in_double_tree(all, false), position_in_double_tree(all, true)}, rounds);
 }
 
 }  // namespace spinloom::collective::algorithms

@@ -10,12 +10,12 @@ constexpr uint64_t log_up(uint64_t ranks) { return ranks <= 1 ? 0 : static_cast<
 constexpr Formula zero{"0", [](uint64_t, uint64_t) -> uint64_t { return 0; }};
 constexpr Formula one{"1", [](uint64_t, uint64_t) -> uint64_t { return 1; }};
 constexpr Formula two{"2", [](uint64_t, uint64_t) -> uint64_t { return 2; }};
-constexpr Formula ranks{"P", [](uint64_t of, uint64_t) { return of; }};
-constexpr Formula log{"log(P)", [](uint64_t of, uint64_t) { return log_up(of); }};
-constexpr Formula log_less{"log(P) - 1", [](uint64_t of, uint64_t) { return log_up(of) - (of > 1 ? 1 : 0); }};
-constexpr Formula log_twice{"2 log(P)", [](uint64_t of, uint64_t) { return 2 * log_up(of); }};
+constexpr Formula ranks{"P", [](uint64_t p, uint64_t) { return p; }};
+constexpr Formula log{"log(P)", [](uint64_t p, uint64_t) { return log_up(p); }};
+constexpr Formula log_less{"log(P) - 1", [](uint64_t p, uint64_t) { return log_up(p) - (p > 1 ? 1 : 0); }};
+constexpr Formula log_twice{"2 log(P)", [](uint64_t p, uint64_t) { return 2 * log_up(p); }};
 constexpr Formula message{"S", [](uint64_t, uint64_t bytes) { return bytes; }};
-constexpr Formula messages{"P S", [](uint64_t of, uint64_t bytes) { return of * bytes; }};
+constexpr Formula messages{"P S", [](uint64_t p, uint64_t bytes) { return p * bytes; }};
 
 using enum Operation;
 

@@ -17,7 +17,7 @@ namespace spinloom::collective {
 
 struct Formula {
   std::string_view text;  // as the paper writes it
-  uint64_t (*of)(uint64_t ranks, uint64_t bytes);
+  uint64_t (*value)(uint64_t ranks, uint64_t bytes);
 };
 
 struct Table1Row {

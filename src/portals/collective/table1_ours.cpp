@@ -9,7 +9,7 @@
 namespace spinloom::collective {
 namespace {
 
-constexpr uint64_t log_of_power(uint64_t of) { return static_cast<uint64_t>(std::bit_width(of - 1)); }
+constexpr uint64_t log_of_power(uint64_t ranks) { return static_cast<uint64_t>(std::bit_width(ranks - 1)); }
 
 constexpr Formula our_ranks{"P", [](uint64_t p, uint64_t) { return p; }};
 constexpr Formula our_ranks_less{"P - 1", [](uint64_t p, uint64_t) { return p - 1; }};
@@ -29,53 +29,60 @@ constexpr Formula our_rounds_of_messages{"P (log(P) + 1/2) S",
 
 constexpr Table1Ours our_rows[] = {
     {},
-    {.from = 8, .why = "of 2 ranks nobody passes on what it gets, of 4 one rank does, to one other"},
-    {.from = 4, .why = "of 2 ranks nobody passes on what it gets"},
+    {.from_ranks = 8, .reason = "of 2 ranks nobody passes on what it gets, of 4 one rank does, to one other"},
+    {.from_ranks = 4, .reason = "of 2 ranks nobody passes on what it gets"},
     {.entries = our_ranks,
      .memory = our_messages,
-     .why = "an entry takes one message, so that an early one of the next start overwrites nothing; the table has one "
-            "entry for all. A rank has a block for each other one, as the table's next row says, too"},
+     .reason =
+         "an entry takes one message, so that an early one of the next start overwrites nothing; the table has one "
+         "entry for all. A rank has a block for each other one, as the table's next row says, too"},
     {.entries = our_log_twice_more,
      .triggered = our_blocks_packed,
      .counters = our_log_twice_less,
      .memory = our_rounds_of_messages,
-     .from = 8,
-     .why = "Bruck's algorithm packs the blocks of a round: copies, counters for their order, and places for what is "
-            "packed and lands in each round, because a message may come early. The table has neither"},
+     .from_ranks = 8,
+     .reason =
+         "Bruck's algorithm packs the blocks of a round: copies, counters for their order, and places for what is "
+         "packed and lands in each round, because a message may come early. The table has neither"},
     {.entries = our_log_twice_more,
      .counters = our_log_more,
      .memory = our_log_messages,
-     .why = "a descriptor for each counter that sums count on, beside the entries; the table counts one side. A "
-            "counter more, because the result is waited for, too; and each operand has a place of its own, because its "
-            "message may come early"},
+     .reason =
+         "a descriptor for each counter that sums count on, beside the entries; the table counts one side. A "
+         "counter more, because the result is waited for, too; and each operand has a place of its own, because its "
+         "message may come early"},
     {.entries = our_log_thrice_less,
      .triggered = our_log_twice_less,
      .counters = our_log_twice_less,
      .memory = our_log_messages,
-     .why = "a descriptor for each counter, beside the entries. A sum is waited for by the next send and, with a "
-            "receive, by the next sum: two counters for a round, but the last; and the first send waits for nothing. "
-            "Each operand has a place of its own, because its message may come early"},
+     .reason =
+         "a descriptor for each counter, beside the entries. A sum is waited for by the next send and, with a "
+         "receive, by the next sum: two counters for a round, but the last; and the first send waits for nothing. "
+         "Each operand has a place of its own, because its message may come early"},
     {},
     {.triggered = our_log,
-     .from = 4,
-     .why = "a rank that passes blocks on copies its own one out of them when they have come; of 2 ranks nobody does"},
+     .from_ranks = 4,
+     .reason =
+         "a rank that passes blocks on copies its own one out of them when they have come; of 2 ranks nobody does"},
     {.entries = our_ranks,
-     .why = "an entry takes one message, so that an early one of the next start overwrites nothing"},
+     .reason = "an entry takes one message, so that an early one of the next start overwrites nothing"},
     {.entries = our_log_more,
-     .from = 4,
-     .why = "an entry takes one message, so that an early one of the next start overwrites nothing; of 2 ranks nobody "
-            "passes blocks on"},
+     .from_ranks = 4,
+     .reason =
+         "an entry takes one message, so that an early one of the next start overwrites nothing; of 2 ranks nobody "
+         "passes blocks on"},
     {.entries = our_twice_ranks_less,
      .triggered = our_ranks_less,
      .counters = our_ranks_less,
      .memory = our_ranks_less_messages,
-     .why = "the root combines P - 1 messages, not P; its sums have descriptors, beside the entries, and each operand "
-            "but the "
-            "first a place of its own, because its message may come early"},
+     .reason =
+         "the root combines P - 1 messages, not P; its sums have descriptors, beside the entries, and each operand "
+         "but the "
+         "first a place of its own, because its message may come early"},
     {.entries = our_log_twice,
      .counters = our_log,
      .memory = our_log_messages,
-     .why =
+     .reason =
          "a descriptor for each sum, beside the entries. The last sum at the root is waited for by nobody, but a rank "
          "below it that sends on waits for its last one; and each operand has a place of its own, because its message "
          "may come early"},
@@ -85,18 +92,18 @@ constexpr Table1Ours our_rows[] = {
 
 std::span<const Table1Ours> table1_ours() { return our_rows; }
 
-Result<Table1Count> table1_count(const Table1Row& row, uint32_t of_ranks, uint64_t bytes) {
+Result<Table1Count> table1_count(const Table1Row& row, uint32_t ranks, uint64_t bytes) {
   SPL_ASSIGN(const Algorithm* const algorithm, find(row.operation, row.algorithm));
-  const Question ask{.ranks = of_ranks, .bytes = bytes, .segment_bytes = bytes};
-  Needs most;
+  const CallShape shape{.ranks = ranks, .bytes = bytes, .segment_bytes = bytes};
+  Needs largest;
   uint64_t memory_bytes = 0;
-  for (uint32_t rank = 0; rank < of_ranks; ++rank) {
-    SPL_ASSIGN(const std::vector<Round> rounds, rounds_of(*algorithm, ask, 0, rank));
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    SPL_ASSIGN(const std::vector<Round> rounds, rounds_of(*algorithm, shape, 0, rank));
     const Needs needs = needs_of(unread_graph_of(rounds), bytes);
-    most.take_most(needs);
+    largest.take_maxima(needs);
     memory_bytes = std::max(memory_bytes, needs.own_bytes + callers_bytes(rounds));
   }
-  return Table1Count{most.entries, most.triggered, most.counters, memory_bytes};
+  return Table1Count{largest.entries, largest.triggered, largest.counters, memory_bytes};
 }
 
 }  // namespace spinloom::collective

@@ -56,16 +56,17 @@ template <class Engine, class List, class PacketOf>
   if (order == Order::arrival) return std::nullopt;
   const bool headers_pass = order == Order::headers_pass && engine.state().early_packets > 0;
   if (order == Order::headers_pass && !headers_pass && !answers_wait) return std::nullopt;
-  std::vector<nic::Rank> behind;  // header_order: sources whose headers wait
+  std::vector<nic::Rank> waiting_sources;  // header_order: sources whose headers wait
   for (size_t i = 0; i < waiting.size(); ++i) {
     const nic::Packet& packet = packet_of(waiting[i]);
     if (packet.is_answer()) return i;
     bool may_pass = true;
     if (order == Order::headers_pass) may_pass = headers_pass && packet.is_header();
-    const bool ordered = order == Order::header_order && packet.is_header();
-    if (ordered) may_pass = std::find(behind.begin(), behind.end(), packet.source) == behind.end();
+    const bool is_ordered = order == Order::header_order && packet.is_header();
+    if (is_ordered)
+      may_pass = std::find(waiting_sources.begin(), waiting_sources.end(), packet.source) == waiting_sources.end();
     if (may_pass && engine.can_accept(packet)) return i;
-    if (ordered) behind.push_back(packet.source);
+    if (is_ordered) waiting_sources.push_back(packet.source);
   }
   return std::nullopt;
 }

@@ -49,7 +49,7 @@ constexpr T product(T a, T b) {
 
 // The target's new value. `nic::check` has refused operations that do not exist for the datatype.
 template <class T>
-constexpr T applied(AtomicOperation operation, T target, T source, T operand) {
+constexpr T new_value(AtomicOperation operation, T target, T source, T operand) {
   switch (operation) {
     case AtomicOperation::sum: return sum(target, source);
     case AtomicOperation::product: return product(target, source);
@@ -100,15 +100,15 @@ void perform_as(const nic::ApplyAtomic& apply) {
     T source;
     std::memcpy(&target, to + at, sizeof target);
     std::memcpy(&source, from + at, sizeof source);
-    const T after = applied(operation, target, source, operand);
+    const T after = new_value(operation, target, source, operand);
     std::memcpy(to + at, &after, sizeof after);
   }
 }
 
 template <class T, size_t... operation>
 void perform_on(const nic::ApplyAtomic& apply, std::index_sequence<operation...> /*all*/) {
-  static constexpr std::array performs{&perform_as<T, static_cast<AtomicOperation>(operation)>...};
-  performs[static_cast<size_t>(apply.operation)](apply);
+  static constexpr std::array functions{&perform_as<T, static_cast<AtomicOperation>(operation)>...};
+  functions[static_cast<size_t>(apply.operation)](apply);
 }
 template <class T>
 void perform_on(const nic::ApplyAtomic& apply) {
@@ -117,14 +117,15 @@ void perform_on(const nic::ApplyAtomic& apply) {
 
 // Performs an atomic on elements in several pieces: gathers them, operates on them, scatters them.
 nic::DmaId perform_pieces(const nic::ApplyAtomic& apply) {
-  std::vector<uint8_t> whole;
-  for (const nic::IovecElement& piece : apply.pieces) whole.insert(whole.end(), piece.base, piece.base + piece.length);
-  SPL_ASSERT(whole.size() >= apply.source.length, whole.size(), " of ", apply.source.length);
-  nic::ApplyAtomic one = apply;
-  one.pieces.clear();
-  one.host = whole.data();
-  perform(one);
-  const uint8_t* from = whole.data();
+  std::vector<uint8_t> gathered;
+  for (const nic::IovecElement& piece : apply.pieces)
+    gathered.insert(gathered.end(), piece.base, piece.base + piece.length);
+  SPL_ASSERT(gathered.size() >= apply.source.length, gathered.size(), " of ", apply.source.length);
+  nic::ApplyAtomic contiguous = apply;
+  contiguous.pieces.clear();
+  contiguous.host = gathered.data();
+  perform(contiguous);
+  const uint8_t* from = gathered.data();
   for (const nic::IovecElement& piece : apply.pieces) {
     std::memcpy(piece.base, from, piece.length);
     from += piece.length;

@@ -29,7 +29,7 @@ class IdPool {
     if (!free_.empty()) {
       Place& place = places_[free_.back()];
       free_.pop_back();
-      place.used = true;
+      place.is_used = true;
       return place.id;
     }
     if (places_.size() >= limit_) {
@@ -55,7 +55,7 @@ class IdPool {
       free_.pop_back();
       break;
     }
-    places_[id.value].used = true;
+    places_[id.value].is_used = true;
     return {};
   }
 
@@ -72,7 +72,7 @@ class IdPool {
   }
 
   [[nodiscard]] bool in_use(IdType id) const {
-    return id.value < places_.size() && places_[id.value].used && places_[id.value].id == id;
+    return id.value < places_.size() && places_[id.value].is_used && places_[id.value].id == id;
   }
 
   [[nodiscard]] Status check(IdType id) const {
@@ -83,7 +83,7 @@ class IdPool {
  private:
   struct Place {
     IdType id;  // if not in use: the next id of this index
-    bool used = false;
+    bool is_used = false;
   };
   const char* what_;
   uint32_t limit_;

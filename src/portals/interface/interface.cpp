@@ -15,8 +15,8 @@ Interface::Interface(Port& port, const Limits& limits)
       streams_("streaming put", limits.streams, "Interface::Limits::streams"),
       portal_queues_(limits::portal_table_max) {}
 
-Result<uint64_t> Interface::ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
-  return answer_to(submit(body, trigger));
+Result<uint64_t> Interface::submit_and_wait(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
+  return wait_for_answer(submit(body, trigger));
 }
 
 uint64_t Interface::submit(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
@@ -26,7 +26,7 @@ uint64_t Interface::submit(const nic::CommandBody& body, const std::optional<nic
 }
 
 // Waits for the answer to a command.
-Result<uint64_t> Interface::answer_to(uint64_t token) {
+Result<uint64_t> Interface::wait_for_answer(uint64_t token) {
   for (;;) {
     if (auto answer = port_.take_answer(token)) return *answer;
     SPL_TRY(port_.wait());
@@ -38,28 +38,28 @@ Status Interface::register_triggered(const nic::CommandBody& body, const std::op
     bundle(body, trigger);
     return {};
   }
-  const auto registered = ask(body, trigger);
+  const auto registered = submit_and_wait(body, trigger);
   return registered ? Status{} : Status{registered.error()};
 }
 
 void Interface::bundle(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger) {
   bundle_.unanswered.push_back(submit(body, trigger));
-  shorten_bundle(bundle_unanswered_max);
+  wait_for_bundle(bundle_unanswered_max);
 }
 
-// Waits until at most `unanswered` operations of the bundle have no answer. Keeps the first error for bundle_end().
-void Interface::shorten_bundle(size_t unanswered) {
-  while (bundle_.unanswered.size() > unanswered) {
+// Waits until at most `unanswered_max` operations of the bundle have no answer. Keeps the first error for bundle_end().
+void Interface::wait_for_bundle(size_t unanswered_max) {
+  while (bundle_.unanswered.size() > unanswered_max) {
     const uint64_t token = bundle_.unanswered.front();
     bundle_.unanswered.pop_front();
-    if (const auto answer = answer_to(token); !answer && bundle_.result.ok()) bundle_.result = answer.error();
+    if (const auto answer = wait_for_answer(token); !answer && bundle_.result.ok()) bundle_.result = answer.error();
   }
 }
 
 Status Interface::bundle_end() {
   if (bundle_.depth == 0) return fail(Code::invalid, "bundle_end: no bundle is open");
   if (--bundle_.depth > 0) return {};
-  shorten_bundle(0);
+  wait_for_bundle(0);
   return std::exchange(bundle_.result, Status{});
 }
 
@@ -67,16 +67,18 @@ Result<nic::QueueId> Interface::eq_alloc(uint32_t slots, uint32_t reserved) {
   SPL_ASSIGN(const nic::QueueId queue, queues_.take());
   if (queue_records_.size() <= queue.value) queue_records_.resize(queue.value + 1);
   queue_records_[queue.value] = {slots, false, std::make_shared<nic::QueueIndex>()};
-  if (const auto made = ask(nic::QueueAlloc{queue, slots, reserved, queue_records_[queue.value].index}); !made) {
+  if (const auto allocated =
+          submit_and_wait(nic::QueueAlloc{queue, slots, reserved, queue_records_[queue.value].index});
+      !allocated) {
     queues_.give_back(queue);
-    return made.error();
+    return allocated.error();
   }
   return queue;
 }
 
 Status Interface::eq_free(nic::QueueId queue) {
   SPL_TRY(queues_.check(queue));
-  SPL_TRY(ask(nic::QueueFree{queue}));
+  SPL_TRY(submit_and_wait(nic::QueueFree{queue}));
   while (eq_get(queue)) {
   }
   for (uint32_t portal = 0; portal < portal_queues_.size(); ++portal) {
@@ -93,10 +95,10 @@ std::optional<nic::Event> Interface::eq_get(nic::QueueId queue) {
   if (index.waiting() == 0) index.added = 0;
   while (index.waiting() > record.slots + index.added) {  // the oldest event has been overwritten
     if (!take_event(queue)) break;
-    record.gap = true;
+    record.has_gap = true;
   }
   auto event = take_event(queue);
-  if (event) event->after_gap = std::exchange(record.gap, false);
+  if (event) event->after_gap = std::exchange(record.has_gap, false);
   return event;
 }
 
@@ -104,7 +106,7 @@ std::optional<nic::Event> Interface::take_event(nic::QueueId queue) {
   const auto event = port_.take_event(queue);
   if (!event) return event;
   queue_records_[queue.value].index->taken.fetch_add(1, std::memory_order_release);
-  reclaim(*event);
+  reclaim_id(*event);
   return event;
 }
 
@@ -118,9 +120,9 @@ Result<nic::Event> Interface::eq_wait(nic::QueueId queue) {
 
 Result<nic::CounterId> Interface::ct_alloc(uint32_t triggered_max, bool only_successes) {
   SPL_ASSIGN(const nic::CounterId counter, counters_.take());
-  if (const auto made = ask(nic::CounterAlloc{counter, triggered_max, only_successes}); !made) {
+  if (const auto allocated = submit_and_wait(nic::CounterAlloc{counter, triggered_max, only_successes}); !allocated) {
     counters_.give_back(counter);
-    return made.error();
+    return allocated.error();
   }
   // An earlier counter with this index may have left its value with the host; waits until the host sees 0.
   while (port_.counter(counter) != nic::CounterValue{}) SPL_TRY(port_.wait());
@@ -129,38 +131,38 @@ Result<nic::CounterId> Interface::ct_alloc(uint32_t triggered_max, bool only_suc
 
 Status Interface::ct_free(nic::CounterId counter) {
   SPL_TRY(counters_.check(counter));
-  SPL_TRY(ask(nic::CounterFree{counter}));
-  take_back_appends();
+  SPL_TRY(submit_and_wait(nic::CounterFree{counter}));
+  reclaim_failed_appends();
   counters_.give_back(counter);
   return {};
 }
 
 Status Interface::ct_cancel(nic::CounterId counter) {
   SPL_TRY(counters_.check(counter));
-  const auto answer = ask(nic::CounterCancel{counter});
-  take_back_appends();
+  const auto answer = submit_and_wait(nic::CounterCancel{counter});
+  reclaim_failed_appends();
   return answer ? Status{} : Status{answer.error()};
 }
 
 Status Interface::ct_auto_reset(nic::CounterId counter, uint64_t threshold) {
   SPL_TRY(counters_.check(counter));
-  const auto answer = ask(nic::CounterAutoReset{counter, threshold});
+  const auto answer = submit_and_wait(nic::CounterAutoReset{counter, threshold});
   return answer ? Status{} : Status{answer.error()};
 }
 
 Status Interface::ct_inc(nic::CounterId counter, nic::CounterValue by, const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(counters_.check(counter));
-  return tell(nic::CounterInc{counter, by}, trigger);
+  return send_command(nic::CounterInc{counter, by}, trigger);
 }
 
 Result<uint64_t> Interface::ct_take_back(nic::CounterId counter) {
   SPL_TRY(counters_.check(counter));
-  return ask(nic::CounterInc{counter, {UINT64_MAX, 0}});
+  return submit_and_wait(nic::CounterInc{counter, {UINT64_MAX, 0}});
 }
 
 Status Interface::ct_set(nic::CounterId counter, nic::CounterValue to, const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(counters_.check(counter));
-  return tell(nic::CounterSet{counter, to}, trigger);
+  return send_command(nic::CounterSet{counter, to}, trigger);
 }
 
 Result<nic::CounterValue> Interface::ct_wait(nic::CounterId counter, uint64_t test) {
@@ -174,15 +176,15 @@ Result<nic::CounterValue> Interface::ct_wait(nic::CounterId counter, uint64_t te
 
 Result<nic::PortalIndex> Interface::pt_alloc(nic::QueueId queue, const PortalOptions& options) {
   if (queue.exists()) SPL_TRY(queues_.check(queue));
-  nic::PortalIndex portal = options.want;
+  nic::PortalIndex portal = options.index;
   if (portal.exists()) {
     SPL_TRY(portals_.take(portal));
   } else {
     SPL_ASSIGN(portal, portals_.take());
   }
-  if (const auto made = ask(nic::PortalAlloc{portal, queue, options.flow_control}); !made) {
+  if (const auto allocated = submit_and_wait(nic::PortalAlloc{portal, queue, options.flow_control}); !allocated) {
     portals_.give_back(portal);
-    return made.error();
+    return allocated.error();
   }
   portal_queues_[portal.value] = queue;
   return portal;
@@ -190,7 +192,7 @@ Result<nic::PortalIndex> Interface::pt_alloc(nic::QueueId queue, const PortalOpt
 
 Status Interface::pt_free(nic::PortalIndex portal) {
   SPL_TRY(portals_.check(portal));
-  SPL_TRY(ask(nic::PortalFree{portal}));
+  SPL_TRY(submit_and_wait(nic::PortalFree{portal}));
   portals_.give_back(portal);
   portal_queues_[portal.value] = {};
   return {};
@@ -198,25 +200,25 @@ Status Interface::pt_free(nic::PortalIndex portal) {
 
 Status Interface::pt_enable(nic::PortalIndex portal) {
   SPL_TRY(portals_.check(portal));
-  const auto answer = ask(nic::PortalEnable{portal, true});
+  const auto answer = submit_and_wait(nic::PortalEnable{portal, true});
   return answer ? Status{} : Status{answer.error()};
 }
 
 Status Interface::pt_disable(nic::PortalIndex portal) {
   SPL_TRY(portals_.check(portal));
-  const auto answer = ask(nic::PortalEnable{portal, false});
+  const auto answer = submit_and_wait(nic::PortalEnable{portal, false});
   return answer ? Status{} : Status{answer.error()};
 }
 
 Result<uint64_t> Interface::me_search(nic::PortalIndex portal, const nic::Entry& entry, bool remove) {
   SPL_TRY(portals_.check(portal));
   if (entry.counter.exists()) SPL_TRY(counters_.check(entry.counter));
-  return ask(nic::Search{portal, entry, remove});
+  return submit_and_wait(nic::Search{portal, entry, remove});
 }
 
 Status Interface::check(const char* call, const PutArguments& arguments) const {
   if (arguments.local == nullptr && arguments.length > 0 &&
-      !is_listed(arguments.descriptor, arguments.descriptor_offset, arguments.length)) {
+      !list_contains(arguments.descriptor, arguments.descriptor_offset, arguments.length)) {
     return fail(Code::invalid, call, ": the buffer is null and length is ", arguments.length);
   }
   if (arguments.target == nic::Rank::any()) return fail(Code::invalid, call, ": the target must be one rank");
@@ -236,14 +238,14 @@ Status Interface::check(const char* call, const PutArguments& arguments) const {
 
 Status Interface::put(const PutArguments& arguments, const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(check("put", arguments));
-  if (trigger) return tell(arguments, trigger);
+  if (trigger) return send_command(arguments, trigger);
   if (arguments.descriptor) arguments.descriptor->begin();
   port_.put(arguments);
   return {};
 }
 
 Status Interface::check(const char* call, const nic::ReplyTo& reply, uint64_t length) const {
-  if (reply.local == nullptr && length > 0 && !is_listed(reply.descriptor, reply.descriptor_offset, length)) {
+  if (reply.local == nullptr && length > 0 && !list_contains(reply.descriptor, reply.descriptor_offset, length)) {
     return fail(Code::invalid, call, ": the buffer is null and length is ", length);
   }
   if (reply.queue.exists()) SPL_TRY(queues_.check(reply.queue));
@@ -256,49 +258,51 @@ Status Interface::get(const GetArguments& arguments, const std::optional<nic::Tr
   if (arguments.target == nic::Rank::any()) return fail(Code::invalid, "get: the target must be one rank");
   if (!arguments.portal.exists()) return fail(Code::invalid, "get: no portal table entry of the target is named");
   SPL_TRY(check("get", arguments.reply, arguments.length));
-  return tell(arguments, trigger);
+  return send_command(arguments, trigger);
 }
 
 Status Interface::atomic(const AtomicArguments& arguments, const std::optional<nic::Trigger>& trigger) {
-  const bool fetching = arguments.fetch.has_value();
+  const bool is_fetching = arguments.fetch.has_value();
   SPL_TRY(check("atomic", arguments.put));
-  SPL_TRY(spin::check(arguments.operation, arguments.datatype, arguments.put.length, fetching,
-                      fetching ? limits_.fetch_atomic_bytes : limits_.atomic_bytes));
-  if (fetching) SPL_TRY(check("atomic", *arguments.fetch, arguments.put.length));
-  return tell(arguments, trigger);
+  SPL_TRY(spin::check(arguments.operation, arguments.datatype, arguments.put.length, is_fetching,
+                      is_fetching ? limits_.fetch_atomic_bytes : limits_.atomic_bytes));
+  if (is_fetching) SPL_TRY(check("atomic", *arguments.fetch, arguments.put.length));
+  return send_command(arguments, trigger);
 }
 
-Result<uint64_t> Interface::memory_alloc(uint64_t bytes, uint64_t align) { return ask(nic::MemoryAlloc{bytes, align}); }
+Result<uint64_t> Interface::memory_alloc(uint64_t bytes, uint64_t align) {
+  return submit_and_wait(nic::MemoryAlloc{bytes, align});
+}
 
 Status Interface::memory_free(uint64_t offset) {
-  const auto answer = ask(nic::MemoryFree{offset});
+  const auto answer = submit_and_wait(nic::MemoryFree{offset});
   return answer ? Status{} : Status{answer.error()};
 }
 
 Status Interface::memory_write(uint64_t offset, std::span<const uint8_t> bytes) {
-  const auto answer = ask(nic::MemoryWrite{offset, {bytes.begin(), bytes.end()}});
+  const auto answer = submit_and_wait(nic::MemoryWrite{offset, {bytes.begin(), bytes.end()}});
   return answer ? Status{} : Status{answer.error()};
 }
 
 Result<nic::ContextId> Interface::context_create(const nic::Context& context) {
   SPL_ASSIGN(const nic::ContextId id, contexts_.take());
-  if (const auto made = ask(nic::ContextCreate{id, context}); !made) {
+  if (const auto allocated = submit_and_wait(nic::ContextCreate{id, context}); !allocated) {
     contexts_.give_back(id);
-    return made.error();
+    return allocated.error();
   }
   return id;
 }
 
 Status Interface::context_free(nic::ContextId context) {
   SPL_TRY(contexts_.check(context));
-  SPL_TRY(ask(nic::ContextFree{context}));
+  SPL_TRY(submit_and_wait(nic::ContextFree{context}));
   contexts_.give_back(context);
   return {};
 }
 
 Status Interface::context_activate(nic::ContextId context) {
   SPL_TRY(contexts_.check(context));
-  const auto answer = ask(nic::ContextActivate{context});
+  const auto answer = submit_and_wait(nic::ContextActivate{context});
   return answer ? Status{} : Status{answer.error()};
 }
 
@@ -306,13 +310,13 @@ Status Interface::invoke(nic::EntryId entry, std::span<const uint8_t> bytes, uin
                          const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(entries_.check(entry));
   if (trigger) SPL_TRY(counters_.check(trigger->counter));
-  const auto answer = ask(nic::Invoke{entry, {bytes.begin(), bytes.end()}, hdr_data}, trigger);
+  const auto answer = submit_and_wait(nic::Invoke{entry, {bytes.begin(), bytes.end()}, hdr_data}, trigger);
   return answer ? Status{} : Status{answer.error()};
 }
 
 Result<uint64_t> Interface::telemetry(nic::Telemetry which, nic::ContextId context) {
   if (context.exists()) SPL_TRY(contexts_.check(context));
-  return ask(nic::TelemetryRead{which, context});
+  return submit_and_wait(nic::TelemetryRead{which, context});
 }
 
 }  // namespace spinloom::portals

@@ -35,7 +35,7 @@ using AtomicArguments = nic::Atomic;
 
 struct PortalOptions {
   bool flow_control = false;
-  nic::PortalIndex want;  // none: any free index
+  nic::PortalIndex index;  // none: any free index
 };
 
 enum class Unlinked : uint8_t { done, in_use };
@@ -93,7 +93,7 @@ class Interface {
   void table_setup(const nic::TableSetup& setup) { port_.submit(nic::Command{setup, {}, 0}); }
   // The number of refused messages for a part of the portal table.
   [[nodiscard]] Result<uint64_t> refusals(uint32_t table, nic::Refusal which) {
-    return ask(nic::RefusalsRead{table, which});
+    return submit_and_wait(nic::RefusalsRead{table, which});
   }
   [[nodiscard]] Result<nic::PortalIndex> pt_alloc(nic::QueueId queue, const PortalOptions& options = {});
   [[nodiscard]] Status pt_free(nic::PortalIndex portal);
@@ -165,41 +165,42 @@ class Interface {
   [[nodiscard]] Result<uint64_t> telemetry(nic::Telemetry which, nic::ContextId context = {});
 
  private:
-  enum class Fate : uint8_t {
+  enum class IdReturn : uint8_t {
     explicit_unlink,  // leaves its list only by me_unlink
-    told,             // the auto_unlink (priority) or auto_free (overflow) event gives the id back
-    by_put,           // use-once without unlink event: the event of its put, get or atomic gives the id back
+    by_unlink_event,  // the auto_unlink (priority) or auto_free (overflow) event gives the id back
+    by_message_event,  // use-once without unlink event: the event of its put, get or atomic gives the id back
     silent,           // no event gives the id back: the id is tried again when ids run out
   };
   struct EntryRecord {
     nic::ListKind list = nic::ListKind::priority;
-    Fate fate = Fate::explicit_unlink;
+    IdReturn id_return = IdReturn::explicit_unlink;
     nic::EntryId id = {};  // the entry that the record describes
     nic::PortalIndex portal = {};
-    nic::AppendNews news = {};  // the state of an append that waits for a counter
+    nic::SharedAppendState append_state = {};  // the state of an append that waits for a counter
   };
 
   struct QueueRecord {
     uint32_t slots = 0;
-    bool gap = false;  // events have been overwritten since the last one taken
+    bool has_gap = false;  // events have been overwritten since the last one taken
     std::shared_ptr<nic::QueueIndex> index;
   };
   struct StreamRecord {
     uint64_t memory_bytes = 0;
     uint64_t length = 0;  // declared length of the message
-    uint64_t given = 0;   // bytes of the regions so far
+    uint64_t named_bytes = 0;  // bytes of the regions so far
   };
 
   [[nodiscard]] Status check(const char* call, const PutArguments& arguments) const;
   [[nodiscard]] Status check(const char* call, const nic::ReplyTo& reply, uint64_t length) const;
-  [[nodiscard]] Result<uint64_t> ask(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {});
+  [[nodiscard]] Result<uint64_t> submit_and_wait(const nic::CommandBody& body,
+                                                 const std::optional<nic::Trigger>& trigger = {});
   [[nodiscard]] uint64_t submit(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
-  [[nodiscard]] Result<uint64_t> answer_to(uint64_t token);
+  [[nodiscard]] Result<uint64_t> wait_for_answer(uint64_t token);
   // Gives a command to the NIC without waiting for it. A command with a trigger is registered (register_triggered()).
   // The body is built in the command itself, so it is copied once. The command's descriptors count an operation under
   // way from here on, until the NIC ends the operation.
   template <class Body>
-  [[nodiscard]] Status tell(const Body& body, const std::optional<nic::Trigger>& trigger) {
+  [[nodiscard]] Status send_command(const Body& body, const std::optional<nic::Trigger>& trigger) {
     if (trigger) SPL_TRY(counters_.check(trigger->counter));
     nic::for_each_descriptor_of(body, [](nic::Descriptor& descriptor) { descriptor.begin(); });
     if (trigger) return register_triggered(body, trigger);
@@ -208,15 +209,15 @@ class Interface {
   }
   [[nodiscard]] Status register_triggered(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
   void bundle(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger);
-  void shorten_bundle(size_t unanswered);
-  [[nodiscard]] Fate fate_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
+  void wait_for_bundle(size_t unanswered_max);
+  [[nodiscard]] IdReturn id_return_of(nic::PortalIndex portal, const nic::Entry& entry, nic::ListKind list) const;
   [[nodiscard]] Result<nic::EntryId> append_under_silent_id(nic::Append append,
                                                             const std::optional<nic::Trigger>& trigger);
-  [[nodiscard]] Result<uint64_t> ask_append(nic::Append append, const std::optional<nic::Trigger>& trigger);
-  void take_back_appends();
+  [[nodiscard]] Result<uint64_t> submit_append(nic::Append append, const std::optional<nic::Trigger>& trigger);
+  void reclaim_failed_appends();
   void forget_queue_of(nic::PortalIndex portal);
   [[nodiscard]] std::optional<nic::Event> take_event(nic::QueueId queue);
-  void reclaim(const nic::Event& event);
+  void reclaim_id(const nic::Event& event);
 
   struct Bundle {
     uint32_t depth = 0;
@@ -234,13 +235,13 @@ class Interface {
   IdPool<nic::ContextId> contexts_;
   IdPool<nic::PortalIndex> portals_;
   IdPool<nic::StreamId> streams_;
-  std::vector<nic::QueueId> portal_queues_;
+  std::vector<nic::QueueId> portal_queues_;  // by portal table entry
   std::vector<QueueRecord> queue_records_;
-  std::vector<EntryRecord> records_;
-  std::deque<nic::EntryId> silent_;
-  std::vector<nic::EntryId> awaited_;  // entries whose appends wait for counters, or have waited
-  // When awaited_ has this size, entries whose appends have been performed are dropped from it.
-  size_t awaited_max_ = 64;
+  std::vector<EntryRecord> entry_records_;
+  std::deque<nic::EntryId> silent_entries_;  // entries whose ids no event gives back
+  std::vector<nic::EntryId> triggered_appends_;  // entries whose appends wait for counters, or have waited
+  // When triggered_appends_ has this size, entries whose appends have been performed are dropped from it.
+  size_t triggered_appends_max_ = 64;
   std::vector<StreamRecord> stream_records_;
   Bundle bundle_;
   uint64_t next_token_ = 1;

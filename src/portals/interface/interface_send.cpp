@@ -6,13 +6,13 @@
 namespace spinloom::portals {
 namespace {
 
-Status check_region(const nic::PutRegion& region, uint64_t memory_bytes, uint64_t given, uint64_t length) {
+Status check_region(const nic::PutRegion& region, uint64_t memory_bytes, uint64_t named_bytes, uint64_t length) {
   if (region.offset > memory_bytes || region.length > memory_bytes - region.offset) {
     return fail(Code::invalid, "streaming put: a region of ", region.length, " B at offset ", region.offset,
                 " is not inside its memory of ", memory_bytes, " B");
   }
-  if (region.length <= length - given) return {};
-  return fail(Code::invalid, "streaming put: a region of ", region.length, " B after ", given,
+  if (region.length <= length - named_bytes) return {};
+  return fail(Code::invalid, "streaming put: a region of ", region.length, " B after ", named_bytes,
               " B goes beyond the message's declared length of ", length, " B");
 }
 
@@ -32,20 +32,20 @@ Result<nic::StreamId> Interface::stream_start(const PutArguments& arguments, uin
   SPL_ASSIGN(const nic::StreamId stream, streams_.take());
   if (stream_records_.size() <= stream.value) stream_records_.resize(stream.value + 1);
   stream_records_[stream.value] = {memory_bytes, arguments.length, first.length};
-  std::ignore = tell(nic::StreamStart{stream, arguments, memory_bytes, first}, {});
+  std::ignore = send_command(nic::StreamStart{stream, arguments, memory_bytes, first}, {});
   return stream;
 }
 
 Status Interface::stream_append(nic::StreamId stream, const nic::PutRegion& region, bool end) {
   SPL_TRY(streams_.check(stream));
   StreamRecord& record = stream_records_[stream.value];
-  SPL_TRY(check_region(region, record.memory_bytes, record.given, record.length));
-  const uint64_t given = record.given + region.length;
-  if (end && given < record.length) {
-    return fail(Code::invalid, "streaming put: it ends after ", given, " B of the declared ", record.length,
+  SPL_TRY(check_region(region, record.memory_bytes, record.named_bytes, record.length));
+  const uint64_t named_bytes = record.named_bytes + region.length;
+  if (end && named_bytes < record.length) {
+    return fail(Code::invalid, "streaming put: it ends after ", named_bytes, " B of the declared ", record.length,
                 " B; declare the length that the regions have");
   }
-  record.given = given;
+  record.named_bytes = named_bytes;
   port_.submit(nic::Command{nic::StreamAppend{stream, region, end}, {}, 0});
   if (end) streams_.give_back(stream);  // commands arrive in order: the next stream with this id comes after the end
   return {};
@@ -56,7 +56,7 @@ Status Interface::process_put(const PutArguments& arguments, uint64_t memory_byt
   SPL_TRY(check("process_put", arguments));
   SPL_TRY(check_contiguous("process_put", arguments));
   SPL_TRY(contexts_.check(context));
-  return tell(nic::ProcessPut{arguments, memory_bytes, context}, trigger);
+  return send_command(nic::ProcessPut{arguments, memory_bytes, context}, trigger);
 }
 
 }  // namespace spinloom::portals

@@ -25,11 +25,11 @@ namespace spinloom::portals {
 class Mailbox {
  public:
   void add(nic::QueueId queue, const nic::Event& event) {
-    place(queues_, queue.value).push(event);
+    grown_to(queues_, queue.value).push(event);
     ++changes_;
   }
   void set(nic::CounterId counter, nic::CounterValue value) {
-    place(counters_, counter.value) = value;
+    grown_to(counters_, counter.value) = value;
     ++changes_;
   }
   void answer(uint64_t token, Result<uint64_t> result) {
@@ -56,7 +56,7 @@ class Mailbox {
 
  private:
   template <class T>
-  static T& place(std::vector<T>& list, size_t index) {
+  static T& grown_to(std::vector<T>& list, size_t index) {
     if (index >= list.size()) list.resize(index + 1);
     return list[index];
   }

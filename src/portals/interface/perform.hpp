@@ -69,7 +69,7 @@ concept PerformsActions = takes_each<Perform, nic::Action>;
 template <class Perform>
   requires PerformsActions<Perform>
 void perform_each(nic::Actions& actions, std::span<uint8_t> nic_memory, Perform&& perform) {
-  const auto rare = Overloaded{
+  const auto visitor = Overloaded{
       [](const nic::StoreLocal& store) { portals::perform(store); },
       [&](const nic::WriteNicMemory& write) { portals::perform(write, nic_memory); },
       [&](const nic::LocalAtomic& atomic) {
@@ -88,7 +88,7 @@ void perform_each(nic::Actions& actions, std::span<uint8_t> nic_memory, Perform&
     } else if (auto* event = std::get_if<nic::PostEvent>(&action)) {
       perform(*event);
     } else {
-      std::visit(rare, action);
+      std::visit(visitor, action);
     }
   }
 }

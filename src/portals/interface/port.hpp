@@ -37,10 +37,10 @@ struct HostWork {
   };
   Blocks blocks;
   uint64_t bytes = 0;   // bytes copied
-  bool warm = false;    // the memory that the work touches was in the last-level cache before, as far as it fits
+  bool is_warm = false;    // the memory that the work touches was in the last-level cache before, as far as it fits
   // Calls back for every range of host memory that the work touches, in order, for the simulator's cache model.
   // Addresses belong to a space of the caller's choice, the same in every run; only distances count.
-  using Touch = std::function<void(uint64_t address, uint64_t length, bool write)>;
+  using Touch = std::function<void(uint64_t address, uint64_t length, bool is_write)>;
   std::function<void(const Touch&)> touches;
 };
 

@@ -1,13 +1,13 @@
 // AmChannel - active messages to other ranks over all rails: in order, once, whichever rail carries them.
 //
 // Contract: send() copies the message (bcopy), or has the NIC read it from its pieces (zcopy). It gives the message to
-//   the rail that ends it first among those that reach its target. For a message of pieces, `came` runs when it has
+//   the rail that ends it first among those that reach its target. For a message of pieces, `arrived` runs when it has
 //   come, or with an Error when no rail reaches the target. At the target `deliver` runs for the messages of a source
 //   in the order in which they were sent. A message that a rail loses is sent again by another one. An event whose user
 //   pointer is is_own() belongs here.
 // Invariants: (1) a message has a number, one for each target; what comes ahead of its turn waits, what comes again is
-//   dropped; (2) the copy is kept until the target's NIC has acknowledged it; (3) `lost` runs once for a target that no
-//   rail reaches.
+//   dropped; (2) the copy is kept until the target's NIC has acknowledged it; (3) `peer_lost` runs once for a target
+//   that no rail reaches.
 // Source: the active messages of MPC's rails (deliverable D4.7, section 2.2.3.1), which are multiplexed over several
 //   NICs only if they are matched in software (section 2.3.2.3).
 // Threads: the owner of the Interfaces. Time: that of their ports.
@@ -32,66 +32,66 @@ class AmChannel {
  public:
   // The data that a message carries besides its bytes.
   struct Header {
-    uint32_t id = 0;  // of the handler
+    uint32_t handler_id = 0;
     uint32_t reserved = 0;
     uint64_t words[3] = {0, 0, 0};
   };
   struct Options {
-    uint64_t longest = 0;  // bytes of a message, without its header
-    uint64_t unhandled = 0;  // messages from all ranks that may come before progress
+    uint64_t message_bytes_max = 0;  // without the header
+    uint64_t unhandled_messages_max = 0;  // from all ranks, before progress takes them
     uint32_t ranks = 1;
   };
   using Deliver = std::function<Status(uint32_t source, const Header& header, std::span<const uint8_t> bytes)>;
-  using Lost = std::function<void(uint32_t rank)>;
-  using Came = std::function<Status(uint64_t request, const Status& ended)>;
+  using PeerLost = std::function<void(uint32_t rank)>;
+  using Arrived = std::function<Status(uint64_t request, const Status& result)>;
 
-  AmChannel(const std::vector<std::unique_ptr<Rail>>& rails, const Options& options, Deliver deliver, Lost lost,
-            Came came);
+  AmChannel(const std::vector<std::unique_ptr<Rail>>& rails, const Options& options, Deliver deliver,
+            PeerLost peer_lost, Arrived arrived);
 
   [[nodiscard]] Status open();
   [[nodiscard]] Status close();
   [[nodiscard]] Status send(uint32_t rank, const Header& header, std::span<const uint8_t> bytes);
-  // The pieces stay as they are until `came` runs for the request.
+  // The pieces stay as they are until `arrived` runs for the request.
   [[nodiscard]] Status send(uint32_t rank, const Header& header, const Pieces& pieces, uint64_t request);
   [[nodiscard]] bool is_own(const nic::Event& event) const;
-  [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event, bool seen_at_once);
+  [[nodiscard]] Status on_event(uint32_t rail_number, const nic::Event& event, bool seen_at_once);
   // True if all that was sent has been acknowledged, or dropped because no rail reaches its target.
-  [[nodiscard]] bool is_idle() const { return sent_.empty(); }
+  [[nodiscard]] bool is_idle() const { return unacknowledged_.empty(); }
 
  private:
   struct Frame {
     uint64_t sequence = 0;
     Header header;
   };
-  struct Sent {
+  struct SentMessage {
     uint32_t rank = 0;
     uint32_t rail = 0;
     std::vector<uint8_t> bytes;  // a Frame and the message's bytes; for a message of pieces only the Frame
     std::vector<nic::IovecElement> pieces;  // the memory that follows the Frame
-    uint64_t length = 0;  // of the Frame and the message
-    std::optional<uint64_t> request;  // of a message of pieces: the request for which `came` runs
+    uint64_t length = 0;  // bytes of the Frame and the message
+    std::optional<uint64_t> request;  // the request for which `arrived` runs; none unless the message is of pieces
   };
   struct Peer {
-    uint64_t sent = 0;
-    uint64_t next = 0;  // the number of the message whose turn it is
-    std::map<uint64_t, std::vector<uint8_t>> early;
-    bool lost = false;
+    uint64_t next_sent = 0;  // the number of the next message to the peer
+    uint64_t next_delivered = 0;  // the number of the peer's message whose turn it is
+    std::map<uint64_t, std::vector<uint8_t>> out_of_order;  // messages ahead of their turn, by number
+    bool is_lost = false;
   };
 
-  [[nodiscard]] Status put(uint64_t number, Sent& sent);
-  [[nodiscard]] Status take(const nic::Event& event);
+  [[nodiscard]] Status put(uint64_t number, SentMessage& message);
+  [[nodiscard]] Status on_arrival(const nic::Event& event);
   [[nodiscard]] Status deliver(uint32_t source, std::span<const uint8_t> bytes);
-  [[nodiscard]] Status acknowledged(uint32_t rail, const nic::Event& event, bool seen_at_once);
+  [[nodiscard]] Status on_acknowledged(uint32_t rail_number, const nic::Event& event, bool seen_at_once);
 
   const std::vector<std::unique_ptr<Rail>>& rails_;
   Options options_;
   Deliver deliver_;
-  Lost lost_;
-  Came came_;
-  std::vector<InboxBlocks> blocks_;  // by rail
+  PeerLost peer_lost_;
+  Arrived arrived_;
+  std::vector<InboxBlocks> inbox_blocks_;  // by rail
   std::vector<Peer> peers_;
-  std::unordered_map<uint64_t, Sent> sent_;
-  uint64_t next_sent_ = 0;
+  std::unordered_map<uint64_t, SentMessage> unacknowledged_;
+  uint64_t next_number_ = 0;
 };
 
 }  // namespace spinloom::rails

@@ -25,45 +25,48 @@ namespace spinloom::rails {
 
 class Landings {
  public:
-  struct Place {
-    uint8_t* into = nullptr;
-    PiecesRef pieces;  // used instead of `into` if the memory is not one range
-    uint64_t bytes = 0;  // of the memory
+  // A receive's memory, and the message that its sender puts there.
+  struct Receive {
+    uint8_t* memory = nullptr;
+    PiecesRef pieces;  // used instead of `memory` if the memory is not one range
+    uint64_t memory_bytes = 0;
     uint64_t message_bytes = 0;  // the message has at least this many; bytes beyond the memory are dropped
-    uint32_t rank = 0;
-    uint64_t slot = 0;  // bits::number_of() of the sender's slot
+    uint32_t sender = 0;  // its rank
+    uint64_t sender_slot = 0;  // bits::number_of() of the sender's slot for the message
   };
-  using Done = std::function<Status(uint64_t number, const Status& ended)>;
+  using Done = std::function<Status(uint64_t number, const Status& result)>;
   Landings(const std::vector<std::unique_ptr<Rail>>& rails, bool offloaded, Done done)
       : rails_(rails), offloaded_(offloaded), done_(std::move(done)) {}
 
-  [[nodiscard]] Status open(uint64_t number, const Place& place);
+  // `number` is that of the receive's request; `done` gets it.
+  [[nodiscard]] Status open(uint64_t number, const Receive& receive);
   [[nodiscard]] static bool is_own(const nic::Event& event);
-  [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);
+  [[nodiscard]] Status on_event(uint32_t rail_number, const nic::Event& event);
   // Ends all landings from this rank with the Error: its messages do not come any more.
   [[nodiscard]] Status give_up(uint32_t rank, const Error& error);
   // Closes the landings that could not be closed before, because a message was being written.
-  [[nodiscard]] Status try_again();
+  [[nodiscard]] Status close_pending();
 
  private:
   struct Landing {
-    Place place;
+    Receive receive;
     std::vector<nic::EntryId> entries;  // by rail
     std::vector<bool> closed;  // by rail
-    std::set<uint64_t> fragments;  // offsets of fragments
+    std::set<uint64_t> received_offsets;  // the offsets of the fragments that have come
     uint64_t received_bytes = 0;
-    bool ends = false;  // all has come, or it was given up: only the memory is still to be closed
-    Status ended;
+    bool is_ending = false;  // all has come, or it was given up: only the memory is still to be closed
+    Status result;
   };
-  [[nodiscard]] Status clear_to_send(uint64_t number, const Place& place, uint32_t rail, uint64_t rails_mask);
-  [[nodiscard]] Status clear_to_send_over_one(uint64_t number, const Place& place);
+  [[nodiscard]] Status clear_to_send(uint64_t number, const Receive& receive, uint32_t rail_number,
+                                     uint64_t rails_mask);
+  [[nodiscard]] Status clear_to_send_over_best(uint64_t number, const Receive& receive);
   [[nodiscard]] Status close(uint64_t number);
 
   const std::vector<std::unique_ptr<Rail>>& rails_;
   bool offloaded_;
   Done done_;
   std::unordered_map<uint64_t, Landing> landings_;
-  std::vector<uint64_t> closing_;
+  std::vector<uint64_t> pending_closes_;
 };
 
 }  // namespace spinloom::rails

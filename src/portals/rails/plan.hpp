@@ -25,21 +25,21 @@ struct Fragment {
 };
 
 struct RailLoad {
-  Rate byte_time{1, 1};
-  Time free_after{};
-  bool usable = true;
+  Rate byte_time{1, 1};  // the measured time for a byte
+  Time free_after{};  // the time from now until the rail has carried what it has been given
+  bool is_usable = true;
 };
 
 inline constexpr uint64_t fragment_bytes_usual = 512 << 10;
 inline constexpr uint64_t fragment_bytes_least = 64 << 10;
 
 // Returns a length with which each usable rail has two fragments of the message: whole pages, from fragment_bytes_least
-// to `most`. If `most` is below fragment_bytes_least, the length is `most`.
-[[nodiscard]] uint64_t fragment_bytes_for(uint64_t bytes, uint64_t usable_rails, uint64_t most);
+// to `fragment_bytes_max`. If `fragment_bytes_max` is below fragment_bytes_least, the length is `fragment_bytes_max`.
+[[nodiscard]] uint64_t fragment_bytes_for(uint64_t bytes, uint64_t usable_rails, uint64_t fragment_bytes_max);
 
 // Speeds are measured, so rails that are slower than the fastest of a group by less than a quarter count as equally
 // fast: each gets the mean time of its group.
-void level(std::span<RailLoad> rails);
+void level_speeds(std::span<RailLoad> rails);
 
 [[nodiscard]] std::vector<Fragment> plan(uint64_t bytes, uint64_t fragment_bytes, std::span<const RailLoad> rails);
 

@@ -50,9 +50,9 @@ TEST(Plan, BusyRailsCarryLess) {
 
 TEST(Plan, LostRailsCarryNothing) {
   std::vector<RailLoad> rails(3);
-  rails[1].usable = false;
+  rails[1].is_usable = false;
   EXPECT_EQ(bytes_by_rail(plan(4 << 20, 512 << 10, rails), 3), (std::vector<uint64_t>{2 << 20, 0, 2 << 20}));
-  for (RailLoad& rail : rails) rail.usable = false;
+  for (RailLoad& rail : rails) rail.is_usable = false;
   EXPECT_TRUE(plan(4 << 20, 512 << 10, rails).empty());
 }
 
@@ -60,13 +60,13 @@ TEST(Plan, LostRailsCarryNothing) {
 TEST(Plan, RailsThatDifferLittleCountAsEqual) {
   std::vector<RailLoad> rails{RailLoad{Rate(100, 1), {}, true}, RailLoad{Rate(200, 1), {}, true},
                               RailLoad{Rate(110, 1), {}, true}};
-  level(rails);
+  level_speeds(rails);
   const auto ps = [&](size_t rail) { return rails[rail].byte_time.time_of(Bytes{1000}).ps; };
   EXPECT_EQ(ps(0), 105'000);
   EXPECT_EQ(ps(1), 200'000);
   EXPECT_EQ(ps(2), 105'000);
   std::vector<RailLoad> instant{RailLoad{Rate(0, 1), {}, true}, RailLoad{Rate(1, 1), {}, true}};
-  level(instant);
+  level_speeds(instant);
   EXPECT_EQ(instant[0].byte_time.time_of(Bytes{1000}).ps, 0);
   EXPECT_EQ(instant[1].byte_time.time_of(Bytes{1000}).ps, 1000);
 }

@@ -8,29 +8,30 @@ namespace {
 
 constexpr uint32_t queue_slots = 1 << 16;
 constexpr Time stall_least{50'000'000'000};  // 50 ms
-constexpr int64_t stall_times = 16;  // a rail stalls after so many times the time that its transfers should take
+constexpr int64_t stall_factor = 16;  // a rail stalls after so many times the time that its transfers should take
 
 }  // namespace
 
 Result<std::unique_ptr<Rail>> Rail::open(portals::Interface& interface, Options options) {
-  std::unique_ptr<Rail> made(new Rail(interface, std::move(options)));
-  made->reaches_ = made->options_.facts.reaches;
-  made->reaches_.resize(made->options_.ranks, made->options_.facts.reaches.empty());
-  made->pending_.resize(made->options_.ranks);
-  SPL_ASSIGN(made->queue_, interface.eq_alloc(queue_slots));
-  const RailPortals& portals = made->options_.portals;
+  std::unique_ptr<Rail> rail(new Rail(interface, std::move(options)));
+  rail->reaches_ = rail->options_.facts.reaches;
+  rail->reaches_.resize(rail->options_.ranks, rail->options_.facts.reaches.empty());
+  rail->peer_loads_.resize(rail->options_.ranks);
+  SPL_ASSIGN(rail->queue_, interface.eq_alloc(queue_slots));
+  const RailPortals& portals = rail->options_.portals;
   for (const nic::PortalIndex portal : {portals.tags, portals.words, portals.keys}) {
-    made->spend();
-    SPL_ASSIGN(const nic::PortalIndex taken, interface.pt_alloc(made->queue_, {.flow_control = false, .want = portal}));
-    SPL_ASSERT(taken == portal, "another portal table entry than the wanted one");
+    rail->spend_call_time();
+    SPL_ASSIGN(const nic::PortalIndex allocated,
+               interface.pt_alloc(rail->queue_, {.flow_control = false, .index = portal}));
+    SPL_ASSERT(allocated == portal, "another portal table entry than the wanted one");
   }
-  return made;
+  return rail;
 }
 
 Status Rail::close() {
   const RailPortals& portals = options_.portals;
   for (const nic::PortalIndex portal : {portals.tags, portals.words, portals.keys}) {
-    spend();
+    spend_call_time();
     SPL_TRY(interface_.pt_free(portal));
   }
   for (const RailCounter counter : idle_counters_) SPL_TRY(interface_.ct_free(counter.id));
@@ -38,58 +39,59 @@ Status Rail::close() {
   return interface_.eq_free(queue_);
 }
 
-void Rail::begin(uint32_t rank, uint64_t bytes) {
-  Pending& pending = pending_[rank];
-  if (pending.transfers++ == 0) pending.since = interface_.port().now();
-  pending.bytes += bytes;
-  if (under_way_bytes_ == 0) measures_since_.reset();
-  if (!measures_since_) measured_bytes_ = 0;
+void Rail::begin_transfer(uint32_t rank, uint64_t bytes) {
+  PeerLoad& load = peer_loads_[rank];
+  if (load.transfers++ == 0) load.since = interface_.port().now();
+  load.bytes += bytes;
+  if (under_way_bytes_ == 0) measuring_since_.reset();
+  if (!measuring_since_) ended_bytes_ = 0;
   under_way_bytes_ += bytes;
 }
 
-void Rail::failed(uint32_t rank, uint64_t bytes) {
-  --pending_[rank].transfers;
-  pending_[rank].bytes -= bytes;
+void Rail::fail_transfer(uint32_t rank, uint64_t bytes) {
+  --peer_loads_[rank].transfers;
+  peer_loads_[rank].bytes -= bytes;
   under_way_bytes_ -= bytes;
 }
 
-bool Rail::stalls(uint32_t rank) const {
-  const Pending& pending = pending_[rank];
-  if (pending.transfers == 0) return false;
+bool Rail::is_stalled(uint32_t rank) const {
+  const PeerLoad& load = peer_loads_[rank];
+  if (load.transfers == 0) return false;
   const Time expected = byte_time_.time_of(Bytes{static_cast<int64_t>(under_way_bytes_)});
-  return interface_.port().now() - pending.since > std::max(stall_least, expected * stall_times);
+  return interface_.port().now() - load.since > std::max(stall_least, expected * stall_factor);
 }
 
 // While a rail is busy, the bytes that it moves between the ends of two transfers took the time between these ends. An
 // end for which no caller waited may have been long ago, and ends no measurement. A new measurement counts for a
 // quarter.
 // The time of a stall says nothing about the speed either: a rail that seemed so slow would get nothing ever again.
-void Rail::ended(uint32_t rank, uint64_t bytes, bool seen_at_once) {
-  if (stalls(rank)) {
-    measures_since_.reset();
-    measured_bytes_ = 0;
+void Rail::end_transfer(uint32_t rank, uint64_t bytes, bool seen_at_once) {
+  if (is_stalled(rank)) {
+    measuring_since_.reset();
+    ended_bytes_ = 0;
   }
-  failed(rank, bytes);
-  pending_[rank].since = interface_.port().now();
+  fail_transfer(rank, bytes);
+  peer_loads_[rank].since = interface_.port().now();
   carried_bytes_ += bytes;
-  measured_bytes_ += bytes;
+  ended_bytes_ += bytes;
   if (!seen_at_once) return;
   const Time now = interface_.port().now();
-  if (measures_since_) {
-    measured_ += now - *measures_since_;
-    earlier_bytes_ += measured_bytes_;
+  if (measuring_since_) {
+    busy_time_ += now - *measuring_since_;
+    busy_bytes_ += ended_bytes_;
   }
-  measures_since_ = now;
-  measured_bytes_ = 0;
-  if (earlier_bytes_ < learn_from_bytes || measured_.ps <= 0) return;
+  measuring_since_ = now;
+  ended_bytes_ = 0;
+  if (busy_bytes_ < learn_from_bytes || busy_time_.ps <= 0) return;
   constexpr int64_t unit_bytes = 1 << 20;
-  const auto measured =
-      static_cast<int64_t>(static_cast<__int128>(measured_.ps) * unit_bytes / static_cast<int64_t>(earlier_bytes_));
-  const int64_t before = byte_time_.time_of(Bytes{unit_bytes}).ps;
-  byte_time_ = Rate(std::max<int64_t>(learnt_ ? (3 * before + measured) / 4 : measured, 1), unit_bytes);
-  learnt_ = true;
-  measured_ = {};
-  earlier_bytes_ = 0;
+  const auto measured_ps =
+      static_cast<int64_t>(static_cast<__int128>(busy_time_.ps) * unit_bytes / static_cast<int64_t>(busy_bytes_));
+  const int64_t learnt_ps = byte_time_.time_of(Bytes{unit_bytes}).ps;
+  byte_time_ =
+      Rate(std::max<int64_t>(has_learnt_speed_ ? (3 * learnt_ps + measured_ps) / 4 : measured_ps, 1), unit_bytes);
+  has_learnt_speed_ = true;
+  busy_time_ = {};
+  busy_bytes_ = 0;
 }
 
 Status Rail::tell(uint32_t rank, uint64_t match_bits, uint64_t word, uint64_t user_ptr) {
@@ -103,7 +105,7 @@ Status Rail::tell(uint32_t rank, uint64_t match_bits, uint64_t word, uint64_t us
   put.event_send_disable = true;
   put.event_success_disable = true;
   put.user_ptr = user_ptr;
-  spend();
+  spend_call_time();
   return interface_.put(put);
 }
 
@@ -113,21 +115,21 @@ Result<RailCounter> Rail::take_counter() {
     idle_counters_.pop_back();
     return counter;
   }
-  spend();
-  SPL_ASSIGN(const nic::CounterId made, interface_.ct_alloc(UINT32_MAX, true));
-  return RailCounter{made, 0};
+  spend_call_time();
+  SPL_ASSIGN(const nic::CounterId id, interface_.ct_alloc(UINT32_MAX, true));
+  return RailCounter{id, 0};
 }
 
 std::vector<RailLoad> loads_of(const std::vector<std::unique_ptr<Rail>>& rails, uint32_t rank) {
   std::vector<RailLoad> loads;
   const bool all_stall = std::all_of(rails.begin(), rails.end(),
-                                     [&](const auto& rail) { return !rail->reaches(rank) || rail->stalls(rank); });
+                                     [&](const auto& rail) { return !rail->reaches(rank) || rail->is_stalled(rank); });
   for (const auto& rail : rails) {
-    loads.push_back({rail->byte_time(), {}, rail->reaches(rank) && (all_stall || !rail->stalls(rank))});
+    loads.push_back({rail->byte_time(), {}, rail->reaches(rank) && (all_stall || !rail->is_stalled(rank))});
   }
-  level(loads);
+  level_speeds(loads);
   for (size_t rail = 0; rail < loads.size(); ++rail) {
-    const Bytes under_way{static_cast<int64_t>(rails[rail]->under_way_bytes() + rails[rail]->promised_bytes())};
+    const Bytes under_way{static_cast<int64_t>(rails[rail]->under_way_bytes() + rails[rail]->reserved_bytes())};
     loads[rail].free_after = loads[rail].byte_time.time_of(under_way);
   }
   return loads;

@@ -2,8 +2,8 @@
 //
 // Contract: open() takes the rail's three portal table entries (message_bits.hpp) and its event queue. tell() sends a
 //   word; for other messages, and for memory under keys, callers use interface(). Events report the end of operations;
-//   their user pointers are the caller's. begin(), ended() and failed() keep account of transfers, from which the rail
-//   learns its speed.
+//   their user pointers are the caller's. begin_transfer(), end_transfer() and fail_transfer() keep account of
+//   transfers, from which the rail learns its speed.
 // Invariants: (1) loads_of() leaves out a rail that has lost the peer until the peer is back, and one that stalls until
 //   it goes on, unless all of them stall; (2) a counter that take_counter() gives has counted `base` so far, and
 //   nothing waits for it; (3) speed is learnt while the rail is busy, from `learn_from_bytes` at a time.
@@ -26,7 +26,7 @@ namespace spinloom::rails {
 
 // The properties of a rail, as its driver reports them.
 struct RailFacts {
-  std::string name;  // for people
+  std::string name;  // shown to people, never compared
   Rate byte_time{100, 1};  // used until the rail has learnt its speed; by default 10 GB/s
   std::vector<bool> reaches;  // by rank: the rail reaches it; empty: all
 };
@@ -49,7 +49,7 @@ class Rail {
     RailFacts facts;
     RailPortals portals;
     uint32_t ranks = 1;
-    std::function<void()> call;  // spends the time of a call to the NIC
+    std::function<void()> spend_call_time;  // spends the time of a call to the NIC
   };
   [[nodiscard]] static Result<std::unique_ptr<Rail>> open(portals::Interface& interface, Options options);
   Status close();
@@ -59,8 +59,8 @@ class Rail {
   [[nodiscard]] portals::Interface& interface() { return interface_; }
   [[nodiscard]] nic::QueueId queue() const { return queue_; }
   [[nodiscard]] std::optional<nic::Event> take_event() { return interface_.eq_get(queue_); }
-  void spend() const {
-    if (options_.call) options_.call();
+  void spend_call_time() const {
+    if (options_.spend_call_time) options_.spend_call_time();
   }
 
   // Sends a rank a word. Only a failure makes an event, with `user_ptr`.
@@ -71,16 +71,16 @@ class Rail {
   void regain(uint32_t rank) { reaches_[rank] = true; }
 
   // Transfers on this rail, for its account of speed and load.
-  void begin(uint32_t rank, uint64_t bytes);
+  void begin_transfer(uint32_t rank, uint64_t bytes);
   // `seen_at_once`: a caller was waiting for the transfer, so the time of its end is known.
-  void ended(uint32_t rank, uint64_t bytes, bool seen_at_once);
-  void failed(uint32_t rank, uint64_t bytes);
-  // Bytes that this rail will carry when the peer clears them.
-  void promise(uint64_t bytes) { promised_bytes_ += bytes; }
-  void keep_promise(uint64_t bytes) { promised_bytes_ -= bytes; }
-  [[nodiscard]] uint64_t promised_bytes() const { return promised_bytes_; }
+  void end_transfer(uint32_t rank, uint64_t bytes, bool seen_at_once);
+  void fail_transfer(uint32_t rank, uint64_t bytes);
+  // Reserves the rail for bytes that it will carry when the peer clears them.
+  void reserve(uint64_t bytes) { reserved_bytes_ += bytes; }
+  void unreserve(uint64_t bytes) { reserved_bytes_ -= bytes; }
+  [[nodiscard]] uint64_t reserved_bytes() const { return reserved_bytes_; }
   // True if transfers with this rank have been under way for long, and none has ended meanwhile.
-  [[nodiscard]] bool stalls(uint32_t rank) const;
+  [[nodiscard]] bool is_stalled(uint32_t rank) const;
   [[nodiscard]] uint64_t under_way_bytes() const { return under_way_bytes_; }
   [[nodiscard]] Rate byte_time() const { return byte_time_; }
   [[nodiscard]] uint64_t carried_bytes() const { return carried_bytes_; }
@@ -102,19 +102,20 @@ class Rail {
   std::vector<bool> reaches_;
   std::vector<RailCounter> idle_counters_;
   Rate byte_time_;
-  bool learnt_ = false;
-  std::optional<Time> measures_since_;  // the end of a transfer; the rail has been busy since
-  uint64_t measured_bytes_ = 0;  // bytes of the transfers that have ended since then
-  Time measured_{};  // earlier busy times since the rail last learnt its speed
-  uint64_t earlier_bytes_ = 0;  // bytes that were moved in those times
-  struct Pending {
+  bool has_learnt_speed_ = false;
+  std::optional<Time> measuring_since_;  // the end of a transfer; the rail has been busy since then
+  uint64_t ended_bytes_ = 0;  // bytes of the transfers that have ended since measuring_since_
+  Time busy_time_{};  // the measured busy times since the rail last learnt its speed
+  uint64_t busy_bytes_ = 0;  // bytes that were moved in busy_time_
+  // The transfers with one rank that are under way.
+  struct PeerLoad {
     uint64_t transfers = 0;
     uint64_t bytes = 0;
     Time since{};  // the end of the latest one, or the begin of the first
   };
-  std::vector<Pending> pending_;  // by rank
-  uint64_t under_way_bytes_ = 0;
-  uint64_t promised_bytes_ = 0;
+  std::vector<PeerLoad> peer_loads_;  // by rank
+  uint64_t under_way_bytes_ = 0;  // with all ranks
+  uint64_t reserved_bytes_ = 0;
   uint64_t carried_bytes_ = 0;
 };
 

@@ -25,43 +25,44 @@ Result<std::unique_ptr<Rails>> Rails::open(const std::vector<portals::Interface*
                 options.window, " (2 to ", window_most, "), fragment_bytes ", options.fragment_bytes, " (at least 1)");
   }
   options.facts.resize(nics.size());
-  std::unique_ptr<Rails> made(new Rails(std::move(options)));
-  SPL_TRY(made->set_up(nics));
-  return made;
+  std::unique_ptr<Rails> rails(new Rails(std::move(options)));
+  SPL_TRY(rails->set_up(nics));
+  return rails;
 }
 
 Status Rails::set_up(const std::vector<portals::Interface*>& nics) {
   for (size_t rail = 0; rail < nics.size(); ++rail) {
-    SPL_ASSIGN(auto made, Rail::open(*nics[rail], {.facts = options_.facts[rail],
-                                                   .portals = options_.portals,
-                                                   .ranks = options_.ranks,
-                                                   .call = options_.call}));
-    rails_.push_back(std::move(made));
+    SPL_ASSIGN(auto opened, Rail::open(*nics[rail], {.facts = options_.facts[rail],
+                                                     .portals = options_.portals,
+                                                     .ranks = options_.ranks,
+                                                     .spend_call_time = options_.spend_call_time}));
+    rails_.push_back(std::move(opened));
   }
   stripes_ = std::make_unique<Stripes>(
       rails_, Stripes::Options{options_.stripe_bytes, options_.fragment_bytes, options_.offloaded},
-      [this](uint64_t number, const Status& ended) { return transferred(number, ended); });
+      [this](uint64_t number, const Status& result) { return on_transferred(number, result); });
   slots_ = std::make_unique<Slots>(rails_, options_.by_put);
-  landings_ = std::make_unique<Landings>(
-      rails_, options_.offloaded, [this](uint64_t number, const Status& ended) { return transferred(number, ended); });
-  const uint64_t early_most = uint64_t{options_.ranks} * options_.window;
+  landings_ = std::make_unique<Landings>(rails_, options_.offloaded, [this](uint64_t number, const Status& result) {
+    return on_transferred(number, result);
+  });
+  const uint64_t early_messages_max = uint64_t{options_.ranks} * options_.window;
   if (options_.mode == Mode::tag) {
     early_blocks_ = std::make_unique<InboxBlocks>(
-        home(), InboxBlocks::Options{.portal = options_.portals.tags,
-                                     .longest = std::max<uint64_t>(options_.eager_bytes, 64),
-                                     .messages = early_most,
-                                     .keep_headers = true,
-                                     .user_ptr = user::pointer(user::Kind::tag_block, 0)});
+        home_rail(), InboxBlocks::Options{.portal = options_.portals.tags,
+                                          .message_bytes_max = std::max<uint64_t>(options_.eager_bytes, 64),
+                                          .messages_max = early_messages_max,
+                                          .keep_headers = true,
+                                          .user_ptr = user::pointer(user::Kind::tag_block, 0)});
     SPL_TRY(early_blocks_->prepare());
   }
   if (options_.mode == Mode::word || options_.words) {
     channel_ = std::make_unique<AmChannel>(
-        rails_, AmChannel::Options{options_.eager_bytes, early_most, options_.ranks},
+        rails_, AmChannel::Options{options_.eager_bytes, early_messages_max, options_.ranks},
         [this](uint32_t source, const AmChannel::Header& header, std::span<const uint8_t> bytes) {
           return on_word(source, header, bytes);
         },
         [this](uint32_t rank) { std::ignore = lose_peer(rank); },
-        [this](uint64_t number, const Status& ended) { return word_came(number, ended); });
+        [this](uint64_t number, const Status& result) { return on_word_arrived(number, result); });
     SPL_TRY(channel_->open());
   }
   peers_.resize(options_.ranks);
@@ -72,45 +73,46 @@ Status Rails::set_up(const std::vector<portals::Interface*>& nics) {
 // Appends the entries for the peer's words about this rank's slots and about the messages that the peer has taken.
 Status Rails::listen_to(uint32_t peer) {
   for (const auto& rail : rails_) {
-    rail->spend();
+    rail->spend_call_time();
     SPL_ASSIGN(const nic::CounterId losses, rail->interface().ct_alloc());
-    peers_[peer].losses.push_back(losses);
-    peers_[peer].returns.push_back(0);
-    peers_[peer].failures.push_back(0);
+    peers_[peer].loss_counters.push_back(losses);
+    peers_[peer].returns_seen.push_back(0);
+    peers_[peer].losses_seen.push_back(0);
     nic::Entry entry;
     entry.match_rank = {peer};
-    entry.match_bits = bits::key(bits::Key::finished, 0);
-    entry.ignore_bits = bits::finished_or_taken | bits::number_bits;
+    entry.match_bits = bits::match_bits_of(bits::KeyKind::finished, 0);
+    entry.ignore_bits = bits::finished_or_taken | bits::number_mask;
     entry.counter = losses;
     entry.user_ptr = user::pointer(user::Kind::entry, peer);
     entry.options.ct_peer_lost = true;
     entry.options.ct_peer_back = true;
-    rail->spend();
-    SPL_ASSIGN(const nic::EntryId linked, rail->interface().me_append(rail->portals().keys, entry));
-    peers_[peer].entries.push_back(linked);
+    rail->spend_call_time();
+    SPL_ASSIGN(const nic::EntryId entry_id, rail->interface().me_append(rail->portals().keys, entry));
+    peers_[peer].entries.push_back(entry_id);
   }
   return {};
 }
 
-Status Rails::forget(uint32_t peer) {
+Status Rails::stop_listening_to(uint32_t peer) {
   for (size_t rail = 0; rail < rails_.size(); ++rail) {
     if (!peers_[peer].entries[rail].exists()) continue;  // an earlier try has unlinked it
     SPL_ASSIGN(const portals::Unlinked unlinked, unlink(rail, peers_[peer].entries[rail]));
     if (unlinked == portals::Unlinked::in_use) return fail(Code::stalled, "a word of rank ", peer, " is on its way");
-    SPL_TRY(rails_[rail]->interface().ct_free(peers_[peer].losses[rail]));
+    SPL_TRY(rails_[rail]->interface().ct_free(peers_[peer].loss_counters[rail]));
   }
   peers_[peer].entries.clear();
   return {};
 }
 
 Status Rails::close() {
-  const auto open = std::count_if(requests_.begin(), requests_.end(), [](const auto& one) { return !one.second.done; });
-  if (open > 0) return fail(Code::invalid, open, " requests are under way; wait for them first");
+  const auto open_requests =
+      std::count_if(requests_.begin(), requests_.end(), [](const auto& entry) { return !entry.second.is_done; });
+  if (open_requests > 0) return fail(Code::invalid, open_requests, " requests are under way; wait for them first");
   SPL_TRY(flush());
   SPL_TRY(slots_->close());
-  while (!keys_.empty()) SPL_TRY(withdraw({keys_.begin()->first}));
+  while (!exposed_by_key_.empty()) SPL_TRY(withdraw({exposed_by_key_.begin()->first}));
   for (uint32_t peer = 0; peer < options_.ranks; ++peer) {
-    if (!peers_[peer].entries.empty()) SPL_TRY(forget(peer));
+    if (!peers_[peer].entries.empty()) SPL_TRY(stop_listening_to(peer));
   }
   if (early_blocks_) SPL_TRY(early_blocks_->withdraw());
   if (channel_) SPL_TRY(channel_->close());
@@ -119,7 +121,7 @@ Status Rails::close() {
 }
 
 Status Rails::flush() {
-  const auto holds = [](const Peer& peer) { return !peer.held.empty(); };
+  const auto holds = [](const Peer& peer) { return !peer.held_requests.empty(); };
   while ((channel_ && !channel_->is_idle()) || std::any_of(peers_.begin(), peers_.end(), holds)) {
     SPL_ASSIGN(const bool moved, progress());
     if (!moved) SPL_TRY(pause());
@@ -127,7 +129,7 @@ Status Rails::flush() {
   return {};
 }
 
-Status Rails::check(const char* call, uint32_t rank) const {
+Status Rails::check_rank(const char* call, uint32_t rank) const {
   if (rank < options_.ranks) return {};
   return fail(Code::invalid, call, ": rank ", rank, " is not one of the ", options_.ranks);
 }
@@ -140,49 +142,50 @@ RequestId Rails::add(Request request) {
 }
 
 void Rails::note_work(uint32_t peer) {
-  ++peers_[peer].open;
-  if (!std::exchange(peers_[peer].with_work, true)) with_work_.push_back(peer);
+  ++peers_[peer].open_requests;
+  if (!std::exchange(peers_[peer].has_work, true)) peers_with_work_.push_back(peer);
 }
 
-void Rails::end(Request& request) {
-  if (std::exchange(request.done, true) || request.peer == any_source) return;
-  --peers_[request.peer].open;
+void Rails::end_request(Request& request) {
+  if (std::exchange(request.is_done, true) || request.peer == any_source) return;
+  --peers_[request.peer].open_requests;
 }
 
 void Rails::forget_request(uint64_t number) {
   const auto found = requests_.find(number);
-  end(found->second);
+  end_request(found->second);
   requests_.erase(found);
 }
 
 void Rails::fail_request(uint64_t number, const Error& error) {
   Request& request = requests_.at(number);
   if (request.slot && !options_.by_put) slots_->give_up(*request.slot);
-  if (request.slot && options_.by_put) std::ignore = slots_->moved(*request.slot);
-  request.trouble = error;
-  end(request);
+  if (request.slot && options_.by_put) std::ignore = slots_->on_moved(*request.slot);
+  request.error = error;
+  end_request(request);
 }
 
-Result<std::optional<Completion>> Rails::result_of(RequestId id) {
-  const auto found = requests_.find(id.value);
-  if (found == requests_.end()) return fail(Code::invalid, "request ", id.value, " does not exist or is complete");
-  if (!found->second.done) return std::optional<Completion>();
+Result<std::optional<Completion>> Rails::result_of(RequestId request_id) {
+  const auto found = requests_.find(request_id.value);
+  if (found == requests_.end())
+    return fail(Code::invalid, "request ", request_id.value, " does not exist or is complete");
+  if (!found->second.is_done) return std::optional<Completion>();
   const Request request = std::move(found->second);
   requests_.erase(found);
-  if (request.trouble) return *request.trouble;
+  if (request.error) return *request.error;
   return std::optional(request.completion);
 }
 
-Result<std::optional<Completion>> Rails::test(RequestId id) {
-  SPL_ASSIGN(const std::optional<Completion> completion, result_of(id));
+Result<std::optional<Completion>> Rails::test(RequestId request_id) {
+  SPL_ASSIGN(const std::optional<Completion> completion, result_of(request_id));
   if (completion) return completion;
   SPL_TRY(progress());
-  return result_of(id);
+  return result_of(request_id);
 }
 
-Result<Completion> Rails::wait(RequestId id) {
+Result<Completion> Rails::wait(RequestId request_id) {
   for (;;) {
-    SPL_ASSIGN(const std::optional<Completion> completion, result_of(id));
+    SPL_ASSIGN(const std::optional<Completion> completion, result_of(request_id));
     if (completion) return *completion;
     SPL_ASSIGN(const bool moved, progress());
     if (!moved) SPL_TRY(pause());
@@ -197,24 +200,24 @@ Result<bool> Rails::progress() {
       SPL_TRY(on_event(rail, *event));
     }
   }
-  SPL_TRY(landings_->try_again());
+  SPL_TRY(landings_->close_pending());
   if (!moved) {
     SPL_TRY(look_for_losses());
-    looked_in_vain_ = home().interface().port().now();
+    last_empty_look_ = home_rail().interface().port().now();
   }
   return moved;
 }
 
 Status Rails::pause() {
   SPL_TRY(options_.pause());
-  looked_in_vain_ = home().interface().port().now();
+  last_empty_look_ = home_rail().interface().port().now();
   return {};
 }
 
 // True if this process looked in vain a moment ago: then an event that it finds now has only just come.
 bool Rails::sees_at_once() {
   constexpr Time moment{5'000'000};  // 5 us
-  return home().interface().port().now() - looked_in_vain_ <= moment;
+  return home_rail().interface().port().now() - last_empty_look_ <= moment;
 }
 
 Status Rails::on_event(uint32_t rail, const nic::Event& event) {
@@ -231,76 +234,77 @@ Status Rails::on_event(uint32_t rail, const nic::Event& event) {
     case user::Kind::credit:
       if (event.fail == nic::Fail::ok) return {};
       rails_[rail]->lose(static_cast<uint32_t>(user::number_of(event.user_ptr)));
-      return tell_taken(static_cast<uint32_t>(user::number_of(event.user_ptr)));
+      return report_taken(static_cast<uint32_t>(user::number_of(event.user_ptr)));
     default: return {};
   }
 }
 
 // Looks at all peers with open requests, and at one of the other peers in each call, in turn.
 Status Rails::look_for_losses() {
-  for (size_t at = 0; at < with_work_.size();) {
-    const uint32_t peer = with_work_[at];
-    if (peers_[peer].open > 0) {
-      SPL_TRY(look_at(peer));
+  for (size_t at = 0; at < peers_with_work_.size();) {
+    const uint32_t peer = peers_with_work_[at];
+    if (peers_[peer].open_requests > 0) {
+      SPL_TRY(look_for_loss_of(peer));
       ++at;
       continue;
     }
-    peers_[peer].with_work = false;
-    with_work_[at] = with_work_.back();
-    with_work_.pop_back();
+    peers_[peer].has_work = false;
+    peers_with_work_[at] = peers_with_work_.back();
+    peers_with_work_.pop_back();
   }
-  looked_at_ = (looked_at_ + 1) % options_.ranks;
-  return look_at(looked_at_);
+  last_looked_at_ = (last_looked_at_ + 1) % options_.ranks;
+  return look_for_loss_of(last_looked_at_);
 }
 
 // Entries count the loss of their peer as a failure, its return as a success. That a rail has lost the peer may have
 // been told by an event before, so only another return means that it is there again.
-Status Rails::look_at(uint32_t rank) {
+Status Rails::look_for_loss_of(uint32_t rank) {
   Peer& peer = peers_[rank];
-  if (peer.lost) return {};
-  bool reached = false;
-  for (size_t at = 0; at < rails_.size(); ++at) {
-    Rail& rail = *rails_[at];
-    const nic::CounterValue told = rail.interface().ct_get(peer.losses[at]);
-    const bool returned = std::exchange(peer.returns[at], told.success) != told.success;
-    if (told.failure > told.success) {
+  if (peer.is_lost) return {};
+  bool is_reached = false;
+  for (size_t rail_number = 0; rail_number < rails_.size(); ++rail_number) {
+    Rail& rail = *rails_[rail_number];
+    const nic::CounterValue counted = rail.interface().ct_get(peer.loss_counters[rail_number]);
+    const bool has_returned = std::exchange(peer.returns_seen[rail_number], counted.success) != counted.success;
+    if (counted.failure > counted.success) {
       rail.lose(rank);
-    } else if (returned) {
+    } else if (has_returned) {
       rail.regain(rank);
     }
-    if (std::exchange(peer.failures[at], told.failure) != told.failure) {
-      SPL_TRY(slots_->lost(rank));
-      SPL_TRY(stripes_->lost(rank, static_cast<uint32_t>(at)));
+    if (std::exchange(peer.losses_seen[rail_number], counted.failure) != counted.failure) {
+      SPL_TRY(slots_->on_lost(rank));
+      SPL_TRY(stripes_->on_lost(rank, static_cast<uint32_t>(rail_number)));
     }
-    reached = reached || rail.reaches(rank);
+    is_reached = is_reached || rail.reaches(rank);
   }
-  const bool homeless = options_.mode == Mode::tag && !home().reaches(rank);
-  return reached && !homeless ? Status{} : lose_peer(rank);
+  const bool has_lost_home = options_.mode == Mode::tag && !home_rail().reaches(rank);
+  return is_reached && !has_lost_home ? Status{} : lose_peer(rank);
 }
 
 // Ends the requests that wait for words or messages of the peer. Transfers that are under way end by themselves.
 Status Rails::lose_peer(uint32_t peer) {
-  if (std::exchange(peers_[peer].lost, true)) return {};
-  peers_[peer].held.clear();
+  if (std::exchange(peers_[peer].is_lost, true)) return {};
+  peers_[peer].held_requests.clear();
   const Error error =
       fail(Code::fault, "rank ", peer,
            " is lost: ", options_.mode == Mode::tag ? "its home rail does not reach it" : "no rail reaches it");
   SPL_TRY(landings_->give_up(peer, error));
-  std::vector<uint64_t> ended;
+  std::vector<uint64_t> waiting;
   for (const auto& [number, request] : requests_) {
-    const bool waits = request.does != Does::transfer && !request.matched;
-    if (waits && request.peer == peer && !request.done) ended.push_back(number);
+    const bool is_waiting = request.kind != RequestKind::transfer && !request.is_matched;
+    if (is_waiting && request.peer == peer && !request.is_done) waiting.push_back(number);
   }
-  for (const uint64_t number : ended) {
+  for (const uint64_t number : waiting) {
     const Request& request = requests_.at(number);
-    if (request.does == Does::receive) {
+    if (request.kind == RequestKind::receive) {
       SPL_TRY(end_receive(number, error));
       continue;
     }
-    if (request.does == Does::word && request.begun) continue;  // the NIC may be reading it; the channel tells
-    if (request.does == Does::word && !request.pieces) {
+    if (request.kind == RequestKind::word && request.is_begun)
+      continue;  // the NIC may be reading it; the channel tells
+    if (request.kind == RequestKind::word && !request.pieces) {
       forget_request(number);
-    } else if (stripes_->runs(number)) {
+    } else if (stripes_->is_running(number)) {
       SPL_TRY(stripes_->give_up(number, error));
     } else {
       fail_request(number, error);
@@ -313,10 +317,10 @@ Status Rails::lose_peer(uint32_t peer) {
 // it.
 Status Rails::end_receive(uint64_t number, const Error& error) {
   if (options_.mode == Mode::word) {
-    posted_.remove(number);
+    posted_receives_.remove(number);
   } else {
-    home().spend();
-    const auto unlinked = home().interface().me_unlink(requests_.at(number).entry);
+    home_rail().spend_call_time();
+    const auto unlinked = home_rail().interface().me_unlink(requests_.at(number).entry);
     if (!unlinked || *unlinked == portals::Unlinked::in_use) return {};
   }
   fail_request(number, error);

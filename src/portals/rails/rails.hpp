@@ -41,14 +41,15 @@
 
 namespace spinloom::rails {
 
+// The side that matches messages with receives: the receiver's NIC by tags, or its processor by active messages.
 enum class Mode : uint8_t { tag, word };
 
 struct RailsOptions {
   Mode mode = Mode::tag;
-  uint64_t eager_bytes = 8 << 10;
-  uint64_t stripe_bytes = 512 << 10;
-  uint64_t fragment_bytes = fragment_bytes_usual;
-  uint32_t window = 32;
+  uint64_t eager_bytes = 8 << 10;  // longer messages begin with a request to send
+  uint64_t stripe_bytes = 512 << 10;  // shorter transfers are one fragment
+  uint64_t fragment_bytes = fragment_bytes_usual;  // the longest fragment
+  uint32_t window = 32;  // messages from one rank to another that no receive has taken yet; further ones wait
   uint32_t home = 0;  // in Mode::tag the home rail of every rank
   bool by_put = false;  // long messages are put by their senders, not read by their receivers
   bool offloaded = true;  // parts end by triggered puts; otherwise by the receiver's processor, for comparison
@@ -56,7 +57,7 @@ struct RailsOptions {
   uint32_t ranks = 1;
   RailPortals portals;
   std::vector<RailFacts> facts;  // by rail
-  std::function<void()> call;  // spends the time of a call to the NIC
+  std::function<void()> spend_call_time;  // spends the time of a call to the NIC
   // Waits until something may have changed. An Error: the caller must stop waiting.
   std::function<Status()> pause;
 };
@@ -96,12 +97,12 @@ class Rails {
 
   [[nodiscard]] Result<RequestId> send(const uint8_t* data, uint64_t bytes, uint32_t rank, uint64_t tag);
   [[nodiscard]] Result<RequestId> receive(uint8_t* data, uint64_t bytes, uint32_t source, uint64_t tag,
-                                          uint64_t ignore);
+                                          uint64_t ignore_bits);
 
   // The message is the pieces, one behind the other; the NICs gather and scatter them. The list itself is copied.
   using PieceList = std::span<const nic::IovecElement>;
   [[nodiscard]] Result<RequestId> send(PieceList pieces, uint32_t rank, uint64_t tag);
-  [[nodiscard]] Result<RequestId> receive(PieceList pieces, uint32_t source, uint64_t tag, uint64_t ignore);
+  [[nodiscard]] Result<RequestId> receive(PieceList pieces, uint32_t source, uint64_t tag, uint64_t ignore_bits);
 
   [[nodiscard]] Result<Key> expose(uint8_t* data, uint64_t bytes, Rights rights);
   // Code::stalled while the memory is read or written; it may be called again.
@@ -118,8 +119,8 @@ class Rails {
   [[nodiscard]] Status flush();
 
   // A request may be completed once. If the request failed, they return its Error.
-  [[nodiscard]] Result<std::optional<Completion>> test(RequestId request);
-  [[nodiscard]] Result<Completion> wait(RequestId request);
+  [[nodiscard]] Result<std::optional<Completion>> test(RequestId request_id);
+  [[nodiscard]] Result<Completion> wait(RequestId request_id);
   // Takes the messages and events that have come. True if there were any.
   [[nodiscard]] Result<bool> progress();
 
@@ -131,39 +132,40 @@ class Rails {
   [[nodiscard]] uint64_t exposures() const { return slots_->exposures(); }
 
  private:
-  enum class Does : uint8_t { send, receive, transfer, word };
+  enum class RequestKind : uint8_t { send, receive, transfer, word };
   struct Request {
-    Does does = Does::send;
+    RequestKind kind = RequestKind::send;
     uint8_t* into = nullptr;
     const uint8_t* from = nullptr;
     PiecesRef pieces;  // in place of into and from
     uint64_t bytes = 0;
     uint32_t peer = 0;
     uint64_t tag = 0;
-    uint64_t ignore = 0;  // of a receive
-    nic::EntryId entry;  // of a receive that the NIC matches
-    bool matched = false;
-    uint32_t id = 0;  // of a word's handler
-    std::vector<uint8_t> word;  // its bytes
-    std::optional<bits::Slot> slot;  // of a send of a long message
-    bool begun = false;  // by put: its transfer has begun; a word with pieces: it has left
+    uint64_t ignore_bits = 0;  // for a receive
+    nic::EntryId entry;  // for a receive that the NIC matches
+    bool is_matched = false;
+    uint32_t handler_id = 0;  // for a word
+    std::vector<uint8_t> word_bytes;  // for a word that is copied
+    std::optional<bits::Slot> slot;  // for a send of a long message
+    bool is_begun = false;  // by put: its transfer has begun; a word with pieces: it has left
     Completion completion;
-    std::optional<Error> trouble;
-    bool done = false;
+    std::optional<Error> error;
+    bool is_done = false;
   };
   struct Peer {
-    uint64_t sent = 0;  // messages to the peer that have left
-    uint64_t acknowledged = 0;  // of those, the ones that receives there have taken, as far as the peer has said
-    uint64_t taken = 0;  // messages of the peer that receives here have taken
-    uint64_t told = 0;  // of those, the ones that were reported to the peer
-    std::deque<uint64_t> held;  // requests that wait for the window
+    uint64_t sent_messages = 0;  // messages to the peer that have left
+    uint64_t acknowledged_messages = 0;  // sent messages of which the peer has said that its receives have taken them
+    uint64_t taken_messages = 0;  // messages of the peer that receives here have taken
+    uint64_t reported_messages = 0;  // taken messages of which the peer has been told
+    std::deque<uint64_t> held_requests;  // numbers of requests that wait for the window
     std::vector<nic::EntryId> entries;  // by rail: for the peer's words about slots and what it has taken
-    std::vector<nic::CounterId> losses;  // by rail: losses of the peer as failures, its returns as successes
-    std::vector<uint64_t> returns;  // by rail: the successes of `losses` that look_at() has seen
-    std::vector<uint64_t> failures;  // by rail: the failures of `losses` that look_at() has seen
-    uint32_t open = 0;  // requests with this peer that are not done
-    bool with_work = false;  // it is in `with_work_`
-    bool lost = false;
+    std::vector<nic::CounterId>
+        loss_counters;  // by rail: they count losses of the peer as failures, its returns as successes
+    std::vector<uint64_t> returns_seen;  // by rail: the successes that look_for_loss_of() has seen
+    std::vector<uint64_t> losses_seen;  // by rail: the failures that look_for_loss_of() has seen
+    uint32_t open_requests = 0;  // requests with this peer that are not done
+    bool has_work = false;  // the peer is in peers_with_work_
+    bool is_lost = false;
   };
   // A message as it comes: its bytes, or where they are to be read.
   struct Message {
@@ -174,11 +176,11 @@ class Rails {
     std::span<const uint8_t> data = {};
   };
   // A message without a receive, in Mode::word.
-  struct Early {
+  struct EarlyMessage {
     Message message;
     std::vector<uint8_t> data;
   };
-  struct Exposed {
+  struct ExposedMemory {
     std::vector<nic::EntryId> entries;  // by rail
   };
 
@@ -186,49 +188,50 @@ class Rails {
   [[nodiscard]] Status set_up(const std::vector<portals::Interface*>& nics);
   [[nodiscard]] Status listen_to(uint32_t peer);
   [[nodiscard]] Result<portals::Unlinked> unlink(size_t rail, nic::EntryId& entry);
-  [[nodiscard]] Status forget(uint32_t peer);
-  [[nodiscard]] Status check(const char* call, uint32_t rank) const;
-  [[nodiscard]] Rail& home() { return *rails_[options_.home]; }
+  [[nodiscard]] Status stop_listening_to(uint32_t peer);
+  [[nodiscard]] Status check_rank(const char* call, uint32_t rank) const;
+  [[nodiscard]] Rail& home_rail() { return *rails_[options_.home]; }
   [[nodiscard]] RequestId add(Request request);
   void note_work(uint32_t peer);
-  void end(Request& request);
+  void end_request(Request& request);
   void forget_request(uint64_t number);
-  void finish(uint64_t number) { end(requests_.at(number)); }
+  void finish_request(uint64_t number) { end_request(requests_.at(number)); }
   void fail_request(uint64_t number, const Error& error);
 
   [[nodiscard]] Result<RequestId> start_or_hold(Request request);
-  [[nodiscard]] Result<RequestId> start_receive(Request request);
+  [[nodiscard]] Result<RequestId> start_receive(Request new_request);
   [[nodiscard]] Status check_word(uint32_t rank, uint32_t id, uint64_t bytes) const;
   // Copies the bytes of a message into a receive.
-  [[nodiscard]] Status place(const Request& request, const uint8_t* data, uint64_t bytes);
-  [[nodiscard]] Status word_came(uint64_t number, const Status& ended);
+  [[nodiscard]] Status copy_into(const Request& request, const uint8_t* data, uint64_t bytes);
+  [[nodiscard]] Status on_word_arrived(uint64_t number, const Status& result);
   [[nodiscard]] Status start(uint64_t number);
   [[nodiscard]] Status start_send(uint64_t number, Request& request);
   [[nodiscard]] Status send_by_tag(uint64_t number, const Request& request, uint64_t hdr_data);
-  [[nodiscard]] Status release_held(uint32_t peer);
+  [[nodiscard]] Status release_held(uint32_t rank);
 
-  [[nodiscard]] Result<RequestId> move(Transfer transfer, uint64_t bytes, uint32_t rank, Key key, uint64_t offset);
+  [[nodiscard]] Result<RequestId> start_transfer(Transfer transfer, uint64_t bytes, uint32_t rank, Key key,
+                                                 uint64_t offset);
   // Returns the result of a request, once; nothing while the request is under way.
-  [[nodiscard]] Result<std::optional<Completion>> result_of(RequestId request);
+  [[nodiscard]] Result<std::optional<Completion>> result_of(RequestId request_id);
 
   [[nodiscard]] Status on_event(uint32_t rail, const nic::Event& event);
   [[nodiscard]] Status on_receive(const nic::Event& event);
   [[nodiscard]] Status on_sent(uint32_t rail, const nic::Event& event);
   [[nodiscard]] Status on_entry(const nic::Event& event);
   [[nodiscard]] Status on_cleared(uint32_t rail, const nic::Event& event);
-  [[nodiscard]] static Transfer landing_of(const Request& request);
+  [[nodiscard]] static Transfer landing_transfer_of(const Request& request);
   [[nodiscard]] Status on_word(uint32_t source, const AmChannel::Header& header, std::span<const uint8_t> bytes);
   [[nodiscard]] Status match(const Message& message);
   [[nodiscard]] Status match_early(uint64_t number);
-  [[nodiscard]] Status take(uint64_t number, const Message& message);
-  [[nodiscard]] Status taken_from(uint32_t peer);
-  [[nodiscard]] Status tell_taken(uint32_t peer);
-  [[nodiscard]] Status transferred(uint64_t number, const Status& ended);
+  [[nodiscard]] Status take_message(uint64_t number, const Message& message);
+  [[nodiscard]] Status count_taken(uint32_t rank);
+  [[nodiscard]] Status report_taken(uint32_t rank);
+  [[nodiscard]] Status on_transferred(uint64_t number, const Status& result);
 
   [[nodiscard]] bool sees_at_once();
   [[nodiscard]] Status pause();
   [[nodiscard]] Status look_for_losses();
-  [[nodiscard]] Status look_at(uint32_t peer);
+  [[nodiscard]] Status look_for_loss_of(uint32_t rank);
   [[nodiscard]] Status lose_peer(uint32_t peer);
   [[nodiscard]] Status end_receive(uint64_t number, const Error& error);
 
@@ -241,15 +244,15 @@ class Rails {
   std::unique_ptr<Landings> landings_;
   std::vector<Word> handlers_;
   std::vector<Peer> peers_;
-  std::vector<uint32_t> with_work_;  // the peers with open requests, and some without
-  uint32_t looked_at_ = 0;
+  std::vector<uint32_t> peers_with_work_;  // the peers with open requests, and some without
+  uint32_t last_looked_at_ = 0;  // the peer without work at which the last call looked
   std::unordered_map<uint64_t, Request> requests_;
   uint64_t next_request_ = 1;
-  std::list<uint64_t> posted_;  // receives in Mode::word
-  std::list<Early> early_;
-  std::unordered_map<uint64_t, Exposed> keys_;
+  std::list<uint64_t> posted_receives_;  // receives in Mode::word
+  std::list<EarlyMessage> early_messages_;
+  std::unordered_map<uint64_t, ExposedMemory> exposed_by_key_;
   uint64_t next_key_ = 1;
-  Time looked_in_vain_{};
+  Time last_empty_look_{};  // when progress() last found nothing
 };
 
 }  // namespace spinloom::rails

@@ -12,7 +12,7 @@ namespace spinloom::rails {
 namespace {
 
 TEST(Rails, KeysReachMemoryInStripes) {
-  RailBed bed(small({Mode::tag, false}, 3, 8));
+  RailBed bed(small_bed({Mode::tag, false}, 3, 8));
   ASSERT_TRUE(bed.open());
   Landing memory(40'000);
   const Key key = bed.rank(1).expose(memory.data(), memory.bytes, {}).value();
@@ -36,7 +36,7 @@ TEST(Rails, KeysReachMemoryInStripes) {
 TEST(Rails, AKeyInUseIsWithdrawnByALaterTry) {
   uint64_t tries = 0;
   for_seeds(40, [&](Random& random) {
-    RailBed bed(small({Mode::tag, false}, 3, random.next()));
+    RailBed bed(small_bed({Mode::tag, false}, 3, random.next()));
     ASSERT_TRUE(bed.open());
     Landing memory(40'000);
     Landing other(8);
@@ -67,7 +67,7 @@ TEST(Rails, AKeyInUseIsWithdrawnByALaterTry) {
 TEST(Rails, WordsArriveOnceInOrderOverAllRails) {
   std::vector<uint64_t> carried(4);
   for_seeds(20, [&](Random& random) {
-    RailBed::Options options = small({Mode::word, false}, 4, random.next());
+    RailBed::Options options = small_bed({Mode::word, false}, 4, random.next());
     RailBed bed(options);
     ASSERT_TRUE(bed.open());
     std::vector<uint64_t> heard;
@@ -97,7 +97,7 @@ TEST(Rails, WordsArriveOnceInOrderOverAllRails) {
 // Their bytes leave from where they lie: what is written there before the word is cleared to leave is what comes.
 TEST(Rails, WordsFromPiecesAreNotCopied) {
   for_seeds(20, [&](Random& random) {
-    RailBed bed(small({Mode::word, false}, 3, random.next()));
+    RailBed bed(small_bed({Mode::word, false}, 3, random.next()));
     ASSERT_TRUE(bed.open());
     std::vector<std::vector<uint8_t>> heard;
     bed.rank(1).handle(
@@ -124,7 +124,7 @@ TEST(Rails, WordsFromPiecesAreNotCopied) {
 }
 
 TEST(Rails, WhoIsLostEndsWordsFromPieces) {
-  RailBed bed(small({Mode::word, false}, 2, 5));
+  RailBed bed(small_bed({Mode::word, false}, 2, 5));
   ASSERT_TRUE(bed.open());
   Random random(5, "pieces");
   const Scattered word(random, 100);
@@ -140,7 +140,7 @@ TEST(Rails, WhoIsLostEndsWordsFromPieces) {
 }
 
 TEST(Rails, RefusesWhatIsWrong) {
-  RailBed bed(small({Mode::tag, false}, 2, 1));
+  RailBed bed(small_bed({Mode::tag, false}, 2, 1));
   ASSERT_TRUE(bed.open());
   uint8_t byte = 0;
   EXPECT_FALSE(bed.rank(0).send(&byte, 1, 2, 0));
@@ -152,7 +152,7 @@ TEST(Rails, RefusesWhatIsWrong) {
   ASSERT_FALSE(closed);
   EXPECT_NE(closed.error().message.find("1 requests are under way"), std::string::npos);
   std::ignore = received;
-  RailBed::Options many = small({Mode::tag, false}, 9, 1);
+  RailBed::Options many = small_bed({Mode::tag, false}, 9, 1);
   RailBed too_many(many);
   EXPECT_FALSE(too_many.open());
 }

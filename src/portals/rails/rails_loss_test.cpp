@@ -15,9 +15,10 @@ namespace {
 // Every rank sends to every rank, itself too. Receives with a source and a tag get the messages of that stream in
 // order; those that take any source get each message once, those of one source in order.
 enum class Losses : uint8_t { none, one, returning };
-void random_traffic(Random& random, Way way, Losses losses) {
+void random_traffic(Random& random, Variant variant, Losses losses) {
   const bool with_loss = losses != Losses::none;
-  RailBed::Options options = small(way, static_cast<uint32_t>(random.between(with_loss ? 2 : 1, 5)), random.next());
+  RailBed::Options options =
+      small_bed(variant, static_cast<uint32_t>(random.between(with_loss ? 2 : 1, 5)), random.next());
   options.ranks = static_cast<uint32_t>(random.between(2, 4));
   options.rails_options.offloaded = random.below(4) != 0;
   RailBed bed(options);
@@ -75,7 +76,7 @@ void random_traffic(Random& random, Way way, Losses losses) {
   std::vector<Received> received;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> next_of_source;  // of the last tag
   // In Mode::tag receivers live and die with the home rail, which is the first.
-  const uint64_t first = way.mode == Mode::tag ? 1 : 0;
+  const uint64_t first = variant.mode == Mode::tag ? 1 : 0;
   const auto unsafe =
       static_cast<uint32_t>(first + random.below(options.rails - std::min<uint64_t>(first, options.rails - 1)));
   const uint64_t loss_at = with_loss ? random.below(order.size()) : UINT64_MAX;
@@ -147,21 +148,21 @@ void random_traffic(Random& random, Way way, Losses losses) {
   }
 }
 
-TEST_P(AllWays, RandomTraffic) {
+TEST_P(AllVariants, RandomTraffic) {
   for_seeds(20, [&](Random& random) { random_traffic(random, GetParam(), Losses::none); });
 }
 
-TEST_P(AllWays, RandomTrafficWhileARailIsLost) {
+TEST_P(AllVariants, RandomTrafficWhileARailIsLost) {
   for_seeds(20, [&](Random& random) { random_traffic(random, GetParam(), Losses::one); });
 }
 
-TEST_P(AllWays, RandomTrafficWhileARailIsLostAndBackAgainAndAgain) {
+TEST_P(AllVariants, RandomTrafficWhileARailIsLostAndBackAgainAndAgain) {
   for_seeds(20, [&](Random& random) { random_traffic(random, GetParam(), Losses::returning); });
 }
 
-TEST_P(AllWays, ARailThatIsBackIsUsedAgain) {
+TEST_P(AllVariants, ARailThatIsBackIsUsedAgain) {
   for_seeds(20, [&](Random& random) {
-    RailBed bed(small(GetParam(), 3, random.next()));
+    RailBed bed(small_bed(GetParam(), 3, random.next()));
     ASSERT_TRUE(bed.open());
     uint64_t number = 0;
     const auto exchange = [&](uint32_t from, bool cuts) {
@@ -198,7 +199,7 @@ TEST_P(AllWays, ARailThatIsBackIsUsedAgain) {
 TEST(Rails, FragmentsOfALostRailAreReadByOthers) {
   uint64_t repeated = 0;
   for_seeds(20, [&](Random& random) {
-    RailBed bed(small({Mode::tag, false}, 3, random.next()));
+    RailBed bed(small_bed({Mode::tag, false}, 3, random.next()));
     ASSERT_TRUE(bed.open());
     const std::vector<uint8_t> message = message_of(0, 1, 100'000);
     Landing landing(message.size());
@@ -216,8 +217,8 @@ TEST(Rails, FragmentsOfALostRailAreReadByOthers) {
   EXPECT_GT(repeated, 0u);
 }
 
-TEST_P(AllWays, WhoIsLostOnAllRailsFailsRequests) {
-  RailBed bed(small(GetParam(), 2, 4));
+TEST_P(AllVariants, WhoIsLostOnAllRailsFailsRequests) {
+  RailBed bed(small_bed(GetParam(), 2, 4));
   ASSERT_TRUE(bed.open());
   const std::vector<uint8_t> message = message_of(0, 1, 100'000);
   Landing landing(message.size());

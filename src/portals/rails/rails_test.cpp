@@ -10,17 +10,17 @@
 namespace spinloom::rails {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Ways, AllWays,
-                         ::testing::Values(Way{Mode::tag, false}, Way{Mode::word, false}, Way{Mode::tag, true},
-                                           Way{Mode::word, true}),
+INSTANTIATE_TEST_SUITE_P(Variants, AllVariants,
+                         ::testing::Values(Variant{Mode::tag, false}, Variant{Mode::word, false},
+                                           Variant{Mode::tag, true}, Variant{Mode::word, true}),
                          [](const auto& param) {
                            const std::string mode = param.param.mode == Mode::tag ? "tag" : "word";
                            return mode + (param.param.by_put ? "_put" : "_get");
                          });
 
-TEST_P(AllWays, MessagesOfAllLengthsArriveExpectedOrEarly) {
+TEST_P(AllVariants, MessagesOfAllLengthsArriveExpectedOrEarly) {
   for (const uint32_t rails : {1u, 2u, 4u, 8u}) {
-    RailBed bed(small(GetParam(), rails, rails));
+    RailBed bed(small_bed(GetParam(), rails, rails));
     ASSERT_TRUE(bed.open());
     uint64_t number = 0;
     for (const uint64_t bytes : {0u, 1u, 511u, 512u, 513u, 4095u, 4096u, 50'001u}) {
@@ -52,8 +52,8 @@ TEST_P(AllWays, MessagesOfAllLengthsArriveExpectedOrEarly) {
   }
 }
 
-TEST_P(AllWays, LongMessagesUseAllRails) {
-  RailBed bed(small(GetParam(), 4, 1));
+TEST_P(AllVariants, LongMessagesUseAllRails) {
+  RailBed bed(small_bed(GetParam(), 4, 1));
   ASSERT_TRUE(bed.open());
   const std::vector<uint8_t> message = message_of(0, 1, 64 << 10);
   Landing landing(message.size());
@@ -66,10 +66,10 @@ TEST_P(AllWays, LongMessagesUseAllRails) {
   for (uint32_t rail = 0; rail < 4; ++rail) EXPECT_GE(bed.rank(mover).rail(rail).carried_bytes(), 8u << 10) << rail;
 }
 
-TEST_P(AllWays, LongerMessagesAreTruncated) {
+TEST_P(AllVariants, LongerMessagesAreTruncated) {
   for (const uint64_t bytes : {300u, 20'000u}) {
     for (const uint64_t room : {uint64_t{0}, uint64_t{100}, bytes - 1}) {
-      RailBed bed(small(GetParam(), 2, 3));
+      RailBed bed(small_bed(GetParam(), 2, 3));
       ASSERT_TRUE(bed.open());
       const std::vector<uint8_t> message = message_of(0, 9, bytes);
       Landing landing(room);
@@ -86,8 +86,8 @@ TEST_P(AllWays, LongerMessagesAreTruncated) {
 }
 
 // More messages than the window, before any receive: they wait at the sender, in order.
-TEST_P(AllWays, EarlyMessagesWaitInOrder) {
-  RailBed bed(small(GetParam(), 3, 5));
+TEST_P(AllVariants, EarlyMessagesWaitInOrder) {
+  RailBed bed(small_bed(GetParam(), 3, 5));
   ASSERT_TRUE(bed.open());
   constexpr uint64_t count = 100;
   std::vector<std::vector<uint8_t>> messages;
@@ -109,10 +109,10 @@ TEST_P(AllWays, EarlyMessagesWaitInOrder) {
   EXPECT_TRUE(bed.rank(1).close());
 }
 
-TEST_P(AllWays, PiecesAreGatheredAndScattered) {
+TEST_P(AllVariants, PiecesAreGatheredAndScattered) {
   for_seeds(40, [&](Random& random) {
     const auto rails = static_cast<uint32_t>(random.between(1, 4));
-    RailBed::Options options = small(GetParam(), rails, random.next());
+    RailBed::Options options = small_bed(GetParam(), rails, random.next());
     options.rails_options.offloaded = random.below(3) != 0;
     RailBed bed(options);
     ASSERT_TRUE(bed.open());
@@ -148,8 +148,8 @@ TEST_P(AllWays, PiecesAreGatheredAndScattered) {
   });
 }
 
-TEST_P(AllWays, WhoSendsAgainFromTheSameMemoryExposesItOnce) {
-  RailBed bed(small(GetParam(), 2, 6));
+TEST_P(AllVariants, WhoSendsAgainFromTheSameMemoryExposesItOnce) {
+  RailBed bed(small_bed(GetParam(), 2, 6));
   ASSERT_TRUE(bed.open());
   std::vector<uint8_t> message(10'000);
   for (uint64_t number = 1; number <= 20; ++number) {

@@ -9,7 +9,7 @@ namespace spinloom::rails {
 namespace {
 
 // A word's user pointer holds everything that is needed to send the word again, because nothing else is kept of it.
-struct WordName {
+struct PartWord {
   uint32_t rank = 0;
   uint64_t slot = 0;
   bits::Part part;
@@ -17,12 +17,12 @@ struct WordName {
 constexpr uint32_t slot_width = 23;
 constexpr uint32_t part_width = 4;
 
-uint64_t number_of(const WordName& word) {
+uint64_t number_of(const PartWord& word) {
   return ((uint64_t{word.rank} << slot_width | word.slot) << part_width | word.part.number) << part_width |
          (word.part.parts - 1);
 }
 
-WordName word_of(uint64_t number) {
+PartWord word_of(uint64_t number) {
   constexpr uint64_t part_mask = (1 << part_width) - 1;
   return {static_cast<uint32_t>(number >> (slot_width + 2 * part_width)),
           number >> (2 * part_width) & ((uint64_t{1} << slot_width) - 1),
@@ -36,10 +36,10 @@ Error no_rail_to(uint32_t rank) { return fail(Code::fault, "rank ", rank, " is l
 std::vector<Fragment> Stripes::fragments_of(const Transfer& transfer) const {
   const std::vector<RailLoad> loads = loads_of(rails_, transfer.rank);
   const auto usable = static_cast<uint64_t>(
-      std::count_if(loads.begin(), loads.end(), [](const RailLoad& load) { return load.usable; }));
-  const bool whole = transfer.bytes < options_.stripe_bytes;
-  const uint64_t fragment_bytes = whole ? std::max<uint64_t>(transfer.bytes, 1)
-                                        : fragment_bytes_for(transfer.bytes, usable, options_.fragment_bytes);
+      std::count_if(loads.begin(), loads.end(), [](const RailLoad& load) { return load.is_usable; }));
+  const bool is_one_fragment = transfer.bytes < options_.stripe_bytes;
+  const uint64_t fragment_bytes = is_one_fragment ? std::max<uint64_t>(transfer.bytes, 1)
+                                                  : fragment_bytes_for(transfer.bytes, usable, options_.fragment_bytes);
   return plan(transfer.bytes, fragment_bytes, loads);
 }
 
@@ -47,12 +47,12 @@ Status Stripes::start(uint64_t number, const Transfer& transfer) {
   const std::vector<Fragment> fragments = fragments_of(transfer);
   if (fragments.empty() && transfer.bytes > 0) return done_(number, no_rail_to(transfer.rank));
   if (fragments.empty()) {  // no bytes are wanted, but the peer waits
-    if (transfer.tells) SPL_TRY(say(transfer.rank, *transfer.tells, {0, 1}));
+    if (transfer.notified_slot) SPL_TRY(send_part_word(transfer.rank, *transfer.notified_slot, {0, 1}));
     return done_(number, {});
   }
-  Running& running = running_[number];
+  RunningTransfer& running = running_[number];
   running.transfer = transfer;
-  running.left = static_cast<uint32_t>(fragments.size());
+  running.fragments_left = static_cast<uint32_t>(fragments.size());
   SPL_TRY(begin_parts(running, fragments));
   for (const Fragment& fragment : fragments) {
     uint32_t part = 0;
@@ -63,68 +63,69 @@ Status Stripes::start(uint64_t number, const Transfer& transfer) {
 }
 
 // The triggered puts of all parts are registered in one go, so that a transfer waits once for each NIC.
-Status Stripes::begin_parts(Running& running, const std::vector<Fragment>& fragments) {
+Status Stripes::begin_parts(RunningTransfer& running, const std::vector<Fragment>& fragments) {
   for (const Fragment& fragment : fragments) {
     const auto of_rail = [&](const Part& part) { return part.rail == fragment.rail; };
     auto part = std::find_if(running.parts.begin(), running.parts.end(), of_rail);
     if (part == running.parts.end()) part = running.parts.insert(part, Part{fragment.rail, 0, 0, {}, false, {}, {}});
-    ++part->left;
+    ++part->fragments_left;
     ++part->fragments;
   }
-  if (!running.transfer.tells || !options_.offloaded) return {};
+  if (!running.transfer.notified_slot || !options_.offloaded) return {};
   const auto parts = static_cast<uint32_t>(running.parts.size());
   for (uint32_t number = 0; number < parts; ++number) {
     Part& part = running.parts[number];
     Rail& rail = *rails_[part.rail];
     SPL_ASSIGN(part.counter, rail.take_counter());
     part.ends_by_nic = true;
-    const nic::Trigger trigger{.counter = part.counter.id, .threshold = part.counter.base + part.left};
-    rail.spend();
+    const nic::Trigger trigger{.counter = part.counter.id, .threshold = part.counter.base + part.fragments_left};
+    rail.spend_call_time();
     rail.interface().bundle_begin();
-    SPL_TRY(rail.interface().put(word(rail, running.transfer.rank, *running.transfer.tells, {number, parts}), trigger));
+    SPL_TRY(rail.interface().put(
+        part_word_put(rail, running.transfer.rank, *running.transfer.notified_slot, {number, parts}), trigger));
   }
   for (const Part& part : running.parts) SPL_TRY(rails_[part.rail]->interface().bundle_end());
   return {};
 }
 
-nic::Put Stripes::word(Rail& rail, uint32_t rank, uint64_t slot, bits::Part part) const {
+nic::Put Stripes::part_word_put(Rail& rail, uint32_t rank, uint64_t slot, bits::Part part) const {
   nic::Put put;
   put.target = {rank};
   put.portal = rail.portals().keys;
-  put.match_bits = bits::key(bits::Key::finished, slot);
-  put.hdr_data = bits::part(part);
+  put.match_bits = bits::match_bits_of(bits::KeyKind::finished, slot);
+  put.hdr_data = bits::hdr_data_of(part);
   put.ack_request = nic::AckRequest::ack;  // only failures make an event
   put.queue = rail.queue();
   put.event_send_disable = true;
   put.event_success_disable = true;
-  put.user_ptr = user::pointer(user::Kind::finish, number_of(WordName{rank, slot, part}));
+  put.user_ptr = user::pointer(user::Kind::finish, number_of(PartWord{rank, slot, part}));
   return put;
 }
 
-Status Stripes::say(uint32_t rank, uint64_t slot, bits::Part part) {
+Status Stripes::send_part_word(uint32_t rank, uint64_t slot, bits::Part part) {
   const std::vector<Fragment> chosen = plan(1, 1, loads_of(rails_, rank));
   if (chosen.empty()) return {};  // the peer finds out by itself that no rail reaches it
   Rail& rail = *rails_[chosen.front().rail];
-  rail.spend();
-  return rail.interface().put(word(rail, rank, slot, part));
+  rail.spend_call_time();
+  return rail.interface().put(part_word_put(rail, rank, slot, part));
 }
 
-Status Stripes::issue(const Piece& piece, const Transfer& transfer) {
-  const Fragment& fragment = piece.fragment;
+Status Stripes::issue(const IssuedFragment& issued, const Transfer& transfer) {
+  const Fragment& fragment = issued.fragment;
   Rail& rail = *rails_[fragment.rail];
-  const uint64_t name = next_piece_++;
-  pieces_[name] = piece;
-  if (piece.begun) {
-    rail.begin(transfer.rank, fragment.length);
+  const uint64_t issued_number = next_issued_++;
+  issued_[issued_number] = issued;
+  if (issued.is_begun) {
+    rail.begin_transfer(transfer.rank, fragment.length);
   } else {
-    rail.promise(fragment.length);
-    running_.at(piece.number).parts[piece.part].waiting.push_back(name);
+    rail.reserve(fragment.length);
+    running_.at(issued.transfer).parts[issued.part].waiting_fragments.push_back(issued_number);
   }
-  rail.spend();
-  if (transfer.puts) {
+  rail.spend_call_time();
+  if (transfer.is_put) {
     nic::Put put;
     if (transfer.pieces) {
-      put.descriptor = transfer.pieces->by_rail[fragment.rail];
+      put.descriptor = transfer.pieces->descriptors[fragment.rail];
       put.descriptor_offset = fragment.offset;
     } else {
       put.local = transfer.from + fragment.offset;
@@ -132,25 +133,25 @@ Status Stripes::issue(const Piece& piece, const Transfer& transfer) {
     put.length = fragment.length;
     put.target = {transfer.rank};
     put.portal = rail.portals().keys;
-    put.match_bits = transfer.bits;
+    put.match_bits = transfer.match_bits;
     put.remote_offset = transfer.offset + fragment.offset;
     put.ack_request = nic::AckRequest::ack;
     put.queue = rail.queue();
     put.event_send_disable = true;
-    put.user_ptr = user::pointer(user::Kind::fragment, name);
-    const Part& part = running_.at(piece.number).parts[piece.part];
-    return rail.interface().put(put, piece.begun ? std::nullopt : part.clear);
+    put.user_ptr = user::pointer(user::Kind::fragment, issued_number);
+    const Part& part = running_.at(issued.transfer).parts[issued.part];
+    return rail.interface().put(put, issued.is_begun ? std::nullopt : part.clear_trigger);
   }
-  const Part& part = running_.at(piece.number).parts[piece.part];
+  const Part& part = running_.at(issued.transfer).parts[issued.part];
   nic::Get get;
   if (transfer.pieces) {
-    get.reply.descriptor = transfer.pieces->by_rail[fragment.rail];
+    get.reply.descriptor = transfer.pieces->descriptors[fragment.rail];
     get.reply.descriptor_offset = fragment.offset;
   } else {
     get.reply.local = transfer.into + fragment.offset;
   }
   get.reply.queue = rail.queue();
-  get.reply.user_ptr = user::pointer(user::Kind::fragment, name);
+  get.reply.user_ptr = user::pointer(user::Kind::fragment, issued_number);
   if (part.ends_by_nic) {
     get.reply.counter = part.counter.id;
     get.reply.ct_reply = true;
@@ -158,7 +159,7 @@ Status Stripes::issue(const Piece& piece, const Transfer& transfer) {
   get.length = fragment.length;
   get.target = {transfer.rank};
   get.portal = rail.portals().keys;
-  get.match_bits = transfer.bits;
+  get.match_bits = transfer.match_bits;
   get.remote_offset = transfer.offset + fragment.offset;
   return rail.interface().get(get);
 }
@@ -168,39 +169,39 @@ bool Stripes::is_own(const nic::Event& event) {
   return kind == user::Kind::fragment || kind == user::Kind::finish;
 }
 
-Status Stripes::on_event(uint32_t rail, const nic::Event& event, bool seen_at_once) {
-  if (user::kind_of(event.user_ptr) == user::Kind::fragment) return on_fragment(rail, event, seen_at_once);
+Status Stripes::on_event(uint32_t rail_number, const nic::Event& event, bool seen_at_once) {
+  if (user::kind_of(event.user_ptr) == user::Kind::fragment) return on_fragment(rail_number, event, seen_at_once);
   if (event.fail == nic::Fail::ok) return {};
-  const WordName lost = word_of(user::number_of(event.user_ptr));
-  rails_[rail]->lose(lost.rank);
-  return say(lost.rank, lost.slot, lost.part);
+  const PartWord lost = word_of(user::number_of(event.user_ptr));
+  rails_[rail_number]->lose(lost.rank);
+  return send_part_word(lost.rank, lost.slot, lost.part);
 }
 
-Status Stripes::on_fragment(uint32_t at, const nic::Event& event, bool seen_at_once) {
-  const auto found = pieces_.find(user::number_of(event.user_ptr));
-  if (found == pieces_.end()) return {};
-  const Piece piece = found->second;
-  pieces_.erase(found);
-  Running& running = running_.at(piece.number);
-  Rail& rail = *rails_[at];
+Status Stripes::on_fragment(uint32_t rail_number, const nic::Event& event, bool seen_at_once) {
+  const auto found = issued_.find(user::number_of(event.user_ptr));
+  if (found == issued_.end()) return {};
+  const IssuedFragment issued = found->second;
+  issued_.erase(found);
+  RunningTransfer& running = running_.at(issued.transfer);
+  Rail& rail = *rails_[rail_number];
   // The receiver closes its memory when all has come, which may be before a fragment that is sent again does.
-  const bool came_before = running.transfer.lands && piece.repeated && event.fail == nic::Fail::dropped;
-  const bool whole = running.transfer.lands || event.manipulated_bytes == piece.fragment.length;
-  if (came_before || (event.fail == nic::Fail::ok && whole)) {
-    rail.ended(running.transfer.rank, piece.fragment.length, seen_at_once);
-    return end_fragment(piece.number, running, piece.part);
+  const bool came_before = running.transfer.is_landing && issued.is_repeated && event.fail == nic::Fail::dropped;
+  const bool is_complete = running.transfer.is_landing || event.manipulated_bytes == issued.fragment.length;
+  if (came_before || (event.fail == nic::Fail::ok && is_complete)) {
+    rail.end_transfer(running.transfer.rank, issued.fragment.length, seen_at_once);
+    return end_fragment(issued.transfer, running, issued.part);
   }
-  rail.failed(running.transfer.rank, piece.fragment.length);
+  rail.fail_transfer(running.transfer.rank, issued.fragment.length);
   if (event.fail == nic::Fail::undeliverable) {
     rail.lose(running.transfer.rank);
-    return repeat(running, piece);
+    return repeat(running, issued);
   }
-  running.ended =
+  running.result =
       event.fail == nic::Fail::ok
           ? fail(Code::invalid, "rank ", running.transfer.rank, " has exposed ", event.manipulated_bytes, " of the ",
-                 piece.fragment.length, " B at ", running.transfer.offset + piece.fragment.offset)
+                 issued.fragment.length, " B at ", running.transfer.offset + issued.fragment.offset)
           : fail(Code::invalid, "rank ", running.transfer.rank, ": ", nic::name_of(event.fail));
-  return end_fragment(piece.number, running, piece.part);
+  return end_fragment(issued.transfer, running, issued.part);
 }
 
 // Gives a part's counter back. If some of its fragments have not come, it may still count replies, and is freed.
@@ -214,38 +215,39 @@ Status Stripes::release(const Part& part, bool complete) {
   return rail.discard(part.counter);
 }
 
-Status Stripes::repeat(Running& running, Piece piece) {
-  Part& part = running.parts[piece.part];
+Status Stripes::repeat(RunningTransfer& running, IssuedFragment issued) {
+  Part& part = running.parts[issued.part];
   if (std::exchange(part.ends_by_nic, false)) SPL_TRY(release(part, false));
   const std::vector<Fragment> chosen =
-      plan(piece.fragment.length, piece.fragment.length, loads_of(rails_, running.transfer.rank));
+      plan(issued.fragment.length, issued.fragment.length, loads_of(rails_, running.transfer.rank));
   if (chosen.empty()) {
-    running.ended = no_rail_to(running.transfer.rank);
-    return end_fragment(piece.number, running, piece.part);
+    running.result = no_rail_to(running.transfer.rank);
+    return end_fragment(issued.transfer, running, issued.part);
   }
   ++repeated_;
-  piece.repeated = true;
-  piece.fragment.rail = chosen.front().rail;
-  return issue(piece, running.transfer);
+  issued.is_repeated = true;
+  issued.fragment.rail = chosen.front().rail;
+  return issue(issued, running.transfer);
 }
 
-Status Stripes::end_fragment(uint64_t number, Running& running, uint32_t at) {
-  Part& part = running.parts[at];
-  const uint64_t fragments = running.left;
-  --running.left;
-  if (--part.left == 0 && running.ended) {
-    const std::optional<uint64_t> tells = running.transfer.tells;
-    if (tells && !part.ends_by_nic) {
-      SPL_TRY(say(running.transfer.rank, *tells, {at, static_cast<uint32_t>(running.parts.size())}));
+Status Stripes::end_fragment(uint64_t number, RunningTransfer& running, uint32_t part_number) {
+  Part& part = running.parts[part_number];
+  const uint64_t fragments_before = running.fragments_left;
+  --running.fragments_left;
+  if (--part.fragments_left == 0 && running.result) {
+    const std::optional<uint64_t> notified_slot = running.transfer.notified_slot;
+    if (notified_slot && !part.ends_by_nic) {
+      SPL_TRY(send_part_word(running.transfer.rank, *notified_slot,
+                             {part_number, static_cast<uint32_t>(running.parts.size())}));
     }
   }
-  if (fragments > 1) return {};
-  for (const Part& one : running.parts) {
-    if (one.ends_by_nic) SPL_TRY(release(one, running.ended.ok()));
+  if (fragments_before > 1) return {};
+  for (const Part& ended : running.parts) {
+    if (ended.ends_by_nic) SPL_TRY(release(ended, running.result.ok()));
   }
-  const Status ended = running.ended;
+  const Status result = running.result;
   running_.erase(number);
-  return done_(number, ended);
+  return done_(number, result);
 }
 
 }  // namespace spinloom::rails

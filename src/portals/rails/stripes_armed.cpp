@@ -11,12 +11,12 @@ Status Stripes::arm(uint64_t number, const Transfer& transfer, std::span<const n
   constexpr size_t fragments_most = 64;
   const std::vector<Fragment> fragments = fragments_of(transfer);
   if (fragments.empty() || fragments.size() > fragments_most) return {};
-  Running& running = running_[number];
+  RunningTransfer& running = running_[number];
   running.transfer = transfer;
-  running.left = static_cast<uint32_t>(fragments.size());
+  running.fragments_left = static_cast<uint32_t>(fragments.size());
   SPL_TRY(begin_parts(running, fragments));
   for (Part& part : running.parts) {
-    part.clear = clears[part.rail];
+    part.clear_trigger = clears[part.rail];
     rails_[part.rail]->interface().bundle_begin();
   }
   for (const Fragment& fragment : fragments) {
@@ -29,55 +29,54 @@ Status Stripes::arm(uint64_t number, const Transfer& transfer, std::span<const n
 }
 
 // The fragments of this rail have left. Those of rails over which no word will come never leave, and are taken back.
-Status Stripes::cleared(uint64_t number, uint32_t rail, uint64_t over) {
+Status Stripes::on_cleared(uint64_t number, uint32_t rail, uint64_t rails_mask) {
   const auto found = running_.find(number);
   if (found == running_.end()) return {};
-  Running& running = found->second;
-  running.cleared = true;
-  for (uint32_t at = 0; at < running.parts.size(); ++at) {
-    Part& part = running.parts[at];
-    if (part.rail == rail && std::exchange(part.clear, std::nullopt)) {
-      for (const uint64_t name : part.waiting) {
-        Piece& piece = pieces_.at(name);
-        rails_[rail]->keep_promise(piece.fragment.length);
-        rails_[rail]->begin(running.transfer.rank, piece.fragment.length);
-        piece.begun = true;
+  RunningTransfer& running = found->second;
+  running.is_cleared = true;
+  for (Part& part : running.parts) {
+    if (part.rail == rail && std::exchange(part.clear_trigger, std::nullopt)) {
+      for (const uint64_t issued_number : part.waiting_fragments) {
+        IssuedFragment& issued = issued_.at(issued_number);
+        rails_[rail]->unreserve(issued.fragment.length);
+        rails_[rail]->begin_transfer(running.transfer.rank, issued.fragment.length);
+        issued.is_begun = true;
       }
-      part.waiting.clear();
+      part.waiting_fragments.clear();
     }
-    if ((over >> part.rail & 1) == 0) SPL_TRY(disarm(running, part));
+    if ((rails_mask >> part.rail & 1) == 0) SPL_TRY(disarm(running, part));
   }
   return move_orphans(number);
 }
 
 // Takes back what waits for a word on this rail, unless the word has come.
-Status Stripes::disarm(Running& running, Part& part) {
-  if (!part.clear) return {};
+Status Stripes::disarm(RunningTransfer& running, Part& part) {
+  if (!part.clear_trigger) return {};
   portals::Interface& interface = rails_[part.rail]->interface();
-  SPL_TRY(interface.ct_cancel(part.clear->counter));
-  if (interface.ct_get(part.clear->counter).success >= part.clear->threshold) return {};
-  part.clear.reset();
-  for (const uint64_t name : std::exchange(part.waiting, {})) {
-    const auto found = pieces_.find(name);
-    rails_[part.rail]->keep_promise(found->second.fragment.length);
+  SPL_TRY(interface.ct_cancel(part.clear_trigger->counter));
+  if (interface.ct_get(part.clear_trigger->counter).success >= part.clear_trigger->threshold) return {};
+  part.clear_trigger.reset();
+  for (const uint64_t issued_number : std::exchange(part.waiting_fragments, {})) {
+    const auto found = issued_.find(issued_number);
+    rails_[part.rail]->unreserve(found->second.fragment.length);
     running.orphans.push_back(found->second);
-    pieces_.erase(found);
+    issued_.erase(found);
   }
   return {};
 }
 
 // Sends fragments whose rail brings no word by other rails, once the peer has cleared the message over any rail.
 Status Stripes::move_orphans(uint64_t number) {
-  Running& running = running_.at(number);
-  if (!running.cleared) return {};
-  for (Piece& piece : std::exchange(running.orphans, {})) {
-    piece.begun = true;
-    SPL_TRY(repeat(running, piece));  // the last one that fails ends the transfer
+  RunningTransfer& running = running_.at(number);
+  if (!running.is_cleared) return {};
+  for (IssuedFragment& issued : std::exchange(running.orphans, {})) {
+    issued.is_begun = true;
+    SPL_TRY(repeat(running, issued));  // the last one that fails ends the transfer
   }
   return {};
 }
 
-Status Stripes::lost(uint32_t rank, uint32_t rail) {
+Status Stripes::on_lost(uint32_t rank, uint32_t rail) {
   std::vector<uint64_t> numbers;
   for (auto& [number, running] : running_) {
     if (running.transfer.rank != rank) continue;
@@ -92,11 +91,11 @@ Status Stripes::lost(uint32_t rank, uint32_t rail) {
 
 // Gives a transfer up. Fragments that are on their way end by themselves.
 Status Stripes::give_up(uint64_t number, const Error& error) {
-  Running& running = running_.at(number);
-  running.ended = error;
+  RunningTransfer& running = running_.at(number);
+  running.result = error;
   for (Part& part : running.parts) SPL_TRY(disarm(running, part));
-  const std::vector<Piece> orphans = std::exchange(running.orphans, {});
-  for (const Piece& piece : orphans) SPL_TRY(end_fragment(number, running, piece.part));
+  const std::vector<IssuedFragment> orphans = std::exchange(running.orphans, {});
+  for (const IssuedFragment& issued : orphans) SPL_TRY(end_fragment(number, running, issued.part));
   return {};
 }
 

@@ -12,7 +12,7 @@ enum class Kind : uint8_t {
   send,  // a message of the tags portal on its way out
   fragment,  // a fragment of a long message
   finish,  // the word that a part has ended
-  credit,  // the word how much has been taken, on its way out
+  credit,  // the word that says how many messages have been taken, on its way out
   tag_block,  // a block for early messages of the tags portal
   word,  // an active message on its way out
   word_block,  // a block for active messages that come
@@ -20,7 +20,7 @@ enum class Kind : uint8_t {
   landing,  // memory of a receive into which its sender puts
   clear,  // the word that a message is cleared to be sent, on its way out
   cleared,  // the entry for that word at the message's sender
-  key_block
+  key_block  // unused
 };
 
 [[nodiscard]] constexpr uint64_t pointer(Kind kind, uint64_t number) {

@@ -37,7 +37,7 @@ struct Options {
   nic::PortalIndex notice_portal = {61};
   bool emulated = false;  // all operations are emulated, but those of begin_native() and add_one()
   bool emulate_above_limit = false;  // accumulating operations longer than an atomic of the NIC are emulated
-  uint32_t message_bytes = 8192;  // of the emulation; a multiple of 64
+  uint32_t message_bytes = 8192;  // the longest message of the emulation; a multiple of 64
   uint32_t messages = 8;  // the most messages of the emulation under way from one rank to another
   uint32_t notices = 1024;  // the number of notices that may wait to be read, of all memory together
   uint32_t small_pieces = 0;  // bytes; pieces that are shorter on average go packed to the target's processor
@@ -45,7 +45,7 @@ struct Options {
   uint64_t atomic_bytes = 2048;
   uint64_t fetch_bytes = 2048;
   std::function<uint64_t()> random;  // gives bits for keys, which others cannot guess
-  std::function<void()> call;  // spends the time of a call to the NIC
+  std::function<void()> spend_call_time;  // spends the time of a call to the NIC
   // Waits until something may have changed, or until the deadline. False: the caller must stop waiting. Without it the
   // port waits, without deadlines.
   std::function<bool(const char* what, Time deadline)> pause;
@@ -61,10 +61,10 @@ struct Request {
   uint32_t rank = 0;
   nic::CounterId counter;
   uint64_t base = 0;  // the counter's value before the request
-  uint64_t begun = 0;  // messages of the NIC
-  uint64_t asked = 0;  // messages of the emulation
-  uint64_t answered = 0;  // messages of the emulation that have ended, also by failure
-  uint64_t refused = 0;  // messages of the emulation that have failed
+  uint64_t native_begun = 0;  // messages of the NIC
+  uint64_t emulated_begun = 0;  // messages of the emulation
+  uint64_t emulated_ended = 0;  // messages of the emulation that have ended, also by failure
+  uint64_t emulated_failed = 0;  // messages of the emulation that have failed
 };
 
 // A part of a key's memory.
@@ -83,9 +83,9 @@ struct Operation {
   uint8_t* to = nullptr;
   nic::DescriptorRef list;  // in place of `from` (put) or `to` (get)
   uint64_t list_offset = 0;  // the operation begins at this byte of the list
-  uint32_t op = 0;  // of accumulate and fetch: a number that plan_of() knows
+  uint32_t op = 0;  // for accumulate and fetch: a number that plan_of() knows
   spin::Datatype type = spin::Datatype::int8;
-  spin::AtomicOperand operand{};  // of compare_swap: the value to compare with
+  spin::AtomicOperand operand{};  // for compare_swap: the value to compare with
   std::optional<uint64_t> notice;  // the value of the notice that a put or a get leaves
   Request* request = nullptr;
 };
@@ -136,23 +136,23 @@ class Context {
   // After one barrier has failed, all later ones fail.
   [[nodiscard]] Status barrier() { return barrier(false); }
   // Returns the bytes that all ranks give to this call, in the order of ranks. Each rank gives the same number of
-  // bytes, at most words_most.
-  static constexpr size_t words_most = 128;
-  [[nodiscard]] Result<std::vector<uint8_t>> tell_all(std::span<const uint8_t> own);
+  // bytes, at most allgather_bytes_max.
+  static constexpr size_t allgather_bytes_max = 128;
+  [[nodiscard]] Result<std::vector<uint8_t>> allgather(std::span<const uint8_t> own);
   // Adds 1 to each of `count` words of 64 bits (2 at most) from `offset` on, and does not wait.
   [[nodiscard]] Status add_one(const Key& key, uint64_t offset, uint32_t count = 1);
 
   Status progress();
-  // Waits until is_so() is true. With For::all_ranks, it returns an Error when a rank of the context is gone.
-  enum class For : uint8_t { targets, all_ranks };
-  template <class Is>
-  [[nodiscard]] Status wait_until(const char* what, For whom, Is is_so) {
+  // Waits until is_met() is true. With WaitFor::all_ranks, it returns an Error when a rank of the context is gone.
+  enum class WaitFor : uint8_t { targets, all_ranks };
+  template <class Condition>
+  [[nodiscard]] Status wait_until(const char* what, WaitFor awaited, Condition is_met) {
     for (;;) {
       SPL_TRY(progress());
-      if (is_so()) return {};
-      if (whom == For::all_ranks && is_anyone_gone()) {
+      if (is_met()) return {};
+      if (awaited == WaitFor::all_ranks && is_anyone_gone()) {
         SPL_TRY(progress());
-        if (is_so()) return {};
+        if (is_met()) return {};
         return fail(Code::fault, what, ": a rank of the context is gone");
       }
       SPL_TRY(pause(what, Time::never()));
@@ -163,12 +163,12 @@ class Context {
   [[nodiscard]] bool is_anyone_gone() const;
   // Has the NIC report ranks that are gone.
   [[nodiscard]] Status watch_all();
-  // True if all messages that add_one() and tell_all() have sent have ended.
+  // True if all messages that add_one() and allgather() have sent have ended.
   [[nodiscard]] bool is_control_quiet() const;
 
  private:
   // A message of the emulation that has not been answered.
-  struct Asked {
+  struct PendingMessage {
     bool is_open = false;
     uint64_t number = 0;
     Operation::Kind kind = Operation::Kind::put;
@@ -186,21 +186,21 @@ class Context {
   };
   struct Target {
     nic::CounterId counter;
-    uint64_t begun = 0;
-    uint64_t told = 0;  // the number of failures that flushes have reported
-    uint64_t asked = 0;
-    uint64_t answered = 0;
-    uint64_t refused = 0;
-    std::vector<Asked> slots;
-    nic::CounterId sending;  // counts failures of the emulation's messages, and the loss of the target
-    nic::EntryId watch;  // takes no message: counts the loss of the target in `sending`
-    std::vector<NotifiedGet> gets;
-    uint32_t requests = 0;  // Requests for this target that have not been retired
+    uint64_t native_begun = 0;
+    uint64_t reported_failures = 0;  // the number of failures that flushes have reported
+    uint64_t emulated_begun = 0;
+    uint64_t emulated_ended = 0;
+    uint64_t emulated_failed = 0;
+    std::vector<PendingMessage> slots;
+    nic::CounterId emulation_counter;  // counts failures of the emulation's messages, and the loss of the target
+    nic::EntryId watch_entry;  // takes no message: counts the loss of the target in emulation_counter
+    std::vector<NotifiedGet> notified_gets;
+    uint32_t open_requests = 0;  // Requests for this target that have not been retired
   };
   // The emulation's messages from one rank.
-  struct Asker {
-    uint64_t next = 0;
-    std::vector<uint64_t> filled;  // by slot: number + 1 of the message that is there
+  struct EmulationSource {
+    uint64_t next_number = 0;  // of the message to execute next
+    std::vector<uint64_t> received;  // by slot: number + 1 of the message that is there
     uint64_t under_way = 0;
   };
   // The first bytes of a message of the emulation.
@@ -208,8 +208,8 @@ class Context {
     uint64_t bits = 0;
     uint64_t offset = 0;
     uint64_t bytes = 0;
-    uint64_t whole_offset = 0;  // the offset of the operation, of which this message may be a part
-    uint64_t whole_bytes = 0;
+    uint64_t operation_offset = 0;  // the offset of the whole operation, of which this message may be a part
+    uint64_t operation_bytes = 0;
     uint64_t notice = 0;
     uint32_t kind = 0;
     uint32_t op = 0;
@@ -222,22 +222,22 @@ class Context {
   Context(portals::Interface& interface, const Options& options);
   Status set_up();
   void tear_down();
-  void spend() const {
-    if (options_.call) options_.call();
+  void spend_call_time() const {
+    if (options_.spend_call_time) options_.spend_call_time();
   }
   [[nodiscard]] Result<nic::EntryId> link(nic::PortalIndex portal, nic::Entry entry);
   // Takes an entry back. Returns when no message works on it any more, or an Error if pause() fails.
   Status unlink(nic::EntryId entry);
-  Status unlink(Memory::Shared& shared);
+  Status unlink(Memory::SharedKey& shared);
   [[nodiscard]] Status barrier(bool is_last);
   [[nodiscard]] Status disseminate(bool is_last);
   [[nodiscard]] nic::Entry entry_of(const Memory& memory) const;
 
-  [[nodiscard]] Result<Target*> target(uint32_t rank);
+  [[nodiscard]] Result<Target*> ensure_target(uint32_t rank);
   [[nodiscard]] Status check(const Operation& operation) const;
-  [[nodiscard]] bool goes_emulated(const Operation& operation, const ElementPlan& plan) const;
+  [[nodiscard]] bool is_emulated(const Operation& operation, const ElementPlan& plan) const;
   [[nodiscard]] bool is_native_quiet(uint32_t rank) const;
-  [[nodiscard]] Status report(uint32_t rank);
+  [[nodiscard]] Status report_failures(uint32_t rank);
   struct Tally {
     nic::CounterId counter;
     uint64_t* begun = nullptr;
@@ -251,8 +251,8 @@ class Context {
   void settle_notified_gets(uint32_t rank);
   [[nodiscard]] Result<nic::CounterId> take_counter();
 
-  [[nodiscard]] Status ask(const Operation& operation);
-  [[nodiscard]] Status ask_pieces(const Operation& operation, std::span<const Piece> pieces);
+  [[nodiscard]] Status emulate(const Operation& operation);
+  [[nodiscard]] Status emulate_pieces(const Operation& operation, std::span<const Piece> pieces);
   struct Chunk {
     uint64_t at = 0;  // its first byte in the operation's memory
     uint64_t bytes = 0;
@@ -260,18 +260,18 @@ class Context {
     std::span<const Piece> pieces;
   };
   [[nodiscard]] Status send(const Operation& operation, const Chunk& chunk);
-  [[nodiscard]] Status prepare_asking(Target& one, uint32_t rank);
-  void drop_asked(uint32_t rank);
-  void take_request(const nic::Event& event);
+  [[nodiscard]] Status prepare_emulation(Target& peer, uint32_t rank);
+  void fail_pending(uint32_t rank);
+  void on_request(const nic::Event& event);
   void execute(uint32_t rank, uint32_t slot);
   [[nodiscard]] bool perform(uint32_t rank, const RequestHeader& header, const uint8_t* data, uint8_t* out);
-  [[nodiscard]] bool move(const Memory& memory, const RequestHeader& header, const uint8_t* data, uint8_t* out);
+  [[nodiscard]] bool copy_pieces(const Memory& memory, const RequestHeader& header, const uint8_t* data, uint8_t* out);
   [[nodiscard]] bool change_elements(const RequestHeader& header, const uint8_t* data, uint8_t* out);
-  void take_answer(const nic::Event& event);
+  void on_answer(const nic::Event& event);
   void take_notice_events();
-  void note(nic::Fail why);
+  void note_failure(nic::Fail reason);
   // Waits until a counter of this context has counted `begun` operations; a second at most.
-  void let_end(nic::CounterId counter, uint64_t begun);
+  void wait_for_end(nic::CounterId counter, uint64_t begun);
   [[nodiscard]] uint64_t slot_bytes() const { return sizeof(RequestHeader) + options_.message_bytes; }
   [[nodiscard]] uint64_t slot_at(uint32_t rank, uint32_t slot) const {
     return (uint64_t{rank} * options_.messages + slot) * slot_bytes();
@@ -282,40 +282,41 @@ class Context {
   nic::PortalIndex portal_;
   nic::PortalIndex notice_portal_;
   nic::QueueId queue_;  // messages of the emulation
-  nic::QueueId failures_;  // events of failed operations
+  nic::QueueId failure_queue_;  // events of failed operations
   nic::QueueId notice_queue_;
   std::vector<nic::EntryId> entries_;
-  std::vector<nic::CounterId> rounds_;  // by round of barriers: counts its messages
-  uint64_t barriers_ = 0;
+  std::vector<nic::CounterId> barrier_counters_;  // by round of barriers: counts its messages
+  uint64_t barriers_ = 0;  // that have ended
   bool has_failed_barrier_ = false;
-  nic::CounterId lost_;
-  bool watches_ = false;
-  nic::CounterId control_;  // of add_one() and tell_all()
+  nic::CounterId loss_counter_;  // counts ranks that are gone as failures
+  bool watches_losses_ = false;
+  nic::CounterId control_counter_;  // counts the messages of add_one() and allgather()
   uint64_t control_begun_ = 0;
-  std::unique_ptr<uint8_t[]> board_;
-  std::unique_ptr<uint8_t[]> own_words_;
-  uint64_t tellings_ = 0;
+  std::unique_ptr<uint8_t[]> allgather_in_;
+  std::unique_ptr<uint8_t[]> allgather_out_;
+  uint64_t allgathers_ = 0;  // that have begun
   std::unique_ptr<uint8_t[]> requests_in_;  // slots of the emulation
   std::unique_ptr<uint8_t[]> requests_out_;
   std::unique_ptr<uint8_t[]> answers_in_;
   std::unique_ptr<uint8_t[]> answers_out_;
-  std::map<uint32_t, Asker> askers_;
-  nic::CounterId own_;  // counts atomics of this NIC on its own memory, for emulated operations of others
-  uint64_t own_begun_ = 0;
+  std::map<uint32_t, EmulationSource> sources_;
+  nic::CounterId own_atomics_;  // counts atomics of this NIC on its own memory, for emulated operations of others
+  uint64_t own_atomics_begun_ = 0;
   nic::CounterId answers_sent_;
   uint64_t answers_begun_ = 0;
   std::map<uint32_t, Target> targets_;
   std::list<Request> requests_;
   std::vector<nic::CounterId> idle_counters_;
   std::list<Memory> memories_;
-  std::map<uint64_t, Memory*> by_bits_;
+  std::map<uint64_t, Memory*> memory_by_bits_;
   uint32_t next_memory_ = 0;
-  std::map<uint32_t, Memory*> by_number_;
+  std::map<uint32_t, Memory*> memory_by_number_;
   uint64_t notices_waiting_ = 0;
   bool notices_closed_ = false;
-  std::map<uint32_t, std::vector<uint8_t>> neutral_;  // by type of elements; spin::datatypes: zeros for all integers
-  std::vector<uint8_t> unwanted_;  // memory for elements that a NIC sends back and nobody wants
-  std::string why_;  // the first failure since the last report
+  std::map<uint32_t, std::vector<uint8_t>>
+      neutral_elements_;  // by type of elements; spin::datatypes: zeros for all integers
+  std::vector<uint8_t> discarded_elements_;  // memory for elements that a NIC sends back and nobody wants
+  std::string first_failure_;  // the first failure since the last report
   bool is_closed_ = false;
 };
 

@@ -10,11 +10,11 @@
 namespace spinloom::rma {
 namespace {
 
+using test::as_pieces;
 using test::on_words;
 using test::small_options;
 using test::sum;
 using test::TestRanks;
-using test::whole;
 using Kind = Operation::Kind;
 
 // Puts to words of the origin's own and sums on words of all, in rounds between fences.
@@ -30,7 +30,7 @@ TEST(Context, DoesWhatAPlainReferenceDoes) {
     std::vector<std::vector<uint64_t>> reference = memory;
     TestRanks job(ranks, options, seed, mixed);
     job.run([&](uint32_t rank, Context& context) {
-      auto window = Window::make(context, whole(memory[rank]), rights_all, Notices::none);
+      auto window = Window::make(context, as_pieces(memory[rank]), rights_all, Notices::none);
       ASSERT_TRUE(window.ok()) << window.error().message;
       Random random(seed, text("rank ", rank));
       std::deque<std::vector<uint64_t>> sources;
@@ -74,8 +74,8 @@ TEST(Context, FetchedValuesHaveAnOrder) {
     std::vector<uint64_t> seen;
     TestRanks job(ranks, options, seeds.next(), true);
     job.run([&](uint32_t rank, Context& context) {
-      auto window =
-          Window::make(context, rank == 0 ? whole(word) : std::vector<spin::IovecElement>{}, rights_all, Notices::none);
+      auto window = Window::make(context, rank == 0 ? as_pieces(word) : std::vector<spin::IovecElement>{}, rights_all,
+                                 Notices::none);
       ASSERT_TRUE(window.ok()) << window.error().message;
       uint64_t last = 0;
       for (uint32_t i = 0; i < 10; ++i) {
@@ -107,7 +107,7 @@ TEST(Context, AccumulatingCallsKeepTheirOrder) {
     std::vector<std::vector<uint64_t>> memory(2, std::vector<uint64_t>(words));
     TestRanks job(2, options, seed, false, options.emulated);
     job.run([&](uint32_t rank, Context& context) {
-      auto window = Window::make(context, whole(memory[rank]), rights_all, Notices::none);
+      auto window = Window::make(context, as_pieces(memory[rank]), rights_all, Notices::none);
       ASSERT_TRUE(window.ok()) << window.error().message;
       struct Call {
         std::vector<uint64_t> source, before, expected;

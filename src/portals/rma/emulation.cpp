@@ -18,7 +18,7 @@ bool is_in(const Memory& memory, const Piece& piece) {
   return piece.offset <= memory.bytes() && piece.bytes <= memory.bytes() - piece.offset;
 }
 
-portals::HostWork copying(uint64_t bytes) {
+portals::HostWork copy_work(uint64_t bytes) {
   portals::HostWork work;
   work.kind = portals::HostWork::Kind::copy;
   work.bytes = bytes;
@@ -27,7 +27,7 @@ portals::HostWork copying(uint64_t bytes) {
 
 }  // namespace
 
-Status Context::ask(const Operation& operation) {
+Status Context::emulate(const Operation& operation) {
   if (operation.kind >= Kind::accumulate && operation.bytes % spin::bytes_of(operation.type) != 0) {
     return fail(Code::invalid, operation.bytes, " B are no whole elements");
   }
@@ -42,58 +42,58 @@ Status Context::ask(const Operation& operation) {
 }
 
 // Each message takes as many pieces, with their bytes, as there is room for; a long piece goes in several messages.
-Status Context::ask_pieces(const Operation& operation, std::span<const Piece> pieces) {
-  std::vector<Piece> some;
+Status Context::emulate_pieces(const Operation& operation, std::span<const Piece> pieces) {
+  std::vector<Piece> chunk_pieces;
   Chunk chunk;
   uint64_t room = options_.message_bytes;
-  const auto leave = [&]() -> Status {
-    chunk.pieces = some;
-    if (!some.empty()) SPL_TRY(send(operation, chunk));
+  const auto send_pieces = [&]() -> Status {
+    chunk.pieces = chunk_pieces;
+    if (!chunk_pieces.empty()) SPL_TRY(send(operation, chunk));
     chunk = {.at = chunk.at + chunk.bytes, .bytes = 0, .is_last = false, .pieces = {}};
-    some.clear();
+    chunk_pieces.clear();
     room = options_.message_bytes;
     return {};
   };
   for (Piece piece : pieces) {
     while (piece.bytes > 0) {
-      if (room <= sizeof(Piece)) SPL_TRY(leave());
+      if (room <= sizeof(Piece)) SPL_TRY(send_pieces());
       const uint64_t bytes = std::min(piece.bytes, room - sizeof(Piece));
-      some.push_back({piece.offset, bytes});
+      chunk_pieces.push_back({piece.offset, bytes});
       chunk.bytes += bytes;
       room -= sizeof(Piece) + bytes;
       piece.offset += bytes;
       piece.bytes -= bytes;
     }
   }
-  return leave();
+  return send_pieces();
 }
 
-Status Context::prepare_asking(Target& one, uint32_t rank) {
-  SPL_ASSIGN(one.sending, interface_.ct_alloc());
+Status Context::prepare_emulation(Target& peer, uint32_t rank) {
+  SPL_ASSIGN(peer.emulation_counter, interface_.ct_alloc());
   nic::Entry watch;
   watch.match_rank = {rank};
   watch.match_bits = bits::watch;
-  watch.counter = one.sending;
+  watch.counter = peer.emulation_counter;
   watch.options.ct_peer_lost = true;
   watch.options.event_comm_disable = true;
-  SPL_ASSIGN(one.watch, link(portal_, watch));
-  one.slots.resize(options_.messages);
+  SPL_ASSIGN(peer.watch_entry, link(portal_, watch));
+  peer.slots.resize(options_.messages);
   return {};
 }
 
 Status Context::send(const Operation& operation, const Chunk& chunk) {
   const uint32_t rank = operation.key.rank;
-  SPL_ASSIGN(Target* const found, target(rank));
-  Target& one = *found;
-  if (one.slots.empty()) SPL_TRY(prepare_asking(one, rank));
-  const auto slot = static_cast<uint32_t>(one.asked % options_.messages);
-  SPL_TRY(wait_until("room for a message", For::targets, [&] { return !one.slots[slot].is_open; }));
+  SPL_ASSIGN(Target* const found, ensure_target(rank));
+  Target& peer = *found;
+  if (peer.slots.empty()) SPL_TRY(prepare_emulation(peer, rank));
+  const auto slot = static_cast<uint32_t>(peer.emulated_begun % options_.messages);
+  SPL_TRY(wait_until("room for a message", WaitFor::targets, [&] { return !peer.slots[slot].is_open; }));
 
   const RequestHeader header{.bits = operation.key.bits,
                              .offset = operation.offset + chunk.at,
                              .bytes = chunk.bytes,
-                             .whole_offset = operation.offset,
-                             .whole_bytes = operation.kind == Kind::get ? 0 : operation.bytes,
+                             .operation_offset = operation.offset,
+                             .operation_bytes = operation.kind == Kind::get ? 0 : operation.bytes,
                              .notice = operation.notice.value_or(0),
                              .kind = static_cast<uint32_t>(operation.kind),
                              .op = operation.op,
@@ -117,17 +117,17 @@ Status Context::send(const Operation& operation, const Chunk& chunk) {
       std::memcpy(to, operation.from + chunk.at, chunk.bytes);
     }
     length += chunk.bytes;
-    SPL_TRY(interface_.host_work(copying(chunk.bytes)));
+    SPL_TRY(interface_.host_work(copy_work(chunk.bytes)));
   }
-  Asked& asked = one.slots[slot];
-  asked = {.is_open = true,
-           .number = one.asked,
-           .kind = operation.kind,
-           .to = operation.to != nullptr ? operation.to + chunk.at : nullptr,
-           .list = operation.kind == Kind::get ? operation.list : nic::DescriptorRef{},
-           .list_offset = operation.list_offset + chunk.at,
-           .bytes = chunk.bytes,
-           .request = operation.request};
+  PendingMessage& pending = peer.slots[slot];
+  pending = {.is_open = true,
+             .number = peer.emulated_begun,
+             .kind = operation.kind,
+             .to = operation.to != nullptr ? operation.to + chunk.at : nullptr,
+             .list = operation.kind == Kind::get ? operation.list : nic::DescriptorRef{},
+             .list_offset = operation.list_offset + chunk.at,
+             .bytes = chunk.bytes,
+             .request = operation.request};
   nic::Put put;
   put.local = message;
   put.length = length;
@@ -135,53 +135,53 @@ Status Context::send(const Operation& operation, const Chunk& chunk) {
   put.portal = portal_;
   put.match_bits = bits::requests;
   put.remote_offset = slot_at(this->rank(), slot);
-  put.hdr_data = one.asked;
+  put.hdr_data = peer.emulated_begun;
   put.ack_request = nic::AckRequest::ack;
-  put.queue = failures_;
-  put.counter = one.sending;
+  put.queue = failure_queue_;
+  put.counter = peer.emulation_counter;
   put.event_send_disable = true;
   put.event_success_disable = true;
-  spend();
+  spend_call_time();
   Status sent = interface_.put(put);
   if (!sent) {
-    asked.is_open = false;
+    pending.is_open = false;
     return sent;
   }
-  ++one.asked;
-  if (operation.request != nullptr) ++operation.request->asked;
+  ++peer.emulated_begun;
+  if (operation.request != nullptr) ++operation.request->emulated_begun;
   return {};
 }
 
 // Ends all unanswered messages to a rank as failed: the rank is gone, or takes no messages.
-void Context::drop_asked(uint32_t rank) {
-  Target& one = targets_.at(rank);
-  for (Asked& asked : one.slots) {
-    if (!asked.is_open) continue;
-    asked.is_open = false;
-    ++one.answered;
-    if (asked.request != nullptr) {
-      ++asked.request->answered;
-      ++asked.request->refused;
+void Context::fail_pending(uint32_t rank) {
+  Target& peer = targets_.at(rank);
+  for (PendingMessage& pending : peer.slots) {
+    if (!pending.is_open) continue;
+    pending.is_open = false;
+    ++peer.emulated_ended;
+    if (pending.request != nullptr) {
+      ++pending.request->emulated_ended;
+      ++pending.request->emulated_failed;
     } else {
-      ++one.refused;
+      ++peer.emulated_failed;
     }
   }
 }
 
-void Context::take_request(const nic::Event& event) {
+void Context::on_request(const nic::Event& event) {
   const uint32_t rank = event.initiator.value;
   if (rank >= options_.ranks || event.manipulated_bytes < sizeof(RequestHeader)) return;
   const uint64_t first = slot_at(rank, 0);
   if (event.remote_offset < first || event.remote_offset >= slot_at(rank + 1, 0)) return;
   const auto slot = static_cast<uint32_t>((event.remote_offset - first) / slot_bytes());
   if (event.remote_offset != slot_at(rank, slot) || event.hdr_data % options_.messages != slot) return;
-  Asker& asker = askers_[rank];
-  if (asker.filled.empty()) asker.filled.resize(options_.messages);
-  asker.filled[slot] = event.hdr_data + 1;
+  EmulationSource& source = sources_[rank];
+  if (source.received.empty()) source.received.resize(options_.messages);
+  source.received[slot] = event.hdr_data + 1;
   for (;;) {
-    const auto next = static_cast<uint32_t>(asker.next % options_.messages);
-    if (asker.filled[next] != asker.next + 1) return;
-    ++asker.next;
+    const auto next = static_cast<uint32_t>(source.next_number % options_.messages);
+    if (source.received[next] != source.next_number + 1) return;
+    ++source.next_number;
     execute(rank, next);
   }
 }
@@ -191,37 +191,37 @@ void Context::execute(uint32_t rank, uint32_t slot) {
   RequestHeader header;
   std::memcpy(&header, message, sizeof(header));
   uint8_t* const out = answers_out_.get() + slot_at(rank, slot);
-  portals::HostWork seen;
-  seen.kind = portals::HostWork::Kind::react;
-  std::ignore = interface_.host_work(seen);
-  const bool done = perform(rank, header, message + sizeof(header), out);
+  portals::HostWork reaction;
+  reaction.kind = portals::HostWork::Kind::react;
+  std::ignore = interface_.host_work(reaction);
+  const bool is_done = perform(rank, header, message + sizeof(header), out);
   nic::Put answer;
   answer.local = out;
-  answer.length = done && takes_data(static_cast<Kind>(header.kind)) ? header.bytes : 0;
+  answer.length = is_done && takes_data(static_cast<Kind>(header.kind)) ? header.bytes : 0;
   answer.target = {rank};
   answer.portal = portal_;
   answer.match_bits = bits::answers;
   answer.remote_offset = slot_at(this->rank(), slot);
-  answer.hdr_data = (askers_.at(rank).next - 1) << 1 | (done ? 0 : 1);
+  answer.hdr_data = (sources_.at(rank).next_number - 1) << 1 | (is_done ? 0 : 1);
   answer.event_send_disable = true;
   answer.counter = answers_sent_;
   answer.ct_send = true;
-  spend();
+  spend_call_time();
   if (interface_.put(answer)) ++answers_begun_;
 }
 
 bool Context::perform(uint32_t rank, const RequestHeader& header, const uint8_t* data, uint8_t* out) {
-  const auto found = by_bits_.find(header.bits);
-  if (found == by_bits_.end()) return false;
+  const auto found = memory_by_bits_.find(header.bits);
+  if (found == memory_by_bits_.end()) return false;
   Memory& memory = *found->second;
-  const Memory::Shared& shared = memory.shared.at(header.bits);
+  const Memory::SharedKey& shared = memory.shared_keys.at(header.bits);
   if (header.bytes > options_.message_bytes) return false;
   switch (static_cast<Kind>(header.kind)) {
     case Kind::put:
-      if ((shared.key.rights & right_write) == 0 || !move(memory, header, data, out)) return false;
+      if ((shared.key.rights & right_write) == 0 || !copy_pieces(memory, header, data, out)) return false;
       break;
     case Kind::get:
-      if ((shared.key.rights & right_read) == 0 || !move(memory, header, data, out)) return false;
+      if ((shared.key.rights & right_read) == 0 || !copy_pieces(memory, header, data, out)) return false;
       break;
     default:
       if ((shared.key.rights & right_atomic) == 0 || !is_in(memory, {header.offset, header.bytes})) return false;
@@ -231,7 +231,7 @@ bool Context::perform(uint32_t rank, const RequestHeader& header, const uint8_t*
     if (memory.notices() == Notices::none) return false;
     if (memory.notices() == Notices::queued) {
       if (notices_waiting_ >= options_.notices) return false;
-      memory.waiting.push_back({header.notice, header.whole_offset, header.whole_bytes, rank});
+      memory.waiting_notices.push_back({header.notice, header.operation_offset, header.operation_bytes, rank});
       ++notices_waiting_;
     }
     ++memory.counted_by_cpu;
@@ -240,7 +240,7 @@ bool Context::perform(uint32_t rank, const RequestHeader& header, const uint8_t*
 }
 
 // Nothing is moved if a piece is out of range.
-bool Context::move(const Memory& memory, const RequestHeader& header, const uint8_t* data, uint8_t* out) {
+bool Context::copy_pieces(const Memory& memory, const RequestHeader& header, const uint8_t* data, uint8_t* out) {
   std::vector<Piece> pieces{{header.offset, header.bytes}};
   if (header.pieces > 0) {
     if (header.pieces > options_.message_bytes / sizeof(Piece)) return false;
@@ -263,7 +263,7 @@ bool Context::move(const Memory& memory, const RequestHeader& header, const uint
       out += piece.bytes;
     }
   }
-  portals::HostWork work = copying(bytes);
+  portals::HostWork work = copy_work(bytes);
   work.blocks.listed = header.pieces;
   std::ignore = interface_.host_work(work);
   return true;
@@ -274,7 +274,7 @@ bool Context::change_elements(const RequestHeader& header, const uint8_t* data, 
   if (header.kind > static_cast<uint32_t>(Kind::compare_swap)) return false;
   Operation operation;
   operation.kind = static_cast<Kind>(header.kind);
-  operation.key = by_bits_.at(header.bits)->shared.at(header.bits).key;
+  operation.key = memory_by_bits_.at(header.bits)->shared_keys.at(header.bits).key;
   operation.offset = header.offset;
   operation.bytes = header.bytes;
   operation.from = data;
@@ -282,52 +282,53 @@ bool Context::change_elements(const RequestHeader& header, const uint8_t* data, 
   operation.op = header.op;
   operation.type = static_cast<spin::Datatype>(header.type);
   operation.operand = header.operand;
-  const uint64_t failures = interface_.ct_get(own_).failure;
-  const Status issued = issue_elements(operation, {own_, &own_begun_}, {rank()});
-  nic::CounterValue value = interface_.ct_get(own_);
-  while (value.success + value.failure < own_begun_) {
+  const uint64_t failures = interface_.ct_get(own_atomics_).failure;
+  const Status issued = issue_elements(operation, {own_atomics_, &own_atomics_begun_}, {rank()});
+  nic::CounterValue value = interface_.ct_get(own_atomics_);
+  while (value.success + value.failure < own_atomics_begun_) {
     if (!pause("an atomic of this rank's NIC", Time::never())) return false;
-    value = interface_.ct_get(own_);
+    value = interface_.ct_get(own_atomics_);
   }
   return issued && value.failure == failures;
 }
 
-void Context::take_answer(const nic::Event& event) {
+void Context::on_answer(const nic::Event& event) {
   const uint32_t rank = event.initiator.value;
   const auto found = targets_.find(rank);
   if (found == targets_.end()) return;
-  Target& one = found->second;
+  Target& peer = found->second;
   const uint64_t first = slot_at(rank, 0);
   if (event.remote_offset < first) return;
   const uint64_t slot = (event.remote_offset - first) / slot_bytes();
-  if (slot >= one.slots.size() || event.remote_offset != first + slot * slot_bytes()) return;
-  Asked& asked = one.slots[slot];
-  if (!asked.is_open || asked.number != event.hdr_data >> 1) return;
-  const bool is_short = takes_data(asked.kind) && event.manipulated_bytes != asked.bytes;
-  const bool failed = (event.hdr_data & 1) != 0 || is_short;
-  if (!failed && takes_data(asked.kind) && asked.bytes > 0) {
+  if (slot >= peer.slots.size() || event.remote_offset != first + slot * slot_bytes()) return;
+  PendingMessage& pending = peer.slots[slot];
+  if (!pending.is_open || pending.number != event.hdr_data >> 1) return;
+  const bool is_short = takes_data(pending.kind) && event.manipulated_bytes != pending.bytes;
+  const bool has_failed = (event.hdr_data & 1) != 0 || is_short;
+  if (!has_failed && takes_data(pending.kind) && pending.bytes > 0) {
     const uint8_t* from = answers_in_.get() + event.remote_offset;
-    if (asked.list) {
-      for (const spin::IovecElement& piece : spin::pieces_of(asked.list->list(), asked.list_offset, asked.bytes)) {
+    if (pending.list) {
+      for (const spin::IovecElement& piece :
+           spin::pieces_of(pending.list->list(), pending.list_offset, pending.bytes)) {
         std::memcpy(piece.base, from, piece.length);
         from += piece.length;
       }
-    } else if (asked.to != nullptr) {
-      std::memcpy(asked.to, from, asked.bytes);
+    } else if (pending.to != nullptr) {
+      std::memcpy(pending.to, from, pending.bytes);
     }
-    std::ignore = interface_.host_work(copying(asked.bytes));
+    std::ignore = interface_.host_work(copy_work(pending.bytes));
   }
-  asked.is_open = false;
-  asked.list.reset();
-  ++one.answered;
-  if (asked.request != nullptr) {
-    ++asked.request->answered;
-    if (failed) ++asked.request->refused;
-  } else if (failed) {
-    ++one.refused;
+  pending.is_open = false;
+  pending.list.reset();
+  ++peer.emulated_ended;
+  if (pending.request != nullptr) {
+    ++pending.request->emulated_ended;
+    if (has_failed) ++pending.request->emulated_failed;
+  } else if (has_failed) {
+    ++peer.emulated_failed;
   }
-  if (failed && why_.empty()) {
-    why_ =
+  if (has_failed && first_failure_.empty()) {
+    first_failure_ =
         "the target's processor has refused it: its key does not grant it or is revoked, or its notice finds no room";
   }
 }

@@ -36,7 +36,7 @@ uint64_t sum_of(const KeyFields& fields) {
 
 }  // namespace
 
-KeyText write(const Key& key) {
+KeyText encode_key(const Key& key) {
   KeyFields fields;
   fields.rank = key.rank;
   fields.portal = key.portal;
@@ -51,7 +51,7 @@ KeyText write(const Key& key) {
   return text;
 }
 
-Result<Key> read(const KeyText& text) {
+Result<Key> decode_key(const KeyText& text) {
   KeyFields fields;
   std::memcpy(&fields, text.data(), sizeof(fields));
   if (fields.mark != key_mark || fields.sum != sum_of(fields)) {

@@ -1,8 +1,8 @@
 // Key - the right to access registered memory of a rank, and its form as bytes that users send.
 //
-// Contract: write() and read() are inverses. read() refuses bytes of another version, and bytes that no write() has
-//   made as far as a check sum tells: it finds mistakes, not attacks. The random bits protect the memory: only ranks
-//   that were given the key know them.
+// Contract: encode_key() and decode_key() are inverses. decode_key() refuses bytes of another version, and bytes that
+//   no encode_key() has made as far as a check sum tells: it finds mistakes, not attacks. The random bits protect the
+//   memory: only ranks that were given the key know them.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -27,14 +27,14 @@ struct Key {
   uint32_t portal = 0;  // the portal table entry of the context
   uint32_t rights = 0;
   Notices notices = Notices::none;
-  uint64_t bits = 0;
-  uint64_t notice_bits = 0;  // of notified operations
+  uint64_t bits = 0;  // the match bits of operations
+  uint64_t notice_bits = 0;  // notified operations have them
   uint64_t bytes = 0;
 };
 
 using KeyText = std::array<uint8_t, 64>;
 
-[[nodiscard]] KeyText write(const Key& key);
-[[nodiscard]] Result<Key> read(const KeyText& text);
+[[nodiscard]] KeyText encode_key(const Key& key);
+[[nodiscard]] Result<Key> decode_key(const KeyText& text);
 
 }  // namespace spinloom::rma

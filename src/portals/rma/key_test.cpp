@@ -10,7 +10,7 @@ namespace {
 
 TEST(Key, ComesBackFromItsText) {
   const Key key{7, 62, right_read | right_atomic, Notices::queued, 0x4123456789abcdef, 0x4fedcba987654321, 4096};
-  const auto back = read(write(key));
+  const auto back = decode_key(encode_key(key));
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->rank, key.rank);
   EXPECT_EQ(back->portal, key.portal);
@@ -22,13 +22,13 @@ TEST(Key, ComesBackFromItsText) {
 }
 
 TEST(Key, AChangedByteIsFound) {
-  const KeyText text = write({3, 62, right_write, Notices::none, 1, 2, 3});
+  const KeyText text = encode_key({3, 62, right_write, Notices::none, 1, 2, 3});
   for (size_t at = 0; at < text.size(); ++at) {
     KeyText changed = text;
     changed.at(at) ^= 0x10;
-    EXPECT_FALSE(read(changed).ok()) << "byte " << at;
+    EXPECT_FALSE(decode_key(changed).ok()) << "byte " << at;
   }
-  EXPECT_FALSE(read(KeyText{}).ok());
+  EXPECT_FALSE(decode_key(KeyText{}).ok());
 }
 
 }  // namespace

@@ -33,16 +33,16 @@ Result<Memory*> Context::add_memory(std::vector<spin::IovecElement> pieces, Noti
   Memory& memory = memories_.emplace_back(std::move(pieces), notices);
   memory.number = next_memory_++;
   memory.counts_all = counts_all;
-  by_number_[memory.number] = &memory;
+  memory_by_number_[memory.number] = &memory;
   if (notices == Notices::none && !counts_all) return &memory;
   const Result<nic::CounterId> counter = take_counter();
   if (!counter) {
-    by_number_.erase(memory.number);
+    memory_by_number_.erase(memory.number);
     memories_.pop_back();
     return counter.error();
   }
   memory.counter = *counter;
-  memory.counted_before = interface_.ct_get(*counter).success;
+  memory.counter_base = interface_.ct_get(*counter).success;
   return &memory;
 }
 
@@ -64,85 +64,84 @@ nic::Entry Context::entry_of(const Memory& memory) const {
 // back.
 Result<Key> Context::share(Memory& memory, uint32_t rights) {
   if (rights == 0 || rights > rights_all) return fail(Code::invalid, "rights are ", rights, ", from 1 to ", rights_all);
-  Memory::Shared made;
+  Memory::SharedKey created;
   do {
-    made.key.bits = bits::key_of(options_.random());
-  } while (by_bits_.contains(made.key.bits));
-  made.key.rank = rank();
-  made.key.portal = options_.portal.value;
-  made.key.rights = rights;
-  made.key.notices = memory.notices();
-  made.key.bytes = memory.bytes();
+    created.key.bits = bits::key_of(options_.random());
+  } while (memory_by_bits_.contains(created.key.bits));
+  created.key.rank = rank();
+  created.key.portal = options_.portal.value;
+  created.key.rights = rights;
+  created.key.notices = memory.notices();
+  created.key.bytes = memory.bytes();
   nic::Entry entry = entry_of(memory);
-  entry.match_bits = made.key.bits;
+  entry.match_bits = created.key.bits;
   entry.options.op_put = (rights & (right_write | right_atomic)) != 0;
   entry.options.op_get = (rights & (right_read | right_atomic)) != 0;
   if (memory.counts_all) {
     entry.counter = memory.counter;
     entry.options.ct_comm = true;
   }
-  SPL_ASSIGN(made.entry, link(portal_, entry));
+  SPL_ASSIGN(created.entry, link(portal_, entry));
   if (memory.notices() != Notices::none) {
-    made.key.notice_bits = bits::key_of(options_.random());
-    nic::Entry notified = entry_of(memory);
-    notified.match_bits = made.key.notice_bits;
-    notified.counter = memory.counter;
-    notified.options.ct_comm = true;
-    notified.options.event_comm_disable = memory.notices() == Notices::counted;
+    created.key.notice_bits = bits::key_of(options_.random());
+    nic::Entry notice_entry = entry_of(memory);
+    notice_entry.match_bits = created.key.notice_bits;
+    notice_entry.counter = memory.counter;
+    notice_entry.options.ct_comm = true;
+    notice_entry.options.event_comm_disable = memory.notices() == Notices::counted;
     if ((rights & right_write) == 0) {  // notices of gets have no bytes, and others cannot write any
-      notified.length = 0;
-      notified.iovec = {};
-      notified.options.no_truncate = false;
+      notice_entry.length = 0;
+      notice_entry.iovec = {};
+      notice_entry.options.no_truncate = false;
     }
-    const auto linked = link(memory.notices() == Notices::queued ? notice_portal_ : portal_, notified);
-    if (!linked) {
-      std::ignore = unlink(made.entry);
-      return linked.error();
+    const auto notice_id = link(memory.notices() == Notices::queued ? notice_portal_ : portal_, notice_entry);
+    if (!notice_id) {
+      std::ignore = unlink(created.entry);
+      return notice_id.error();
     }
-    made.notice_entry = *linked;
+    created.notice_entry = *notice_id;
   }
-  by_bits_[made.key.bits] = &memory;
-  memory.shared[made.key.bits] = made;
-  return made.key;
+  memory_by_bits_[created.key.bits] = &memory;
+  memory.shared_keys[created.key.bits] = created;
+  return created.key;
 }
 
-Status Context::unlink(Memory::Shared& shared) {
-  by_bits_.erase(shared.key.bits);
+Status Context::unlink(Memory::SharedKey& shared) {
+  memory_by_bits_.erase(shared.key.bits);
   Status all = unlink(shared.entry);
   if (shared.notice_entry.exists()) {
-    const Status other = unlink(shared.notice_entry);
-    if (all) all = other;
+    const Status notice_unlinked = unlink(shared.notice_entry);
+    if (all) all = notice_unlinked;
   }
   return all;
 }
 
 Status Context::revoke(Memory& memory, uint64_t bits) {
-  const auto found = memory.shared.find(bits);
-  if (found == memory.shared.end()) {
+  const auto found = memory.shared_keys.find(bits);
+  if (found == memory.shared_keys.end()) {
     return fail(Code::invalid, "the key is not one of this memory, or has been revoked already");
   }
-  Memory::Shared shared = found->second;
-  memory.shared.erase(found);
+  Memory::SharedKey shared = found->second;
+  memory.shared_keys.erase(found);
   return unlink(shared);
 }
 
 Status Context::remove(Memory& memory) {
   Status all;
-  for (auto& [bits, shared] : memory.shared) {
-    const Status one = unlink(shared);
-    if (all) all = one;
+  for (auto& [bits, shared] : memory.shared_keys) {
+    const Status unlinked = unlink(shared);
+    if (all) all = unlinked;
   }
   take_notice_events();
-  notices_waiting_ -= memory.waiting.size();
+  notices_waiting_ -= memory.waiting_notices.size();
   if (memory.counter.exists()) idle_counters_.push_back(memory.counter);
-  by_number_.erase(memory.number);
+  memory_by_number_.erase(memory.number);
   memories_.remove_if([&memory](const Memory& one) { return &one == &memory; });
   return all;
 }
 
 uint64_t Context::notified(const Memory& memory) const {
-  const uint64_t by_nic =
-      memory.counter.exists() ? interface_.ct_get(memory.counter).success - memory.counted_before : 0;
+  const uint64_t by_nic = memory.counter.exists() ? interface_.ct_get(memory.counter).success - memory.counter_base : 0;
   return by_nic + memory.counted_by_cpu;
 }
 
@@ -152,21 +151,21 @@ void Context::take_notice_events() {
     if (!event) break;
     if (event->kind == nic::EventKind::pt_disabled) notices_closed_ = true;
     if (event->kind != nic::EventKind::put || event->fail != nic::Fail::ok) continue;
-    const auto found = by_number_.find(static_cast<uint32_t>(event->user_ptr));
-    if (found == by_number_.end()) continue;
-    found->second->waiting.push_back(
+    const auto found = memory_by_number_.find(static_cast<uint32_t>(event->user_ptr));
+    if (found == memory_by_number_.end()) continue;
+    found->second->waiting_notices.push_back(
         {event->hdr_data, event->remote_offset, event->manipulated_bytes, event->initiator.value});
     ++notices_waiting_;
   }
   if (!notices_closed_ || notices_waiting_ >= options_.notices) return;
-  spend();
+  spend_call_time();
   if (interface_.pt_enable(notice_portal_)) notices_closed_ = false;
 }
 
 std::optional<Notice> Context::next_notice(Memory& memory) {
-  if (memory.waiting.empty()) return {};
-  const Notice notice = memory.waiting.front();
-  memory.waiting.pop_front();
+  if (memory.waiting_notices.empty()) return {};
+  const Notice notice = memory.waiting_notices.front();
+  memory.waiting_notices.pop_front();
   --notices_waiting_;
   return notice;
 }

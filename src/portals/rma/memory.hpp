@@ -26,7 +26,7 @@ struct Notice {
 
 class Memory {
  public:
-  struct Shared {
+  struct SharedKey {
     Key key;
     nic::EntryId entry;
     nic::EntryId notice_entry;
@@ -43,13 +43,13 @@ class Memory {
   void copy_out(uint64_t offset, uint64_t bytes, uint8_t* to) const;
   void copy_in(uint64_t offset, uint64_t bytes, const uint8_t* from) const;
 
-  uint32_t number = 0;  // in its context
+  uint32_t number = 0;  // its number in the context
   nic::CounterId counter;  // counts notified operations, or all operations if counts_all
   bool counts_all = false;
-  uint64_t counted_before = 0;  // the counter's value before it was this memory's
+  uint64_t counter_base = 0;  // the counter's value before it was this memory's
   uint64_t counted_by_cpu = 0;  // notified operations of the emulation
-  std::deque<Notice> waiting;
-  std::map<uint64_t, Shared> shared;  // by the bits of their keys
+  std::deque<Notice> waiting_notices;
+  std::map<uint64_t, SharedKey> shared_keys;  // by the bits of their keys
 
  private:
   [[nodiscard]] spin::IovecView view() const { return {pieces_, ends_}; }

@@ -1,9 +1,9 @@
 // Window - memory at ranks of a context, the keys of all of them at each, and synchronisation over it.
 //
-// Contract: make() and free() are collective of all ranks. part() makes this rank's part of a window of some ranks,
-//   which all name in the same order; once each has the texts of all, by whatever way, join() makes the window. Each
-//   rank has control words, which others change by atomics of its NIC only: tickets of locks, how often each rank has
-//   posted to it and completed, and rounds of fences. A fence, a lock, start() and wait_completed() also have forms
+// Contract: make() and free() are collective of all ranks. make_part() makes this rank's part of a window of some
+//   ranks, which all name in the same order; once each has the texts of all, by whatever way, join() makes the window.
+//   Each rank has control words, which others change by atomics of its NIC only: tickets of locks, how often each rank
+//   has posted to it and completed, and rounds of fences. A fence, a lock, start() and wait_completed() also have forms
 //   that do not wait: begin_...() begins (start() and wait_completed() need none), test_...() returns true when it has
 //   ended.
 // Invariants: (1) a lock is a queue of tickets: a rank takes the next one, and enters when that number is served;
@@ -37,8 +37,8 @@ class Window {
     Text text{};
   };
   // `members`: ranks of the context, this one among them, none twice. An Error for any other list.
-  [[nodiscard]] static Result<Part> part(Context& context, std::span<const uint32_t> members,
-                                         std::vector<spin::IovecElement> pieces, uint32_t rights, Notices notices);
+  [[nodiscard]] static Result<Part> make_part(Context& context, std::span<const uint32_t> members,
+                                              std::vector<spin::IovecElement> pieces, uint32_t rights, Notices notices);
   // Takes the texts of all members, in the order of the members. An Error if one of them is not the text of that
   // member.
   [[nodiscard]] Status join(std::span<const Text> texts);
@@ -49,7 +49,7 @@ class Window {
   [[nodiscard]] Status drop();
 
   [[nodiscard]] std::span<const uint32_t> members() const { return members_; }
-  [[nodiscard]] bool has(uint32_t rank) const { return rank < places_.size() && places_[rank] != nowhere; }
+  [[nodiscard]] bool has_member(uint32_t rank) const { return rank < places_.size() && places_[rank] != nowhere; }
   [[nodiscard]] const Key& key(uint32_t rank) const { return keys_.at(places_.at(rank)); }
   [[nodiscard]] Memory& memory() { return *memory_; }
   // True if an epoch, a lock or a fence has not ended.
@@ -80,11 +80,11 @@ class Window {
   Window(Context& context, std::span<const uint32_t> members);
   [[nodiscard]] Status set_up(std::vector<spin::IovecElement> pieces, uint32_t rights, Notices notices);
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(members_.size()); }
-  [[nodiscard]] uint64_t words() const;
+  [[nodiscard]] uint64_t word_count() const;
   [[nodiscard]] uint64_t word(uint64_t index) const;
-  [[nodiscard]] uint64_t posted_at(uint32_t place) const;
-  [[nodiscard]] uint64_t completed_at(uint32_t place) const;
-  [[nodiscard]] uint64_t fenced_at(uint32_t round) const;
+  [[nodiscard]] uint64_t posted_index(uint32_t place) const;
+  [[nodiscard]] uint64_t completed_index(uint32_t place) const;
+  [[nodiscard]] uint64_t fence_index(uint32_t round) const;
   [[nodiscard]] Status add_one(uint32_t place, uint64_t word, uint32_t count = 1);
   [[nodiscard]] Result<uint32_t> place_of(uint32_t rank) const;
   [[nodiscard]] Status check(std::span<const uint32_t> group) const;
@@ -94,14 +94,14 @@ class Window {
   void end_exposure();
 
   // This rank's lock of one rank's part: held, or asked for.
-  struct Locking {
-    enum class Step : uint8_t { none, takes_ticket, looks, rests };
+  struct LockState {
+    enum class Step : uint8_t { none, taking_ticket, looking, resting };
     Lock kind = Lock::none;
     Step step = Step::none;  // none: it has the lock, if there is a kind
     uint64_t ticket = 0;
     Request* request = nullptr;
-    Time look_at{};
-    int64_t patience_ps = 0;
+    Time next_look{};
+    int64_t pause_ps = 0;
     std::array<uint64_t, 2> fetched{};  // the NIC may write here after a call has given up
   };
   // Begins to read `count` control words of the rank at `place`, or to add 1 to one such word (`count` is 1 then). The
@@ -113,30 +113,30 @@ class Window {
   struct Fence {
     bool is_open = false;
     bool has_flushed = false;
-    bool has_told = false;  // has sent this round's message
+    bool has_sent = false;  // has sent this round's message
     uint32_t round = 0;
-    Status flushed;
+    Status flush_result;
   };
 
   Context& context_;
   std::vector<uint32_t> members_;
   std::vector<uint32_t> places_;  // by rank of the context: its place in members_, or nowhere
-  uint32_t own_ = 0;  // place of this rank
+  uint32_t own_place_ = 0;  // the place of this rank
   std::unique_ptr<uint64_t[]> words_;
   Memory* control_ = nullptr;
   Memory* memory_ = nullptr;
   std::vector<Key> keys_;  // by place
   std::vector<Key> control_keys_;
-  std::unique_ptr<Locking[]> locks_;
-  bool locks_all_ = false;
-  std::vector<uint32_t> access_;  // the group of start(), places
-  std::vector<uint32_t> exposure_;  // the group of post()
+  std::unique_ptr<LockState[]> lock_states_;
+  bool holds_all_locks_ = false;
+  std::vector<uint32_t> access_group_;  // the places of the group of start()
+  std::vector<uint32_t> exposure_group_;  // the places of the group of post()
   bool is_started_ = false;
   bool is_posted_ = false;
-  std::vector<uint64_t> started_;  // by place: how often this rank has started an access epoch there
-  std::vector<uint64_t> exposed_;  // by place: how often this rank has ended an exposure epoch for it
+  std::vector<uint64_t> started_epochs_;  // by place: how often this rank has started an access epoch there
+  std::vector<uint64_t> exposed_epochs_;  // by place: how often this rank has ended an exposure epoch for it
   Fence fence_;
-  uint64_t fences_ = 0;
+  uint64_t fence_count_ = 0;
 };
 
 }  // namespace spinloom::rma

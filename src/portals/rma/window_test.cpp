@@ -10,10 +10,10 @@
 namespace spinloom::rma {
 namespace {
 
+using test::as_pieces;
 using test::on_words;
 using test::small_options;
 using test::TestRanks;
-using test::whole;
 using Kind = Operation::Kind;
 
 // Whatever is under way when a key is revoked, afterwards nothing changes the memory.
@@ -27,7 +27,7 @@ TEST(Context, ARevokedKeyChangesNothing) {
     TestRanks job(2, options, seeds.next(), seeds.chance(1, 2));
     job.run([&](uint32_t rank, Context& context) {
       if (rank == 0) {
-        auto added = context.add_memory(whole(memory), Notices::none);
+        auto added = context.add_memory(as_pieces(memory), Notices::none);
         ASSERT_TRUE(added.ok());
         auto made = context.share(**added, rights_all);
         ASSERT_TRUE(made.ok());
@@ -40,7 +40,7 @@ TEST(Context, ARevokedKeyChangesNothing) {
         ASSERT_TRUE(context.barrier().ok());
         EXPECT_EQ(memory, then);
       } else {
-        ASSERT_TRUE(context.wait_until("the key", Context::For::targets, [&] { return is_shared; }).ok());
+        ASSERT_TRUE(context.wait_until("the key", Context::WaitFor::targets, [&] { return is_shared; }).ok());
         std::vector<uint64_t> ones(64, 1);
         Status flushed;
         while (flushed) {
@@ -65,7 +65,7 @@ TEST(Window, ARankThatIsGoneEndsWaits) {
     std::vector<std::vector<uint64_t>> memory(3, std::vector<uint64_t>(8));
     TestRanks job(3, options, seeds.next());
     job.run([&](uint32_t rank, Context& context) {
-      auto made = Window::make(context, whole(memory[rank]), rights_all, Notices::counted);
+      auto made = Window::make(context, as_pieces(memory[rank]), rights_all, Notices::counted);
       ASSERT_TRUE(made.ok()) << made.error().message;
       Window& window = **made;
       if (rank == 2) {
@@ -112,7 +112,7 @@ TEST(Window, NoticesThatFindNoRoomFailAtTheirOrigin) {
     uint64_t taken = 0;
     TestRanks job(2, options, seeds.next());
     job.run([&](uint32_t rank, Context& context) {
-      auto made = Window::make(context, whole(memory[rank]), rights_all, Notices::queued);
+      auto made = Window::make(context, as_pieces(memory[rank]), rights_all, Notices::queued);
       ASSERT_TRUE(made.ok()) << made.error().message;
       Window& window = **made;
       std::vector<uint64_t> words{1, 2, 3, 4};
@@ -126,7 +126,7 @@ TEST(Window, NoticesThatFindNoRoomFailAtTheirOrigin) {
         arrived = sent_most - context.counts(0).failed;
         has_sent = true;
         // Once some have been taken, there is room again.
-        ASSERT_TRUE(context.wait_until("room", Context::For::targets, [&] { return taken == arrived; }).ok());
+        ASSERT_TRUE(context.wait_until("room", Context::WaitFor::targets, [&] { return taken == arrived; }).ok());
         Operation put = on_words(Kind::put, window.key(0), 0, words);
         put.notice = 99;
         Status flushed = fail(Code::fault, "not yet");
@@ -137,7 +137,7 @@ TEST(Window, NoticesThatFindNoRoomFailAtTheirOrigin) {
           ASSERT_TRUE(context.pause("room", Time::never()).ok());
         }
       } else {
-        ASSERT_TRUE(context.wait_until("the puts", Context::For::targets, [&] { return has_sent; }).ok());
+        ASSERT_TRUE(context.wait_until("the puts", Context::WaitFor::targets, [&] { return has_sent; }).ok());
         EXPECT_EQ(context.notified(window.memory()), arrived);
         while (taken < arrived) {
           ASSERT_TRUE(context.progress().ok());
@@ -149,7 +149,7 @@ TEST(Window, NoticesThatFindNoRoomFailAtTheirOrigin) {
         }
         std::optional<Notice> last;
         ASSERT_TRUE(context
-                        .wait_until("the last", Context::For::targets,
+                        .wait_until("the last", Context::WaitFor::targets,
                                     [&] {
                                       last = context.next_notice(window.memory());
                                       return last.has_value();

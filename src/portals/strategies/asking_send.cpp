@@ -27,9 +27,9 @@ Result<std::unique_ptr<AskingSend>> AskingSend::prepare(portals::Interface& inte
     SPL_ASSIGN(send->plan_, plan(handlers, message, facts, {}));
     SPL_ASSIGN(send->installed_, install(interface, images, text("gather_", send->plan_->image), *send->plan_));
   }
-  if (const Status made = send->prepare_entry(images); !made) {
+  if (const Status prepared = send->prepare_entry(images); !prepared) {
     SPL_TRY(send->release());
-    return made.error();
+    return prepared.error();
   }
   return send;
 }
@@ -56,8 +56,8 @@ Status AskingSend::start(nic::Rank target, uint64_t match_bits) {
     SPL_TRY(interface_.host_work(pack_work(message_)));
   }
   const auto bytes = static_cast<uint64_t>(message_.bytes);
-  const uint64_t gather = plan_ ? uint64_t{installed_.context->value} + 1 : 0;
-  SPL_TRY(interface_.ct_set(counter_, {gather << SPL_SEND_CONTEXT_SHIFT | bytes, 0}));
+  const uint64_t gather_context = plan_ ? uint64_t{installed_.context->value} + 1 : 0;
+  SPL_TRY(interface_.ct_set(counter_, {gather_context << SPL_SEND_CONTEXT_SHIFT | bytes, 0}));
   portals::PutArguments request;
   request.local = packed_.empty() ? base_ + message_.reach.first : packed_.data();
   request.length = 1;
@@ -66,13 +66,13 @@ Status AskingSend::start(nic::Rank target, uint64_t match_bits) {
   request.match_bits = match_bits;
   request.hdr_data = uint64_t{number_} << SPL_REQUEST_BYTES_BITS | bytes;
   request.event_send_disable = true;
-  SPL_TRY(interface_.host_work(post_work(0)));
+  SPL_TRY(interface_.host_work(post_work(/*walked_blocks=*/0)));
   return interface_.put(request);
 }
 
 Status AskingSend::finish() {
-  const uint64_t gather = plan_ ? uint64_t{installed_.context->value} + 1 : 0;
-  const uint64_t sent = (gather << SPL_SEND_CONTEXT_SHIFT | static_cast<uint64_t>(message_.bytes)) + 1;
+  const uint64_t gather_context = plan_ ? uint64_t{installed_.context->value} + 1 : 0;
+  const uint64_t sent = (gather_context << SPL_SEND_CONTEXT_SHIFT | static_cast<uint64_t>(message_.bytes)) + 1;
   SPL_ASSIGN(const nic::CounterValue counted, interface_.ct_wait(counter_, sent));
   if (counted.failure == 0) return {};
   return fail(Code::fault, "the message failed on the sender's NIC");

@@ -52,8 +52,8 @@ class AskingSend {
   std::optional<Plan> plan_;
   Installed installed_;  // gather handlers
   std::vector<uint8_t> packed_;  // the buffer, if the host packs; otherwise empty
-  nic::ContextId context_;  // of the entry
-  nic::CounterId counter_;
+  nic::ContextId context_;  // the entry's context, whose handlers take the answer
+  nic::CounterId counter_;  // the entry's counter: what its handlers read, and 1 more when the data have been sent
   nic::EntryId entry_;
 };
 

@@ -27,8 +27,8 @@
 
 namespace spinloom::strategies {
 
-// The messages that a receive takes.
-struct Wanted {
+// The envelope of the messages that a receive takes: MPI's source, tag and communicator.
+struct Envelope {
   nic::Rank source = nic::Rank::any();
   std::optional<uint32_t> tag;  // none: any
   uint32_t communicator = 0;  // below 2^30
@@ -37,23 +37,24 @@ struct Wanted {
   [[nodiscard]] uint64_t ignore_bits() const { return tag ? 0 : uint64_t{UINT32_MAX}; }
 };
 
-enum class Unpacked : uint8_t {
+// The side that unpacks a message, and the memory from which it does.
+enum class UnpackPath : uint8_t {
   nic,  // unpacked by handlers, or landed in its place
   host,  // unpacked by the host, from the receive's buffer
   unexpected,  // unpacked by the host, from an unexpected block
 };
-[[nodiscard]] const char* name_of(Unpacked by);
+[[nodiscard]] const char* name_of(UnpackPath path);
 
-// The values of MPI_Status for a completed receive, and the way in which it was completed.
+// The values of MPI_Status for a completed receive, and the path on which it was unpacked.
 struct Completion {
   nic::Rank source;
   uint32_t tag = 0;
   uint64_t bytes = 0;  // in the receive's memory
   bool truncated = false;
-  Unpacked by = Unpacked::nic;
+  UnpackPath unpack_path = UnpackPath::nic;
   Strategy strategy = Strategy::host_mpitypes;  // the one that the receive had
   std::string fallback;  // the reason why that is not the strategy of its type; empty if it is
-  Time at{};  // the time at which the bytes were in place, also those that the host unpacks
+  Time completed_at{};  // the time at which the bytes were in place, also those that the host unpacks
 };
 
 struct TypeId {
@@ -89,7 +90,7 @@ class Inbox {
                                       int64_t ready_for = 0);
   [[nodiscard]] Status free(TypeId type);
   // `base` is the buffer address as given to MPI.
-  [[nodiscard]] Result<RequestId> post(uint8_t* base, int64_t count, TypeId type, const Wanted& wanted);
+  [[nodiscard]] Result<RequestId> post(uint8_t* base, int64_t count, TypeId type, const Envelope& envelope);
   // A request may be completed once.
   [[nodiscard]] Result<Completion> wait(RequestId request);
   [[nodiscard]] Result<std::optional<Completion>> test(RequestId request);
@@ -105,8 +106,8 @@ class Inbox {
   struct Committed {
     layout::Type type;
     TypeAttributes attributes;
-    uint64_t receives = 0;  // under way
-    bool freed = false;
+    uint64_t pending_receives = 0;
+    bool is_freed = false;
     std::vector<int64_t> counts;  // numbers of elements for which the cache may hold receives
   };
   struct Request {
@@ -114,21 +115,23 @@ class Inbox {
     uint8_t* base = nullptr;
     ReceiveCache::Lease lease = {};
     nic::CounterId counter = {};  // holds values that handlers read; none: no handlers
-    nic::EntryId data = {};  // the entry for data that were asked for, until they are there
-    std::unique_ptr<uint64_t> answer = {};  // the bytes of an answer that the host sends
+    nic::EntryId data_entry = {};  // takes data that were asked for
+    std::unique_ptr<uint64_t> answer_payload = {};  // the eight bytes of an answer that the host sends
     std::optional<Completion> completion = {};
-    bool completed = false;  // wait() or test() has returned the completion
+    bool is_returned = false;  // wait() or test() has returned the completion
   };
 
   Inbox(Nic nic, const Options& options)
       : nic_(std::move(nic)),
         options_(options),
-        early_(options.unexpected_blocks, options.unexpected_block_bytes, options.eager_bytes) {}
+        unexpected_(options.unexpected_blocks, options.unexpected_block_bytes, options.eager_bytes) {}
 
-  [[nodiscard]] Result<Committed*> committed(TypeId type);
-  [[nodiscard]] Result<Request*> pending(RequestId request);
+  [[nodiscard]] Result<Committed*> find_type(TypeId type);
+  // An Error if the request does not exist, or if its completion has been returned.
+  [[nodiscard]] Result<Request*> find_pending(RequestId request);
   [[nodiscard]] Result<Strategy> strategy_of(const Committed& type, int64_t count) const;
-  [[nodiscard]] bool may_be_asked(const Request& request) const {
+  // True if a message for this receive may be so long that its sender asks first.
+  [[nodiscard]] bool may_ask_first(const Request& request) const {
     return static_cast<uint64_t>(request.lease.receive->message().bytes) > options_.eager_bytes;
   }
   [[nodiscard]] Result<nic::CounterId> counter_for(const Request& request, uint64_t number);
@@ -136,17 +139,18 @@ class Inbox {
   [[nodiscard]] Status append_data_entry(Request& request, nic::Entry entry, uint64_t number);
   [[nodiscard]] Status append_sink();
   [[nodiscard]] Status on_message(Request& request, const nic::Event& event);
-  [[nodiscard]] Status on_request(Request& request, const nic::Event& event);
+  [[nodiscard]] Status on_request_to_send(Request& request, const nic::Event& event);
   [[nodiscard]] Status answer(const nic::Event& event, uint64_t data_bits);
-  [[nodiscard]] Status complete(Request& request, const nic::Event& event, Unpacked by, uint64_t bytes, bool truncated);
+  [[nodiscard]] Status complete(Request& request, const nic::Event& event, UnpackPath path, uint64_t bytes,
+                                bool truncated);
   [[nodiscard]] Status forget_if_unused(Committed& type);
 
   Nic nic_;
   Options options_;
-  UnexpectedBlocks early_;
+  UnexpectedBlocks unexpected_;
   nic::QueueId queue_;
   nic::PortalIndex portal_;
-  nic::ContextId plain_;  // header handlers of receives without a layout on the NIC
+  nic::ContextId plain_context_;  // header handlers of receives without a layout on the NIC
   std::optional<ReceiveCache> cache_;
   std::vector<Committed> types_;
   std::vector<Request> requests_;

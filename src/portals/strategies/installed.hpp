@@ -26,8 +26,8 @@ struct HandlerImage {
 };
 
 struct Installed {
-  std::optional<uint64_t> constants_at;  // offset in NIC memory
-  std::optional<uint64_t> state_at;
+  std::optional<uint64_t> constants_offset;  // in NIC memory
+  std::optional<uint64_t> state_offset;
   std::optional<nic::ContextId> context;
 };
 

@@ -5,7 +5,7 @@
 namespace spinloom::strategies {
 namespace {
 
-uint64_t ceil_div(uint64_t value, uint64_t by) { return (value + by - 1) / by; }
+uint64_t ceil_div(uint64_t value, uint64_t divisor) { return (value + divisor - 1) / divisor; }
 
 }  // namespace
 

@@ -39,7 +39,7 @@ struct Interval {
   Time allowed;              // epsilon * ceil(n / P) * T_PH
   bool exceeds_epsilon = false;
   bool exceeds_packet_buffer = false;  // memory required an interval longer than the packet buffer
-  bool memory_decided = false;
+  bool memory_decided = false;  // memory required a longer interval than the two conditions
 };
 
 [[nodiscard]] Result<Interval> checkpoint_interval(const IntervalInput& input);

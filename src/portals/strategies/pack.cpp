@@ -15,15 +15,15 @@ Status pack(const Message& message, const uint8_t* first, std::span<uint8_t> pac
 portals::HostWork pack_work(const Message& message) {
   portals::HostWork work = unpack_work(message, portals::HostWork::Kind::interpret);
   work.touches = [unpacked = std::move(work.touches)](const portals::HostWork::Touch& touch) {
-    unpacked([&](uint64_t address, uint64_t length, bool write) { touch(address, length, !write); });
+    unpacked([&](uint64_t address, uint64_t length, bool is_write) { touch(address, length, !is_write); });
   };
   return work;
 }
 
-portals::HostWork post_work(uint64_t blocks) {
+portals::HostWork post_work(uint64_t walked_blocks) {
   portals::HostWork work;
   work.kind = portals::HostWork::Kind::post;
-  work.blocks.listed = blocks;
+  work.blocks.listed = walked_blocks;
   return work;
 }
 

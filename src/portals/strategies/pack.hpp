@@ -2,7 +2,7 @@
 //
 // Contract: pack() copies a whole message from memory into a buffer. pack_work() is that work as the host model
 //   prices it: MPITypes' loops (unpack.hpp), reading memory and writing the buffer. post_work() is the cost of a call
-//   that the host posts after walking over `blocks` blocks to find its arguments.
+//   that the host posts after walking over `walked_blocks` blocks to find its arguments.
 // Threads: pure. Time: none; the caller announces the work to its port.
 #pragma once
 
@@ -20,6 +20,6 @@ namespace spinloom::strategies {
 // Touches the same addresses as unpack_work(). `message` must outlive the work.
 [[nodiscard]] portals::HostWork pack_work(const Message& message);
 
-[[nodiscard]] portals::HostWork post_work(uint64_t blocks);
+[[nodiscard]] portals::HostWork post_work(uint64_t walked_blocks);
 
 }  // namespace spinloom::strategies

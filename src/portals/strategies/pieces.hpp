@@ -16,7 +16,7 @@ namespace spinloom::strategies {
 // Calls visit(offset from the first touched byte, packed offset, bytes) in packed order.
 template <class Visit>
 void for_each_piece(const layout::Blob& blob, int64_t message_bytes, Visit&& visit) {
-  if (blob.narrow()) {
+  if (blob.is_narrow()) {
     spl_segment_narrow segment;
     spl_segment_init_narrow(&segment, blob.data());
     spl_segment_manipulate_narrow(

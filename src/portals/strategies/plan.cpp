@@ -38,7 +38,7 @@ Result<layout::Blob> flatten(const Message& message) {
 bool walks_members(const layout::Blob& blob, const layout::Blob& list) {
   constexpr uint64_t list_bytes_free = 4096;
   constexpr uint64_t list_bytes_factor = 2;
-  if (!blob.narrow() || blob.root_kind() != SPL_NODE_MEMBERS) return false;
+  if (!blob.is_narrow() || blob.root_kind() != SPL_NODE_MEMBERS) return false;
   const auto* root = spl_node_at_narrow(blob.data(), sizeof(spl_layout_header));
   const auto* members = reinterpret_cast<const spl_member_narrow*>(root + 1);
   for (uint32_t i = 0; i < root->count; ++i) {
@@ -55,7 +55,7 @@ Result<Plan> plan_specialised(const Message& message) {
     plan.constants = bytes_of(message.blob);
     return plan;
   }
-  if (!blob.narrow()) return too_large(message, Strategy::specialised);
+  if (!blob.is_narrow()) return too_large(message, Strategy::specialised);
   if (blob.root_kind() > SPL_LEAF_LAST) {
     return fail(Code::unsupported, "specialised handlers take one level of blocks; this list of ", message.blocks,
                 " blocks normalises to more");
@@ -92,8 +92,8 @@ Result<Plan> plan_seek(const Message& message) {
 Result<Message> make_message(const layout::Type& type, int64_t count) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
   SPL_TRY(layout::oracle::check_count(type, count));
-  SPL_ASSIGN(const layout::Type whole, layout::contiguous(count, type));
-  SPL_ASSIGN(layout::Blob blob, layout::Blob::build(whole));
+  SPL_ASSIGN(const layout::Type elements, layout::contiguous(count, type));
+  SPL_ASSIGN(layout::Blob blob, layout::Blob::build(elements));
   const int64_t blocks = layout::oracle::summarise(type, count).blocks;
   if (blocks > limits::message_blocks_max) {
     return fail(Code::overflow, "the message has ", blocks, " blocks, at most ", limits::message_blocks_max,
@@ -107,22 +107,22 @@ Result<Plan> plan(Strategy strategy, const Message& message, const NicFacts& fac
   if (message.bytes == 0) {
     return fail(Code::unsupported, "a message of zero bytes has nothing to unpack");
   }
-  Result<Plan> made = fail(Code::invalid, "");
+  Result<Plan> result = fail(Code::invalid, "");
   switch (strategy) {
     case Strategy::host_mpitypes:
     case Strategy::host_best:
     case Strategy::host_warm:
     case Strategy::rdma_direct:
     case Strategy::iovec: return fail(Code::invalid, name_of(strategy), " runs no handlers");
-    case Strategy::specialised: made = plan_specialised(message); break;
-    case Strategy::hpu_local: made = plan_hpu_local(message, facts); break;
+    case Strategy::specialised: result = plan_specialised(message); break;
+    case Strategy::hpu_local: result = plan_hpu_local(message, facts); break;
     case Strategy::ro_cp:
-    case Strategy::rw_cp: made = plan_checkpoints(strategy, message, facts, cost); break;
-    case Strategy::seek: made = plan_seek(message); break;
+    case Strategy::rw_cp: result = plan_checkpoints(strategy, message, facts, cost); break;
+    case Strategy::seek: result = plan_seek(message); break;
   }
-  if (!made) return made.error();
-  SPL_TRY(check_memory(*made, facts, strategy));
-  return made;
+  if (!result) return result.error();
+  SPL_TRY(check_memory(*result, facts, strategy));
+  return result;
 }
 
 }  // namespace spinloom::strategies

@@ -10,17 +10,17 @@
 
 namespace spinloom::strategies {
 
-inline constexpr uint64_t alignment_bytes = 64;  // of each part of NIC memory
+inline constexpr uint64_t alignment_bytes = 64;  // each part of NIC memory begins at a multiple
 
 [[nodiscard]] inline uint64_t aligned(uint64_t bytes) {
   return (bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
 }
 
 [[nodiscard]] inline std::vector<uint8_t> bytes_of(const layout::Blob& blob) {
-  const auto span = blob.bytes();
-  std::vector<uint8_t> out(span.size());
-  std::memcpy(out.data(), span.data(), span.size());
-  return out;
+  const auto source = blob.bytes();
+  std::vector<uint8_t> bytes(source.size());
+  std::memcpy(bytes.data(), source.data(), source.size());
+  return bytes;
 }
 
 [[nodiscard]] inline Error too_large(const Message& message, Strategy strategy) {

@@ -49,7 +49,7 @@ Result<Interval> interval_of(const Message& message, const NicFacts& facts, cons
 
 Result<Plan> plan_hpu_local(const Message& message, const NicFacts& facts) {
   const layout::Blob& blob = message.blob;
-  if (!blob.narrow()) return too_large(message, Strategy::hpu_local);
+  if (!blob.is_narrow()) return too_large(message, Strategy::hpu_local);
   spl_ddt_local local{};
   local.segment_bytes = spl_segment_bytes(blob.data());
   local.blob_offset = static_cast<uint32_t>(aligned(sizeof local));
@@ -75,7 +75,7 @@ Result<Plan> plan_hpu_local(const Message& message, const NicFacts& facts) {
 Result<Plan> plan_checkpoints(Strategy strategy, const Message& message, const NicFacts& facts,
                               const HandlerCost& cost) {
   const layout::Blob& blob = message.blob;
-  if (!blob.narrow()) return too_large(message, strategy);
+  if (!blob.is_narrow()) return too_large(message, strategy);
   const uint32_t checkpoint_bytes = spl_segment_bytes(blob.data());
   const uint64_t blob_offset = aligned(sizeof(spl_ddt_checkpoints));
   const uint64_t masters_offset = aligned(blob_offset + blob.bytes().size());

@@ -41,35 +41,36 @@ Result<std::unique_ptr<Receive>> Receive::prepare(portals::Interface& interface,
 
 Status Receive::post(uint8_t* base, uint64_t match_bits) {
   base_ = base;
-  SPL_ASSIGN(nic::Entry made, entry(base));
-  made.match_bits = match_bits;
-  const auto appended = interface_.me_append(portal_, made);
+  SPL_ASSIGN(nic::Entry result, entry(base));
+  result.match_bits = match_bits;
+  const auto appended = interface_.me_append(portal_, result);
   return appended ? Status() : Status(appended.error());
 }
 
 Result<nic::Entry> Receive::entry(uint8_t* base) {
-  nic::Entry made;
-  made.options.use_once = true;
-  made.options.event_unlink_disable = true;
+  nic::Entry result;
+  result.options.use_once = true;
+  result.options.event_unlink_disable = true;
   if (plan_) {
-    if (used_ && !plan_->state.empty()) SPL_TRY(interface_.memory_write(*installed_.state_at, plan_->state));
-    used_ = true;
-    made.start = base + message_.reach.first;
-    made.length = static_cast<uint64_t>(message_.reach.last - message_.reach.first);
-    made.context = *installed_.context;
-    made.options.event_success_disable = true;  // the completion handler's DMA reports success
+    if (state_is_dirty_ && !plan_->state.empty())
+      SPL_TRY(interface_.memory_write(*installed_.state_offset, plan_->state));
+    state_is_dirty_ = true;
+    result.start = base + message_.reach.first;
+    result.length = static_cast<uint64_t>(message_.reach.last - message_.reach.first);
+    result.context = *installed_.context;
+    result.options.event_success_disable = true;  // the completion handler's DMA reports success
   } else if (strategy_ == Strategy::iovec) {
     SPL_TRY(list_pieces(base));
-    made.iovec = iovec_;
-    made.length = static_cast<uint64_t>(message_.bytes);
+    result.iovec = iovec_;
+    result.length = static_cast<uint64_t>(message_.bytes);
   } else if (strategy_ == Strategy::rdma_direct) {
-    made.start = base + message_.reach.first;
-    made.length = static_cast<uint64_t>(message_.bytes);
+    result.start = base + message_.reach.first;
+    result.length = static_cast<uint64_t>(message_.bytes);
   } else {
-    made.start = packed_.data();
-    made.length = packed_.size();
+    result.start = packed_.data();
+    result.length = packed_.size();
   }
-  return made;
+  return result;
 }
 
 Result<nic::Event> Receive::finish() {
@@ -118,7 +119,7 @@ Status Receive::unpack(uint8_t* base, const uint8_t* packed, int64_t bytes) {
   }
   using Kind = portals::HostWork::Kind;
   portals::HostWork work = unpack_work(message_, interprets ? Kind::interpret : Kind::copy, bytes);
-  work.warm = strategy_ == Strategy::host_warm;
+  work.is_warm = strategy_ == Strategy::host_warm;
   return interface_.host_work(work);
 }
 

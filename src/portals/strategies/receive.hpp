@@ -52,7 +52,8 @@ class Receive {
   [[nodiscard]] uint64_t nic_bytes_moved() const;
   [[nodiscard]] const std::optional<Plan>& plan() const { return plan_; }
   [[nodiscard]] const Message& message() const { return message_; }
-  [[nodiscard]] const uint8_t* landed() const { return packed_.data(); }  // for host strategies only
+  // Returns the buffer where a message lands under a host strategy.
+  [[nodiscard]] const uint8_t* packed() const { return packed_.data(); }
   // True if several messages may be under way into it, because it keeps nothing that belongs to one of them.
   [[nodiscard]] bool is_shareable() const {
     return strategy_ == Strategy::rdma_direct || (plan_ && plan_->state.empty());
@@ -81,7 +82,7 @@ class Receive {
   uint32_t iovec_entries_;                 // elements that the NIC holds at a time
   std::vector<nic::IovecElement> iovec_;   // for iovec: the scatter list of the posted message
   uint8_t* base_ = nullptr;
-  bool used_ = false;  // a message has changed the state on the NIC
+  bool state_is_dirty_ = false;  // a message has changed the state on the NIC
 };
 
 }  // namespace spinloom::strategies

@@ -73,33 +73,33 @@ class ReceiveCache {
   [[nodiscard]] uint64_t nic_memory_bytes() const;
 
  private:
-  struct Held {
+  struct CachedReceive {
     std::unique_ptr<Receive> receive;
     Strategy strategy = Strategy::host_mpitypes;
     int32_t priority = 0;
     uint64_t users = 0;
-    uint64_t used_at = 0;  // a count of acquires, not a time
+    uint64_t last_use = 0;  // the number of acquire() calls up to the last one that returned it
   };
-  using Table = std::unordered_multimap<std::string, Held>;
+  using Table = std::unordered_multimap<std::string, CachedReceive>;
 
   [[nodiscard]] NicFacts facts_for(const TypeAttributes& attributes) const;
   // Returns the least recently used receive with this key that a new message may use; null if there is none.
-  [[nodiscard]] Held* usable(const std::string& key);
+  [[nodiscard]] CachedReceive* find_usable(const std::string& key);
   [[nodiscard]] Result<std::unique_ptr<Receive>> prepare(Strategy strategy, const Message& message,
                                                          const NicFacts& facts, int32_t priority);
-  [[nodiscard]] static bool may_leave(const Held& held, int32_t priority) {
-    return held.users == 0 && held.priority <= priority;
+  [[nodiscard]] static bool is_evictable(const CachedReceive& cached, int32_t priority) {
+    return cached.users == 0 && cached.priority <= priority;
   }
-  [[nodiscard]] Status release_unused(Table::iterator held, Table::iterator last);
+  [[nodiscard]] Status release_unused(Table::iterator cached, Table::iterator last);
   // NIC memory that a receive of this priority cannot get.
-  [[nodiscard]] uint64_t staying_bytes(int32_t priority) const;
+  [[nodiscard]] uint64_t unevictable_bytes(int32_t priority) const;
   // Evicts one receive for this priority; false when there is none to evict.
   [[nodiscard]] Result<bool> evict_one(int32_t priority);
 
   Nic nic_;
-  Table held_;
+  Table receives_;
   Statistics statistics_;
-  uint64_t clock_ = 0;
+  uint64_t acquires_ = 0;  // the number of acquire() calls so far
 };
 
 }  // namespace spinloom::strategies

@@ -10,8 +10,8 @@
 namespace spinloom::strategies {
 namespace {
 
-// In the order of the tables that the tools print.
-constexpr std::array<std::pair<const char*, SendStrategy>, 4> strategies{{
+// The order is that of the tables that the tools print.
+constexpr std::array<std::pair<const char*, SendStrategy>, 4> send_strategy_names{{
     {"pack", SendStrategy::pack},
     {"streaming", SendStrategy::streaming},
     {"outbound-specialised", SendStrategy::outbound_specialised},
@@ -21,20 +21,20 @@ constexpr std::array<std::pair<const char*, SendStrategy>, 4> strategies{{
 }  // namespace
 
 const char* name_of(SendStrategy strategy) {
-  for (const auto& [name, value] : strategies) {
+  for (const auto& [name, value] : send_strategy_names) {
     if (value == strategy) return name;
   }
   return "unknown";
 }
 
 Result<SendStrategy> send_strategy_named(std::string_view name) {
-  std::string known;
-  for (const auto& [candidate, value] : strategies) {
+  std::string names;
+  for (const auto& [candidate, value] : send_strategy_names) {
     if (candidate == name) return value;
-    known += known.empty() ? "" : ", ";
-    known += candidate;
+    names += names.empty() ? "" : ", ";
+    names += candidate;
   }
-  return fail(Code::invalid, "unknown way to send \"", name, "\"; there are ", known);
+  return fail(Code::invalid, "unknown way to send \"", name, "\"; there are ", names);
 }
 
 Result<std::unique_ptr<Send>> Send::prepare(portals::Interface& interface, nic::QueueId queue,
@@ -67,7 +67,7 @@ Status Send::start(const uint8_t* base, portals::PutArguments put) {
     put.local = packed_.data();
   }
   ++calls_;
-  SPL_TRY(interface_.host_work(post_work(0)));
+  SPL_TRY(interface_.host_work(post_work(/*walked_blocks=*/0)));
   if (plan_) return interface_.process_put(put, memory_bytes, *installed_.context);
   return interface_.put(put);
 }
@@ -78,7 +78,7 @@ Status Send::stream(const portals::PutArguments& put, uint64_t memory_bytes) {
   Status posted;
   for_each_piece(message_.blob, message_.bytes, [&](int64_t offset, uint64_t at, uint64_t bytes) {
     if (!posted) return;
-    posted = interface_.host_work(post_work(1));
+    posted = interface_.host_work(post_work(/*walked_blocks=*/1));
     if (!posted) return;
     ++calls_;
     const nic::PutRegion region{static_cast<uint64_t>(offset), bytes};
@@ -94,7 +94,7 @@ Status Send::stream(const portals::PutArguments& put, uint64_t memory_bytes) {
     stream = *started;
     // The start carries no end flag, so a message of one region ends with an empty region.
     if (bytes < put.length) return;
-    posted = interface_.host_work(post_work(0));
+    posted = interface_.host_work(post_work(/*walked_blocks=*/0));
     ++calls_;
     if (posted) posted = interface_.stream_append(*stream, {}, true);
   });

@@ -38,9 +38,10 @@ class Send {
                                                const std::vector<HandlerImage>& images, SendStrategy strategy,
                                                const Message& message, const NicFacts& facts);
 
-  // `base`: the buffer address as given to MPI. `target`: rank, portal and match bits; start() fills in the rest. The
-  // message of a streaming send must have at least one byte: otherwise nothing is posted, and finish() has no event.
-  Status start(const uint8_t* base, portals::PutArguments target);
+  // `base`: the buffer address as given to MPI. `put`: target rank, portal and match bits; start() fills in the rest.
+  // The message of a streaming send must have at least one byte: otherwise nothing is posted, and finish() has no
+  // event.
+  Status start(const uint8_t* base, portals::PutArguments put);
   // Returns the send event; Code::fault if the message or a gather handler failed.
   Result<nic::Event> finish();
   Status release();

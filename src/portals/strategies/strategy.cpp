@@ -7,8 +7,8 @@
 namespace spinloom::strategies {
 namespace {
 
-// In the order of the tables that the tools print.
-constexpr std::array<std::pair<const char*, Strategy>, 10> strategies{{
+// The order is that of the tables that the tools print.
+constexpr std::array<std::pair<const char*, Strategy>, 10> strategy_names{{
     {"host-mpitypes", Strategy::host_mpitypes},
     {"host-best", Strategy::host_best},
     {"host-warm", Strategy::host_warm},
@@ -24,20 +24,20 @@ constexpr std::array<std::pair<const char*, Strategy>, 10> strategies{{
 }  // namespace
 
 const char* name_of(Strategy strategy) {
-  for (const auto& [name, value] : strategies) {
+  for (const auto& [name, value] : strategy_names) {
     if (value == strategy) return name;
   }
   return "unknown";
 }
 
 Result<Strategy> strategy_named(std::string_view name) {
-  std::string known;
-  for (const auto& [candidate, value] : strategies) {
+  std::string names;
+  for (const auto& [candidate, value] : strategy_names) {
     if (candidate == name) return value;
-    known += known.empty() ? "" : ", ";
-    known += candidate;
+    names += names.empty() ? "" : ", ";
+    names += candidate;
   }
-  return fail(Code::invalid, "unknown strategy \"", name, "\"; there are ", known);
+  return fail(Code::invalid, "unknown strategy \"", name, "\"; there are ", names);
 }
 
 }  // namespace spinloom::strategies

@@ -66,11 +66,11 @@ void copy_vector(uint8_t* to, const uint8_t* from, uint64_t count, uint64_t bloc
 // blocks Word is void, too, because the library's copy is faster than any loop of words.
 constexpr uint64_t block_of_words_max = 64;
 template <class Use>
-void with_word(uint64_t multiples, uint64_t block, Use&& use) {
+void with_word(uint64_t alignment_bits, uint64_t block, Use&& use) {
   if (block > block_of_words_max) return use.template operator()<void>();
-  if ((multiples & 7) == 0) return use.template operator()<uint64_t>();
-  if ((multiples & 3) == 0) return use.template operator()<uint32_t>();
-  if ((multiples & 1) == 0) return use.template operator()<uint16_t>();
+  if ((alignment_bits & 7) == 0) return use.template operator()<uint64_t>();
+  if ((alignment_bits & 3) == 0) return use.template operator()<uint32_t>();
+  if ((alignment_bits & 1) == 0) return use.template operator()<uint16_t>();
   return use.template operator()<void>();
 }
 
@@ -82,9 +82,9 @@ class Unpacker {
   void unpack(const typename W::Node* node, uint8_t* base) {
     const uint64_t count = node->count;
     switch (node->kind) {
-      case SPL_LEAF_VECTOR: return vector(node, base);
-      case SPL_LEAF_LIST: return list(node, base);
-      case SPL_LEAF_RUNS: return runs(node, base);
+      case SPL_LEAF_VECTOR: return unpack_vector(node, base);
+      case SPL_LEAF_LIST: return unpack_list(node, base);
+      case SPL_LEAF_RUNS: return unpack_runs(node, base);
       case SPL_NODE_LOOP:
         for (uint64_t i = 0; i < count; ++i, base += node->stride) unpack(node_at<W>(blob_, node->child), base);
         return;
@@ -102,30 +102,30 @@ class Unpacker {
   }
 
  private:
-  [[nodiscard]] uint64_t addresses(const uint8_t* base) const {
+  [[nodiscard]] uint64_t address_bits(const uint8_t* base) const {
     return reinterpret_cast<uint64_t>(base) | reinterpret_cast<uint64_t>(packed_);
   }
 
-  void vector(const typename W::Node* node, uint8_t* base) {
+  void unpack_vector(const typename W::Node* node, uint8_t* base) {
     const uint64_t block = node->block;
-    with_word(addresses(base) | block | static_cast<uint64_t>(node->stride), block,
+    with_word(address_bits(base) | block | static_cast<uint64_t>(node->stride), block,
               [&]<class Word>() { copy_vector<Word>(base, packed_, node->count, block, node->stride); });
     packed_ += node->size;
   }
 
-  void list(const typename W::Node* node, uint8_t* base) {
+  void unpack_list(const typename W::Node* node, uint8_t* base) {
     for (uint64_t i = 0; i < node->count; ++i) {
-      one_block(base + table_of<typename W::Signed>(node)[i], node->block);
+      unpack_block(base + table_of<typename W::Signed>(node)[i], node->block);
     }
   }
 
-  void runs(const typename W::Node* node, uint8_t* base) {
+  void unpack_runs(const typename W::Node* node, uint8_t* base) {
     const auto* const run = table_of<typename W::Run>(node);
-    for (uint64_t i = 0; i < node->count; ++i) one_block(base + run[i].offset, run[i + 1].start - run[i].start);
+    for (uint64_t i = 0; i < node->count; ++i) unpack_block(base + run[i].offset, run[i + 1].start - run[i].start);
   }
 
-  void one_block(uint8_t* to, uint64_t bytes) {
-    with_word(addresses(to) | bytes, bytes, [&]<class Word>() { copy_block<Word>(to, packed_, bytes); });
+  void unpack_block(uint8_t* to, uint64_t bytes) {
+    with_word(address_bits(to) | bytes, bytes, [&]<class Word>() { copy_block<Word>(to, packed_, bytes); });
     packed_ += bytes;
   }
 
@@ -143,13 +143,13 @@ void unpack_as(const layout::Blob& blob, const uint8_t* packed, uint8_t* first) 
 Blocks count_blocks(const layout::Blob& blob) {
   if (blob.size() == 0) return {};
   constexpr uint64_t root = sizeof(spl_layout_header);
-  return blob.narrow() ? blocks_of<layout::Narrow>(blob, node_at<layout::Narrow>(blob, root))
-                       : blocks_of<layout::Wide>(blob, node_at<layout::Wide>(blob, root));
+  return blob.is_narrow() ? blocks_of<layout::Narrow>(blob, node_at<layout::Narrow>(blob, root))
+                          : blocks_of<layout::Wide>(blob, node_at<layout::Wide>(blob, root));
 }
 
 void unpack(const Message& message, const uint8_t* packed, uint8_t* first) {
   if (message.bytes == 0) return;
-  if (message.blob.narrow()) return unpack_as<layout::Narrow>(message.blob, packed, first);
+  if (message.blob.is_narrow()) return unpack_as<layout::Narrow>(message.blob, packed, first);
   unpack_as<layout::Wide>(message.blob, packed, first);
 }
 
@@ -158,24 +158,24 @@ portals::HostWork unpack_work(const Message& message, portals::HostWork::Kind ki
   work.kind = kind;
   work.blocks = count_blocks(message.blob);
   if (bytes < message.bytes) {  // the part of the blocks that corresponds to these bytes, rounded up
-    const auto part = [&](uint64_t blocks) {
-      const auto all = static_cast<unsigned __int128>(blocks) * static_cast<uint64_t>(bytes);
-      const auto whole = static_cast<uint64_t>(message.bytes);
-      return static_cast<uint64_t>((all + whole - 1) / whole);
+    const auto scaled = [&](uint64_t blocks) {
+      const auto product = static_cast<unsigned __int128>(blocks) * static_cast<uint64_t>(bytes);
+      const auto total = static_cast<uint64_t>(message.bytes);
+      return static_cast<uint64_t>((product + total - 1) / total);
     };
-    work.blocks = {part(work.blocks.in_vectors), part(work.blocks.listed)};
+    work.blocks = {scaled(work.blocks.in_vectors), scaled(work.blocks.listed)};
   }
   work.bytes = static_cast<uint64_t>(bytes);
   const int64_t packed_lines = div_ceil(message.bytes, host_line_bytes);
-  const int64_t into_line = ((message.reach.first % host_line_bytes) + host_line_bytes) % host_line_bytes;
-  const int64_t array = packed_lines * host_line_bytes + into_line;
+  const int64_t line_offset = ((message.reach.first % host_line_bytes) + host_line_bytes) % host_line_bytes;
+  const int64_t array_address = packed_lines * host_line_bytes + line_offset;
   const auto end = static_cast<uint64_t>(bytes);
-  work.touches = [&message, array, end](const portals::HostWork::Touch& touch) {
+  work.touches = [&message, array_address, end](const portals::HostWork::Touch& touch) {
     for_each_piece(message.blob, message.bytes, [&](int64_t offset, uint64_t at, uint64_t length) {
       if (at >= end) return;
       const uint64_t touched = std::min(length, end - at);
       touch(at, touched, false);
-      touch(static_cast<uint64_t>(array + offset), touched, true);
+      touch(static_cast<uint64_t>(array_address + offset), touched, true);
     });
   };
   return work;

@@ -15,7 +15,7 @@ class Loopback::Node final : public portals::Port {
  public:
   Node(Loopback& loopback, nic::Rank rank)
       : engine(rank, loopback.options_.nic, &host_memory),
-        on_nic(loopback.options_.nic.nic_memory_bytes),
+        nic_memory(loopback.options_.nic.nic_memory_bytes),
         loopback_(loopback),
         rank_(rank) {}
 
@@ -24,18 +24,18 @@ class Loopback::Node final : public portals::Port {
   void submit(const nic::Command& command) override {
     const auto* create = std::get_if<nic::ContextCreate>(&command.body);
     if (create != nullptr && loopback_.options_.handlers == nullptr && command.token != 0) {
-      mail.answer(command.token, fail(Code::unsupported, "this loopback driver has no handler runner, so context ",
-                                      create->id, " cannot be created"));
+      mailbox.answer(command.token, fail(Code::unsupported, "this loopback driver has no handler runner, so context ",
+                                         create->id, " cannot be created"));
       return;
     }
-    if (!dead) loopback_.work_.push_back(Work{rank_.value, command});
+    if (!is_dead) loopback_.work_.push_back(Work{rank_.value, command});
   }
-  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mail.take_answer(token); }
-  std::optional<nic::Event> take_event(nic::QueueId queue) override { return mail.take_event(queue); }
-  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mail.counter(counter); }
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mailbox.take_answer(token); }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override { return mailbox.take_event(queue); }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mailbox.counter(counter); }
   Status wait() override {
-    const uint64_t before = mail.changes();
-    while (mail.changes() == before) {
+    const uint64_t before = mailbox.changes();
+    while (mailbox.changes() == before) {
       if (!loopback_.step()) {
         return fail(Code::stalled, "loopback: rank ", rank_,
                     " waits and nothing can happen any more: ", loopback_.stall_report());
@@ -48,11 +48,11 @@ class Loopback::Node final : public portals::Port {
 
   portals::ProbedMemory host_memory;
   nic::Nic engine;
-  std::vector<uint8_t> on_nic;
-  portals::Mailbox mail;
-  std::deque<nic::Packet> blocked;  // packets for which the engine has no room
-  bool dead = false;
-  Calls* waiting = nullptr;  // the handler that waits for an answer
+  std::vector<uint8_t> nic_memory;
+  portals::Mailbox mailbox;
+  std::deque<nic::Packet> blocked_packets;  // packets for which the engine has no room
+  bool is_dead = false;
+  ForwardedCalls* waiting_handler = nullptr;  // the handler that waits for an answer
 
  private:
   Loopback& loopback_;
@@ -60,16 +60,16 @@ class Loopback::Node final : public portals::Port {
 };
 
 // Forwards a running handler's calls to its engine.
-class Loopback::Calls final : public spin::HandlerCalls {
+class Loopback::ForwardedCalls final : public spin::HandlerCalls {
  public:
-  Calls(Loopback& loopback, uint32_t rank, nic::HerId her) : loopback_(loopback), rank_(rank), her_(her) {}
+  ForwardedCalls(Loopback& loopback, uint32_t rank, nic::HerId her) : loopback_(loopback), rank_(rank), her_(her) {}
 
   std::optional<uint32_t> call(const nic::HandlerCall& call) override {
     actions_.clear();
     Node& node = *loopback_.nodes_[rank_];
     if (node.engine.on_handler_call(her_, call, actions_)) return std::nullopt;
     result_.reset();
-    outer_ = std::exchange(node.waiting, this);
+    outer_ = std::exchange(node.waiting_handler, this);
     loopback_.perform(rank_, actions_);
     // The call blocks. The transfers of this rank are performed now, in order, until one answers it. A call that
     // waits for another rank lets everything go on except further handlers of this rank.
@@ -79,18 +79,18 @@ class Loopback::Calls final : public spin::HandlerCalls {
                           loopback_.serve_others(rank_);
       SPL_ASSERT(served, "call ", call.call, " has no answer");
     }
-    node.waiting = outer_;
+    node.waiting_handler = outer_;
     return result_;
   }
   [[nodiscard]] nic::HerId her() const { return her_; }
-  [[nodiscard]] Calls* outer() const { return outer_; }
+  [[nodiscard]] ForwardedCalls* outer() const { return outer_; }
   void answer(uint32_t value) { result_ = value; }
 
  private:
   Loopback& loopback_;
   uint32_t rank_;
   nic::HerId her_;
-  Calls* outer_ = nullptr;  // a handler of this rank that waited before
+  ForwardedCalls* outer_ = nullptr;  // a handler of this rank that waited before
   nic::Actions actions_;
   std::optional<uint32_t> result_;
 };
@@ -121,22 +121,22 @@ const nic::Nic& Loopback::nic(uint32_t rank) const {
 
 std::span<const uint8_t> Loopback::nic_memory(uint32_t rank) const {
   SPL_ASSERT(rank < nodes_.size(), "rank ", rank, " of ", nodes_.size());
-  return nodes_[rank]->on_nic;
+  return nodes_[rank]->nic_memory;
 }
 
 // Returns the place of the oldest waiting header between the ranks of the chosen one; the chosen place if that is no
 // header or is the oldest.
 size_t Loopback::oldest_header_before(size_t chosen) const {
   const auto header_of = [](const Work& work) -> const nic::Packet* {
-    const auto* const arrival = std::get_if<Arrive>(&work.item);
+    const auto* const arrival = std::get_if<PacketArrival>(&work.item);
     return arrival != nullptr && arrival->packet.is_header() && !arrival->packet.is_answer() ? &arrival->packet
                                                                                              : nullptr;
   };
   const nic::Packet* const header = header_of(work_[chosen]);
   if (header == nullptr) return chosen;
-  for (size_t at = 0; at < chosen; ++at) {
-    const nic::Packet* const older = header_of(work_[at]);
-    if (older != nullptr && older->source == header->source && older->target == header->target) return at;
+  for (size_t place = 0; place < chosen; ++place) {
+    const nic::Packet* const older = header_of(work_[place]);
+    if (older != nullptr && older->source == header->source && older->target == header->target) return place;
   }
   return chosen;
 }
@@ -162,9 +162,9 @@ Loopback::Work Loopback::take_work() {
 
 bool Loopback::step() {
   if (steps_ >= options_.steps_max) return false;
-  if (mending_ && all_parted()) {
+  if (is_mending_ && have_all_parted()) {
     ++steps_;
-    join_again();
+    rejoin_peers();
     return true;
   }
   if (options_.links != nullptr && (work_.empty() || (random_ && random_->chance(1, 3)))) {
@@ -175,14 +175,14 @@ bool Loopback::step() {
   ++steps_;
   Work work = take_work();
   do_work(work);
-  if (work_.empty()) forget_payloads_if_idle();
+  if (work_.empty()) free_payloads_if_idle();
   return true;
 }
 
 Status Loopback::run() {
   while (step()) {
   }
-  if (work_.empty() && blocked_ == 0) return {};
+  if (work_.empty() && waiting_packets_ == 0) return {};
   return fail(Code::stalled, "loopback: ", stall_report());
 }
 
@@ -190,7 +190,7 @@ std::string Loopback::stall_report() const {
   std::ostringstream report;
   if (!work_.empty()) report << "steps_max of " << options_.steps_max << " reached with work left; ";
   for (const auto& node : nodes_) {
-    report << node->engine.waiting() << ", " << node->blocked.size() << " packets wait for room. ";
+    report << node->engine.describe_waiting() << ", " << node->blocked_packets.size() << " packets wait for room. ";
   }
   return report.str();
 }
@@ -198,8 +198,8 @@ std::string Loopback::stall_report() const {
 void Loopback::do_work(Work& work) {
   const uint32_t rank = work.rank;
   Node& node = *nodes_[rank];
-  if (node.dead) return;
-  if (const auto* arrival = std::get_if<Arrive>(&work.item)) return take_arrival(rank, arrival->packet);
+  if (node.is_dead) return;
+  if (const auto* arrival = std::get_if<PacketArrival>(&work.item)) return take_packet(rank, arrival->packet);
   if (const auto* start = std::get_if<nic::RunHandler>(&work.item)) return run_handler(rank, start->her);
   nic::Nic& engine = node.engine;
   nic::Actions actions;
@@ -210,17 +210,17 @@ void Loopback::do_work(Work& work) {
         const spin::HandlerOutcome& outcome = done.outcome;
         engine.on_handler_done(done.her, outcome.end, outcome.code, actions, outcome.cycles);
       },
-      [&](const Sent& read_out) { engine.on_packet_sent(read_out.message, actions); },
-      [&](const Left& gone) { engine.on_packet_left(gone.slot, actions); },
-      [&](const Lost& silent) {
+      [&](const MessageSent& sent) { engine.on_packet_sent(sent.message, actions); },
+      [&](const PacketLeft& left) { engine.on_packet_left(left.slot, actions); },
+      [&](const PeerLost& lost) {
         // Nothing of the peer comes any more; its packets that wait for room are dropped, too.
-        blocked_ -=
-            std::erase_if(node.blocked, [&](const nic::Packet& packet) { return packet.source == silent.peer; });
-        engine.on_peer_lost(silent.peer, actions);
+        waiting_packets_ -=
+            std::erase_if(node.blocked_packets, [&](const nic::Packet& packet) { return packet.source == lost.peer; });
+        engine.on_peer_lost(lost.peer, actions);
       },
       [&](const nic::Continue&) { engine.on_continue(actions); },
       [&]<portals::Transfer Kind>(const Kind& transfer) { engine.on_dma_done(portals::perform(transfer), actions); },
-      [](const Arrive&) {},
+      [](const PacketArrival&) {},
       [](const nic::RunHandler&) {},
   };
   std::visit(tell_engine, work.item);
@@ -234,7 +234,7 @@ bool Loopback::serve_transfer(uint32_t rank) {
   const auto waited_for = [rank](const Work& work) {
     return work.rank == rank &&
            (std::holds_alternative<nic::DmaWrite>(work.item) || std::holds_alternative<nic::DmaRead>(work.item) ||
-            std::holds_alternative<nic::DmaAtomic>(work.item) || std::holds_alternative<Sent>(work.item) ||
+            std::holds_alternative<nic::DmaAtomic>(work.item) || std::holds_alternative<MessageSent>(work.item) ||
             std::holds_alternative<nic::Continue>(work.item));
   };
   const auto found = std::find_if(work_.begin(), work_.end(), waited_for);
@@ -265,19 +265,19 @@ portals::Order Loopback::order() const {
   return random_ ? portals::Order::any : portals::Order::arrival;
 }
 
-void Loopback::take_arrival(uint32_t rank, const nic::Packet& packet) {
+void Loopback::take_packet(uint32_t rank, const nic::Packet& packet) {
   Node& node = *nodes_[rank];
   if (options_.links != nullptr) {
-    node.blocked.push_back(packet);
-    ++blocked_;
-    const uint64_t before = blocked_;
+    node.blocked_packets.push_back(packet);
+    ++waiting_packets_;
+    const uint64_t before = waiting_packets_;
     unblock(rank);
-    if (blocked_ >= before) ++packets_blocked_;
+    if (waiting_packets_ >= before) ++packets_blocked_;
     return;
   }
-  if (!portals::passes(order(), packet, !node.blocked.empty()) || !node.engine.can_accept(packet)) {
-    node.blocked.push_back(packet);
-    ++blocked_;
+  if (!portals::passes(order(), packet, !node.blocked_packets.empty()) || !node.engine.can_accept(packet)) {
+    node.blocked_packets.push_back(packet);
+    ++waiting_packets_;
     ++packets_blocked_;
     return;
   }
@@ -289,13 +289,13 @@ void Loopback::take_arrival(uint32_t rank, const nic::Packet& packet) {
 
 void Loopback::unblock(uint32_t rank) {
   Node& node = *nodes_[rank];
-  if (order() == portals::Order::any) return try_again(rank);
-  const auto itself = [](const nic::Packet& packet) -> const nic::Packet& { return packet; };
-  while (const auto next = portals::next(order(), node.engine, node.blocked, itself)) {
-    const auto chosen = node.blocked.begin() + static_cast<ptrdiff_t>(*next);
+  if (order() == portals::Order::any) return requeue_blocked(rank);
+  const auto packet_of = [](const nic::Packet& packet) -> const nic::Packet& { return packet; };
+  while (const auto next = portals::next(order(), node.engine, node.blocked_packets, packet_of)) {
+    const auto chosen = node.blocked_packets.begin() + static_cast<ptrdiff_t>(*next);
     const nic::Packet packet = *chosen;
-    node.blocked.erase(chosen);
-    --blocked_;
+    node.blocked_packets.erase(chosen);
+    --waiting_packets_;
     nic::Actions actions;
     node.engine.on_packet(packet, actions);
     perform(rank, actions);
@@ -303,67 +303,67 @@ void Loopback::unblock(uint32_t rank) {
 }
 
 // All waiting packets arrive again: with Order::any each of them may be next.
-void Loopback::try_again(uint32_t rank) {
-  std::deque<nic::Packet>& blocked = nodes_[rank]->blocked;
-  blocked_ -= blocked.size();
-  for (; !blocked.empty(); blocked.pop_back()) work_.push_front(Work{rank, Arrive{blocked.back()}});
+void Loopback::requeue_blocked(uint32_t rank) {
+  std::deque<nic::Packet>& blocked = nodes_[rank]->blocked_packets;
+  waiting_packets_ -= blocked.size();
+  for (; !blocked.empty(); blocked.pop_back()) work_.push_front(Work{rank, PacketArrival{blocked.back()}});
 }
 
 void Loopback::run_handler(uint32_t rank, const nic::Her& her) {
   Node& node = *nodes_[rank];
   SPL_ASSERT(options_.handlers != nullptr, "a context was created without a runner");
-  const spin::HandlerFrame frame = portals::frame_of(her, node.engine, node.on_nic);
-  Calls calls(*this, rank, her.id);
+  const spin::HandlerFrame frame = portals::frame_of(her, node.engine, node.nic_memory);
+  ForwardedCalls calls(*this, rank, her.id);
   const spin::HandlerOutcome outcome = options_.handlers->run(frame, calls);
   work_.push_back(Work{rank, HandlerDone{her.id, outcome}});
 }
 
-void Loopback::arrive(uint32_t rank, const nic::Packet& packet) {
-  if (nodes_[rank]->dead) return;
-  nic::Packet kept = packet;
-  if (packet.payload.length > 0) kept.payload.bytes = keep_payload(packet.payload, {});
-  take_arrival(rank, kept);
+void Loopback::on_arrival(uint32_t rank, const nic::Packet& packet) {
+  if (nodes_[rank]->is_dead) return;
+  nic::Packet copied = packet;
+  if (packet.payload.length > 0) copied.payload.bytes = copy_payload(packet.payload, {});
+  take_packet(rank, copied);
 }
 
-void Loopback::sent(uint32_t rank, uint64_t message) { work_.push_back(Work{rank, Sent{message}}); }
+void Loopback::on_sent(uint32_t rank, uint64_t message) { work_.push_back(Work{rank, MessageSent{message}}); }
 
-void Loopback::left(uint32_t rank, nic::OutboundSlotId slot) { work_.push_back(Work{rank, Left{slot}}); }
+void Loopback::on_left(uint32_t rank, nic::OutboundSlotId slot) { work_.push_back(Work{rank, PacketLeft{slot}}); }
 
-void Loopback::lost(uint32_t rank, nic::Rank peer) { work_.push_back(Work{rank, Lost{peer}}); }
+void Loopback::on_lost(uint32_t rank, nic::Rank peer) { work_.push_back(Work{rank, PeerLost{peer}}); }
 
 void Loopback::kill(uint32_t rank) {
   Node& node = *nodes_[rank];
-  node.dead = true;
-  blocked_ -= node.blocked.size();
-  node.blocked.clear();
+  node.is_dead = true;
+  waiting_packets_ -= node.blocked_packets.size();
+  node.blocked_packets.clear();
   std::erase_if(work_, [rank](const Work& work) { return work.rank == rank; });
 }
 
 void Loopback::cut_links() {
-  mending_ = false;
-  if (std::exchange(cut_, true)) return;
+  is_mending_ = false;
+  if (std::exchange(is_cut_, true)) return;
   std::erase_if(work_, [](const Work& work) {
-    const auto* const arrive = std::get_if<Arrive>(&work.item);
+    const auto* const arrive = std::get_if<PacketArrival>(&work.item);
     return arrive != nullptr && arrive->packet.source.value != work.rank;
   });
   for (uint32_t rank = 0; rank < ranks(); ++rank) {
     for (uint32_t peer = 0; peer < ranks(); ++peer) {
-      if (peer != rank) lost(rank, nic::Rank{peer});
+      if (peer != rank) on_lost(rank, nic::Rank{peer});
     }
   }
 }
 
-bool Loopback::all_parted() const {
+bool Loopback::have_all_parted() const {
   for (uint32_t rank = 0; rank < nodes_.size(); ++rank) {
     for (uint32_t peer = 0; peer < nodes_.size(); ++peer) {
-      if (peer != rank && !nodes_[rank]->engine.is_parted(nic::Rank{peer})) return false;
+      if (peer != rank && !nodes_[rank]->engine.is_quiescent(nic::Rank{peer})) return false;
     }
   }
   return true;
 }
 
-void Loopback::join_again() {
-  cut_ = mending_ = false;
+void Loopback::rejoin_peers() {
+  is_cut_ = is_mending_ = false;
   for (uint32_t rank = 0; rank < nodes_.size(); ++rank) {
     for (uint32_t peer = 0; peer < nodes_.size(); ++peer) {
       if (peer == rank) continue;
@@ -376,55 +376,55 @@ void Loopback::join_again() {
 
 void Loopback::send(uint32_t rank, const nic::Send& send) {
   if (options_.links != nullptr) return options_.links->send(rank, send, *this);
-  Work work{send.packet.target.value, Arrive{send.packet}};
-  auto& packet = std::get<Arrive>(work.item).packet;
-  if (packet.payload.length > 0) packet.payload.bytes = keep_payload(send.packet.payload, send.pieces);
+  Work work{send.packet.target.value, PacketArrival{send.packet}};
+  auto& packet = std::get<PacketArrival>(work.item).packet;
+  if (packet.payload.length > 0) packet.payload.bytes = copy_payload(send.packet.payload, send.pieces);
   // A rank that does not exist is an unreachable host: its packets vanish.
-  const bool arrives = work.rank < nodes_.size() && (!cut_ || work.rank == rank);
+  const bool arrives = work.rank < nodes_.size() && (!is_cut_ || work.rank == rank);
   if (arrives) work_.push_back(std::move(work));
   if (send.slot.exists()) {
-    work_.push_back(Work{rank, Left{send.slot}});
+    work_.push_back(Work{rank, PacketLeft{send.slot}});
   } else if (send.last && !send.at_once && send.packet.operation != nic::Operation::ack) {
-    work_.push_back(Work{rank, Sent{send.packet.message}});
+    work_.push_back(Work{rank, MessageSent{send.packet.message}});
   }
 }
 
 void Loopback::perform(uint32_t rank, nic::Actions& actions) {
   Node& node = *nodes_[rank];
   const auto queue = [&](auto item) { work_.push_back(Work{rank, std::move(item)}); };
-  const auto one = portals::Overloaded{
+  const auto performer = portals::Overloaded{
       [&](const nic::Send& packet) { send(rank, packet); },
       [&](const nic::BufferPacket& buffer) { queue(HerReady{buffer.her}); },
       [&](const nic::RunHandler& start) { queue(start); },
       [&](const nic::Continue& more) { queue(more); },
-      [&](const nic::PostEvent& post) { node.mail.add(post.queue, post.event); },
-      [&](const nic::PostCounter& post) { node.mail.set(post.counter, post.value); },
-      [&](nic::Answer& answer) { node.mail.answer(answer.token, std::move(answer.result)); },
+      [&](const nic::PostEvent& post) { node.mailbox.add(post.queue, post.event); },
+      [&](const nic::PostCounter& post) { node.mailbox.set(post.counter, post.value); },
+      [&](nic::Answer& answer) { node.mailbox.answer(answer.token, std::move(answer.result)); },
       [](const nic::DebugLine&) {},  // debug lines are dropped
       [&](const nic::Resume& resume) {
-        Calls* waiting = node.waiting;
+        ForwardedCalls* waiting = node.waiting_handler;
         while (waiting != nullptr && waiting->her() != resume.her) waiting = waiting->outer();
         SPL_ASSERT(waiting != nullptr, "HER ", resume.her, " waits for nothing");
         waiting->answer(resume.value);
       },
       [&]<portals::Transfer Kind>(const Kind& transfer) { queue(transfer); },
   };
-  portals::perform_each(actions, node.on_nic, one);
+  portals::perform_each(actions, node.nic_memory, performer);
 }
 
-const uint8_t* Loopback::keep_payload(const nic::PayloadRef& payload, const std::vector<nic::PayloadRef>& pieces) {
+const uint8_t* Loopback::copy_payload(const nic::PayloadRef& payload, const std::vector<nic::PayloadRef>& pieces) {
   payloads_.push_back(std::make_unique<uint8_t[]>(payload.length));
-  uint8_t* const kept = payloads_.back().get();
-  if (pieces.empty()) std::memcpy(kept, payload.bytes, payload.length);
-  nic::gather(pieces, kept);
-  return kept;
+  uint8_t* const copy = payloads_.back().get();
+  if (pieces.empty()) std::memcpy(copy, payload.bytes, payload.length);
+  nic::gather(pieces, copy);
+  return copy;
 }
 
 // Payloads are kept until no engine has an open message, because engines refer to them.
-void Loopback::forget_payloads_if_idle() {
-  if (blocked_ > 0) return;
+void Loopback::free_payloads_if_idle() {
+  if (waiting_packets_ > 0) return;
   for (const auto& node : nodes_) {
-    if (!node->dead && node->engine.state().messages_open > 0) return;
+    if (!node->is_dead && node->engine.state().messages_open > 0) return;
   }
   payloads_.clear();
 }

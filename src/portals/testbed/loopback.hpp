@@ -64,12 +64,12 @@ class Loopback final : private Links::Ends {
   void cut_links();
   // After cut_links(): once every rank has heard of the loss and nothing of what it lost is under way, links carry
   // packets again, and every rank hears that the others are back. step() does it.
-  void mend_links() { mending_ = cut_; }
+  void mend_links() { is_mending_ = is_cut_; }
   // Tells a rank that this peer is lost, as links do behind all that has come from it.
-  void tell_lost(uint32_t rank, nic::Rank peer) { lost(rank, peer); }
+  void tell_lost(uint32_t rank, nic::Rank peer) { on_lost(rank, peer); }
 
  private:
-  struct Arrive {
+  struct PacketArrival {
     nic::Packet packet;
   };
   struct HerReady {
@@ -79,59 +79,60 @@ class Loopback final : private Links::Ends {
     nic::HerId her;
     spin::HandlerOutcome outcome;
   };
-  struct Sent {
+  struct MessageSent {
     uint64_t message = 0;
   };
-  struct Left {
+  struct PacketLeft {
     nic::OutboundSlotId slot;
   };
-  struct Lost {
+  struct PeerLost {
     nic::Rank peer;
   };
-  using Item = std::variant<nic::Command, Arrive, HerReady, nic::RunHandler, HandlerDone, nic::DmaWrite, nic::DmaRead,
-                            nic::DmaAtomic, nic::ApplyAtomic, nic::StorePacket, Sent, Left, Lost, nic::Continue>;
+  using Item = std::variant<nic::Command, PacketArrival, HerReady, nic::RunHandler, HandlerDone, nic::DmaWrite,
+                            nic::DmaRead, nic::DmaAtomic, nic::ApplyAtomic, nic::StorePacket, MessageSent, PacketLeft,
+                            PeerLost, nic::Continue>;
   struct Work {
     uint32_t rank = 0;
     Item item;
   };
   class Node;
-  class Calls;
+  class ForwardedCalls;
 
   explicit Loopback(const LoopbackOptions& options);
   [[nodiscard]] Work take_work();
   [[nodiscard]] size_t oldest_header_before(size_t chosen) const;
-  [[nodiscard]] bool all_parted() const;
-  void join_again();
+  [[nodiscard]] bool have_all_parted() const;
+  void rejoin_peers();
   void perform(uint32_t rank, nic::Actions& actions);
   void do_work(Work& work);
   bool serve_transfer(uint32_t rank);
   bool serve_others(uint32_t rank);
-  void take_arrival(uint32_t rank, const nic::Packet& packet);
+  void take_packet(uint32_t rank, const nic::Packet& packet);
   // Links::Ends
-  void arrive(uint32_t rank, const nic::Packet& packet) override;
-  void sent(uint32_t rank, uint64_t message) override;
-  void left(uint32_t rank, nic::OutboundSlotId slot) override;
-  void lost(uint32_t rank, nic::Rank peer) override;
+  void on_arrival(uint32_t rank, const nic::Packet& packet) override;
+  void on_sent(uint32_t rank, uint64_t message) override;
+  void on_left(uint32_t rank, nic::OutboundSlotId slot) override;
+  void on_lost(uint32_t rank, nic::Rank peer) override;
   void run_handler(uint32_t rank, const nic::Her& her);
   void send(uint32_t rank, const nic::Send& send);
   [[nodiscard]] portals::Order order() const;
   void unblock(uint32_t rank);
-  void try_again(uint32_t rank);
+  void requeue_blocked(uint32_t rank);
   [[nodiscard]] std::string stall_report() const;
-  void forget_payloads_if_idle();
-  [[nodiscard]] const uint8_t* keep_payload(const nic::PayloadRef& payload, const std::vector<nic::PayloadRef>& pieces);
+  void free_payloads_if_idle();
+  [[nodiscard]] const uint8_t* copy_payload(const nic::PayloadRef& payload, const std::vector<nic::PayloadRef>& pieces);
 
   LoopbackOptions options_;
   std::optional<Random> random_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::deque<Work> work_;
+  std::deque<Work> work_;  // the oldest first
   std::vector<std::unique_ptr<uint8_t[]>> payloads_;
   uint64_t steps_ = 0;
   uint64_t overtakes_ = 0;
-  uint64_t blocked_ = 0;
+  uint64_t waiting_packets_ = 0;  // packets that wait for room now
   uint64_t packets_blocked_ = 0;
-  bool cut_ = false;
-  bool mending_ = false;
+  bool is_cut_ = false;  // nothing goes from one rank to another
+  bool is_mending_ = false;  // mend_links() has been called, and the ranks have not all parted
 };
 
 }  // namespace spinloom::testbed

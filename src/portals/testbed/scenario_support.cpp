@@ -7,11 +7,11 @@ namespace spinloom::testbed {
 Status GuardedBuffer::check(const std::vector<uint8_t>& expected, const std::string& what) const {
   SPL_ASSERT(expected.size() == size(), what, ": ", expected.size(), " expected bytes for ", size());
   for (size_t i = 0; i < bytes_.size(); ++i) {
-    const bool guard = i < guard_bytes || i >= guard_bytes + expected.size();
-    const uint8_t wanted = guard ? fill : expected[i - guard_bytes];
+    const bool is_guard = i < guard_bytes || i >= guard_bytes + expected.size();
+    const uint8_t wanted = is_guard ? fill : expected[i - guard_bytes];
     if (bytes_[i] != wanted) {
       return fail(Code::mismatch, what, ": byte ", static_cast<int64_t>(i) - static_cast<int64_t>(guard_bytes), " of ",
-                  expected.size(), guard ? " (guard zone)" : "", " is ", int{bytes_[i]}, ", not ", int{wanted});
+                  expected.size(), is_guard ? " (guard zone)" : "", " is ", int{bytes_[i]}, ", not ", int{wanted});
     }
   }
   return {};
@@ -21,7 +21,7 @@ Status expect(bool condition, const std::string& what) {
   return condition ? Status{} : Status{fail(Code::mismatch, what)};
 }
 
-std::string stream_of(uint32_t rank, uint64_t message) { return text("rank ", rank, " message ", message); }
+std::string stream_name(uint32_t rank, uint64_t message) { return text("rank ", rank, " message ", message); }
 
 std::vector<uint8_t> random_bytes(uint64_t seed, const std::string& stream, uint64_t length) {
   Random random(seed, stream);
@@ -67,9 +67,9 @@ void Trace::add(uint32_t rank, const nic::Event& event) {
 }
 
 std::string Trace::text() const {
-  std::string all;
-  for (const auto& [key, line] : lines_) all += key + ": " + line + "\n";
-  return all;
+  std::string lines;
+  for (const auto& [key, line] : lines_) lines += key + ": " + line + "\n";
+  return lines;
 }
 
 Result<Host> Host::make(Testbed& bed, uint32_t rank) {
@@ -83,42 +83,42 @@ Result<Host> Host::make(Testbed& bed, uint32_t rank) {
 }
 
 nic::Entry Host::entry(uint8_t* start, uint64_t length, uint64_t match_bits) const {
-  nic::Entry made;
-  made.start = start;
-  made.length = length;
-  made.match_bits = match_bits;
-  made.user_ptr = match_bits;
-  return made;
+  nic::Entry entry;
+  entry.start = start;
+  entry.length = length;
+  entry.match_bits = match_bits;
+  entry.user_ptr = match_bits;
+  return entry;
 }
 
 portals::PutArguments Host::put(const std::vector<uint8_t>& bytes, const Host& target, uint64_t match_bits) const {
-  portals::PutArguments made;
-  made.local = bytes.data();
-  made.length = bytes.size();
-  made.target = nic::Rank{target.rank};
-  made.portal = target.portal;
-  made.match_bits = match_bits;
-  made.hdr_data = match_bits;
-  made.user_ptr = match_bits;
-  made.queue = departures;
-  made.ack_request = nic::AckRequest::ack;
-  return made;
+  portals::PutArguments put;
+  put.local = bytes.data();
+  put.length = bytes.size();
+  put.target = nic::Rank{target.rank};
+  put.portal = target.portal;
+  put.match_bits = match_bits;
+  put.hdr_data = match_bits;
+  put.user_ptr = match_bits;
+  put.queue = departures;
+  put.ack_request = nic::AckRequest::ack;
+  return put;
 }
 
 Result<nic::ContextId> Host::context(Testbed& bed, const char* handlers, uint32_t block, uint32_t stride,
-                                     bool blocked) const {
-  SPL_ASSIGN(const TestHandlers found, bed.handlers(handlers));
+                                     bool is_blocked) const {
+  SPL_ASSIGN(const TestHandlers scenario_handlers, bed.handlers(handlers));
   const uint32_t words[2] = {block, stride};
   std::vector<uint8_t> constants(sizeof words);
   std::memcpy(constants.data(), words, sizeof words);
   nic::Context context;
-  context.image = found.image;
-  context.payload_entry = found.payload_entry;
-  context.completion_entry = found.completion_entry;
+  context.image = scenario_handlers.image;
+  context.payload_entry = scenario_handlers.payload_entry;
+  context.completion_entry = scenario_handlers.completion_entry;
   context.constants.length = constants.size();
   SPL_ASSIGN(context.constants.offset, interface->memory_alloc(constants.size()));
   SPL_TRY(interface->memory_write(context.constants.offset, constants));
-  if (blocked) context.blocked_round_robin = nic::BlockedRoundRobin{2, 4};
+  if (is_blocked) context.blocked_round_robin = nic::BlockedRoundRobin{2, 4};
   return interface->context_create(context);
 }
 
@@ -144,11 +144,11 @@ Result<std::vector<Host>> make_hosts(Testbed& bed) {
 Status check_quiet(Testbed& bed, std::vector<Host>& hosts) {
   SPL_TRY(bed.settle());
   for (Host& host : hosts) {
-    const nic::NicState now = bed.nic(host.rank).state();
-    if (now.messages_open > 0 || now.dmas_open > 0 || now.hpus_busy > 0 || now.hers_waiting > 0 ||
-        now.packet_buffer_used > 0 || now.early_packets > 0 || now.messages_outgoing > 0 || now.refused_packets > 0 ||
-        now.failed_commands > 0) {
-      return fail(Code::mismatch, "not everything came back: ", bed.nic(host.rank).waiting());
+    const nic::NicState state = bed.nic(host.rank).state();
+    if (state.messages_open > 0 || state.dmas_open > 0 || state.hpus_busy > 0 || state.hers_waiting > 0 ||
+        state.packet_buffer_used > 0 || state.early_packets > 0 || state.messages_outgoing > 0 ||
+        state.refused_packets > 0 || state.failed_commands > 0) {
+      return fail(Code::mismatch, "not everything came back: ", bed.nic(host.rank).describe_waiting());
     }
     for (const nic::QueueId queue : {host.arrivals, host.departures}) {
       if (const auto event = host.interface->eq_get(queue)) {

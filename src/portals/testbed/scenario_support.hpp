@@ -37,7 +37,7 @@ class GuardedBuffer {
 [[nodiscard]] Status expect(bool condition, const std::string& what);
 
 // The name of a message's random stream.
-[[nodiscard]] std::string stream_of(uint32_t rank, uint64_t message);
+[[nodiscard]] std::string stream_name(uint32_t rank, uint64_t message);
 [[nodiscard]] std::vector<uint8_t> random_bytes(uint64_t seed, const std::string& stream, uint64_t length);
 
 // Records the events of each message in their order.
@@ -54,16 +54,17 @@ class Trace {
 struct Host {
   portals::Interface* interface = nullptr;
   uint32_t rank = 0;
-  nic::QueueId arrivals;
-  nic::QueueId departures;
+  nic::QueueId arrivals;  // events of messages that come
+  nic::QueueId departures;  // events of this rank's own operations
   nic::PortalIndex portal;
 
   static Result<Host> make(Testbed& bed, uint32_t rank);
   [[nodiscard]] nic::Entry entry(uint8_t* start, uint64_t length, uint64_t match_bits) const;
   [[nodiscard]] portals::PutArguments put(const std::vector<uint8_t>& bytes, const Host& target,
                                           uint64_t match_bits) const;
+  // Makes a context of the named scenario handlers; `is_blocked`: under blocked round-robin.
   [[nodiscard]] Result<nic::ContextId> context(Testbed& bed, const char* handlers, uint32_t block, uint32_t stride,
-                                               bool blocked) const;
+                                               bool is_blocked) const;
   // Waits for `count` events of a queue and returns them in order.
   [[nodiscard]] Result<std::vector<nic::Event>> wait(nic::QueueId queue, size_t count, Trace& trace) const;
 };

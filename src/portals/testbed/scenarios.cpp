@@ -37,7 +37,7 @@ Result<std::string> contiguous_puts(Testbed& bed, uint64_t seed) {
   }
   for (Host& host : hosts) {
     for (size_t i = 0; i < sizes.size(); ++i) {
-      sent.push_back(random_bytes(seed, stream_of(host.rank, i), sizes[i]));
+      sent.push_back(random_bytes(seed, stream_name(host.rank, i), sizes[i]));
       portals::PutArguments put = host.put(sent.back(), hosts[1 - host.rank], i);
       put.counter = acked[host.rank];
       put.remote_offset = i;
@@ -79,14 +79,15 @@ Result<std::string> unexpected_then_matched(Testbed& bed, uint64_t seed) {
              receiver.interface->me_append(receiver.portal, holder, nic::ListKind::overflow));
   std::deque<std::vector<uint8_t>> sent;
   for (uint64_t i = 0; i < messages; ++i) {
-    sent.push_back(random_bytes(seed, stream_of(1, i), 1 + i * payload / 2));
+    sent.push_back(random_bytes(seed, stream_name(1, i), 1 + i * payload / 2));
     SPL_TRY(hosts[1].interface->put(hosts[1].put(sent.back(), receiver, i)));
   }
   SPL_ASSIGN(const auto landed, receiver.wait(receiver.arrivals, messages, trace));
   for (const nic::Event& event : landed)
     SPL_TRY(expect(event.in_overflow, "a message did not land in the overflow list"));
-  SPL_ASSIGN(const portals::Unlinked early, receiver.interface->me_unlink(holder_id));
-  SPL_TRY(expect(early == portals::Unlinked::in_use, "the overflow entry was unlinked although it holds messages"));
+  SPL_ASSIGN(const portals::Unlinked first_unlink, receiver.interface->me_unlink(holder_id));
+  SPL_TRY(
+      expect(first_unlink == portals::Unlinked::in_use, "the overflow entry was unlinked although it holds messages"));
   for (uint64_t i = messages; i-- > 0;) {
     nic::Entry entry = receiver.entry(nullptr, 0, i);
     entry.options.use_once = true;
@@ -99,8 +100,9 @@ Result<std::string> unexpected_then_matched(Testbed& bed, uint64_t seed) {
                    text("message ", i, " in the overflow entry has other bytes")));
   }
   SPL_TRY(hosts[1].wait(hosts[1].departures, 2 * messages, trace));
-  SPL_ASSIGN(const portals::Unlinked late, receiver.interface->me_unlink(holder_id));
-  SPL_TRY(expect(late == portals::Unlinked::done, "the overflow entry is free after all its messages were claimed"));
+  SPL_ASSIGN(const portals::Unlinked second_unlink, receiver.interface->me_unlink(holder_id));
+  SPL_TRY(expect(second_unlink == portals::Unlinked::done,
+                 "the overflow entry is free after all its messages were claimed"));
   SPL_TRY(check_quiet(bed, hosts));
   return trace.text();
 }
@@ -117,7 +119,7 @@ Result<std::string> many_to_one_tagged(Testbed& bed, uint64_t seed) {
   std::deque<std::vector<uint8_t>> sent;
   for (uint32_t rank = 1; rank < hosts.size(); ++rank) {
     for (uint64_t i = 0; i < messages; ++i) {
-      sent.push_back(random_bytes(seed, stream_of(rank, i), random.below(6 * payload)));
+      sent.push_back(random_bytes(seed, stream_name(rank, i), random.below(6 * payload)));
       memory.emplace_back(sent.back().size());
       nic::Entry entry = receiver.entry(memory.back().data(), memory.back().size(), i);
       entry.match_rank = nic::Rank{rank};
@@ -164,16 +166,16 @@ Result<std::string> many_to_one_any(Testbed& bed, uint64_t seed) {
   std::deque<std::vector<uint8_t>> sent;
   for (uint32_t rank = 1; rank < hosts.size(); ++rank) {
     for (uint64_t i = 0; i < messages; ++i) {
-      sent.push_back(random_bytes(seed, stream_of(rank, i), length));
+      sent.push_back(random_bytes(seed, stream_name(rank, i), length));
       SPL_TRY(hosts[rank].interface->put(hosts[rank].put(sent.back(), receiver, i)));
     }
   }
   SPL_ASSIGN(const auto arrived, receiver.wait(receiver.arrivals, entries, trace));
-  std::set<uint64_t> used, seen;
+  std::set<uint64_t> used_entries, seen_messages;
   for (const nic::Event& event : arrived) {
-    SPL_TRY(expect(used.insert(event.user_ptr).second, text("entry ", event.user_ptr, " took two messages")));
+    SPL_TRY(expect(used_entries.insert(event.user_ptr).second, text("entry ", event.user_ptr, " took two messages")));
     const uint64_t message = (event.initiator.value - 1) * messages + event.hdr_data;
-    SPL_TRY(expect(seen.insert(message).second, text("message ", message, " was told twice")));
+    SPL_TRY(expect(seen_messages.insert(message).second, text("message ", message, " was told twice")));
     SPL_TRY(memory[event.user_ptr].check(sent[message], text("entry ", event.user_ptr)));
   }
   uint64_t dropped = 0;
@@ -203,7 +205,7 @@ Result<std::string> vector_scatter(Testbed& bed, uint64_t seed) {
   std::vector<nic::ContextId> contexts;
   for (uint32_t rank = 1; rank < hosts.size(); ++rank) {
     for (uint64_t i = 0; i < messages; ++i) {
-      sent.push_back(random_bytes(seed, stream_of(rank, i), 19 * payload + 5 * i));
+      sent.push_back(random_bytes(seed, stream_name(rank, i), 19 * payload + 5 * i));
       const uint64_t extent = (sent.back().size() / vectors[i].block + 1) * vectors[i].stride;
       memory.emplace_back(extent);
       SPL_ASSIGN(contexts.emplace_back(),
@@ -222,20 +224,20 @@ Result<std::string> vector_scatter(Testbed& bed, uint64_t seed) {
     }
   }
   // For each message, the completion handler's DMA event comes before its put event.
-  std::set<std::pair<uint32_t, uint64_t>> told;
+  std::set<std::pair<uint32_t, uint64_t>> with_dma_event;
   for (uint64_t i = 0; i < 2 * sent.size(); ++i) {
     SPL_ASSIGN(const auto events, receiver.wait(receiver.arrivals, 1, trace));
     const nic::Event& event = events[0];
     const auto key = std::pair(event.initiator.value, event.hdr_data);
     if (event.kind == EventKind::dma) {
-      SPL_TRY(expect(told.insert(key).second, "a second DMA event of a message"));
+      SPL_TRY(expect(with_dma_event.insert(key).second, "a second DMA event of a message"));
       const uint64_t index = (key.first - 1) * messages + key.second;
       const Vector& vector = vectors[key.second];
       // The event guarantees that all bytes are there.
       SPL_TRY(memory[index].check(scattered(sent[index], vector.block, vector.stride, memory[index].size()),
                                   text("message ", key.second, " of rank ", key.first)));
     } else {
-      SPL_TRY(expect(told.count(key) == 1, "the put event came before the DMA event"));
+      SPL_TRY(expect(with_dma_event.count(key) == 1, "the put event came before the DMA event"));
     }
   }
   for (uint32_t rank = 1; rank < hosts.size(); ++rank) {
@@ -284,7 +286,7 @@ Result<std::string> triggered_ring(Testbed& bed, uint64_t seed) {
     }
   }
   for (uint64_t ring = 0; ring < rings; ++ring) {
-    const auto token = random_bytes(seed, stream_of(0, ring), length);
+    const auto token = random_bytes(seed, stream_name(0, ring), length);
     std::copy(token.begin(), token.end(), memory[ring * ranks].data());
     SPL_TRY(forward(ring, 0, {}));
   }
@@ -296,7 +298,7 @@ Result<std::string> triggered_ring(Testbed& bed, uint64_t seed) {
   SPL_TRY(check_quiet(bed, hosts));
   for (uint64_t ring = 0; ring < rings; ++ring) {
     for (uint32_t rank = 0; rank < ranks; ++rank) {
-      SPL_TRY(memory[ring * ranks + rank].check(random_bytes(seed, stream_of(0, ring), length),
+      SPL_TRY(memory[ring * ranks + rank].check(random_bytes(seed, stream_name(0, ring), length),
                                                 text("ring ", ring, ", rank ", rank)));
     }
   }
@@ -304,7 +306,7 @@ Result<std::string> triggered_ring(Testbed& bed, uint64_t seed) {
 }
 
 // Handlers that drop, fail or fault, each beside a healthy scatter: only their own message is damaged.
-Result<std::string> handler_trouble(Testbed& bed, uint64_t seed, const char* handlers, Fail failure, bool all_dropped) {
+Result<std::string> handler_trouble(Testbed& bed, uint64_t seed, const char* handlers, Fail failure, bool drops_all) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
   Host& receiver = hosts[0];
@@ -315,7 +317,7 @@ Result<std::string> handler_trouble(Testbed& bed, uint64_t seed, const char* han
   std::deque<std::vector<uint8_t>> sent;
   SPL_ASSIGN(const nic::CounterId counter, receiver.interface->ct_alloc());
   for (uint64_t i = 0; i < messages; ++i) {
-    sent.push_back(random_bytes(seed, stream_of(1, i), 6 * payload));
+    sent.push_back(random_bytes(seed, stream_name(1, i), 6 * payload));
     memory.emplace_back(sent.back().size() / block * stride);
     nic::Entry entry = receiver.entry(memory.back().data(), memory.back().size(), i);
     SPL_ASSIGN(entry.context, receiver.context(bed, i % 2 == 1 ? handlers : "scatter", block, stride, false));
@@ -327,25 +329,25 @@ Result<std::string> handler_trouble(Testbed& bed, uint64_t seed, const char* han
   // A healthy message makes a DMA event and a put event, a message in trouble only the put event.
   SPL_ASSIGN(const auto events, receiver.wait(receiver.arrivals, messages / 2 * 3, trace));
   for (const nic::Event& event : events) {
-    const bool bad = event.hdr_data % 2 == 1;
-    SPL_TRY(expect(!bad || event.kind == EventKind::put, "a message in trouble told of a DMA"));
-    SPL_TRY(expect(event.fail == (bad ? failure : Fail::ok),
+    const bool is_bad = event.hdr_data % 2 == 1;
+    SPL_TRY(expect(!is_bad || event.kind == EventKind::put, "a message in trouble told of a DMA"));
+    SPL_TRY(expect(event.fail == (is_bad ? failure : Fail::ok),
                    text("message ", event.hdr_data, " says fail ", static_cast<int>(event.fail))));
-    const uint64_t dropped = bad && all_dropped ? 6 * payload : 0;
+    const uint64_t dropped = is_bad && drops_all ? 6 * payload : 0;
     if (event.kind == EventKind::put) {
       SPL_TRY(expect(event.dropped_bytes == dropped && event.manipulated_bytes == 6 * payload - dropped,
                      text("message ", event.hdr_data, " dropped ", event.dropped_bytes)));
     }
   }
-  SPL_ASSIGN(const auto told, hosts[1].wait(hosts[1].departures, 2 * messages, trace));
-  for (const nic::Event& event : told) {
-    const bool bad_ack = event.kind == EventKind::ack && event.user_ptr % 2 == 1;
-    SPL_TRY(expect(event.fail == (bad_ack ? failure : Fail::ok),
+  SPL_ASSIGN(const auto sender_events, hosts[1].wait(hosts[1].departures, 2 * messages, trace));
+  for (const nic::Event& event : sender_events) {
+    const bool is_bad_ack = event.kind == EventKind::ack && event.user_ptr % 2 == 1;
+    SPL_TRY(expect(event.fail == (is_bad_ack ? failure : Fail::ok),
                    text("ack ", event.user_ptr, " says fail ", static_cast<int>(event.fail))));
   }
   SPL_TRY(check_quiet(bed, hosts));
-  const uint64_t failed = failure == Fail::ok ? 0 : messages / 2;
-  SPL_TRY(expect(receiver.interface->ct_get(counter) == nic::CounterValue{messages - failed, failed},
+  const uint64_t failed_count = failure == Fail::ok ? 0 : messages / 2;
+  SPL_TRY(expect(receiver.interface->ct_get(counter) == nic::CounterValue{messages - failed_count, failed_count},
                  "the counter tells successes and failures"));
   for (uint64_t i = 0; i < messages; ++i) {
     const std::vector<uint8_t> nothing(memory[i].size(), GuardedBuffer::fill);
@@ -378,14 +380,14 @@ Result<std::string> no_match(Testbed& bed, uint64_t seed) {
     SPL_TRY(hosts[0].interface->me_append(hosts[0].portal, hosts[0].entry(memory.back().data(), length, i)));
   }
   for (uint64_t i = 0; i < messages; ++i) {
-    sent.push_back(random_bytes(seed, stream_of(1, i), length));
+    sent.push_back(random_bytes(seed, stream_name(1, i), length));
     SPL_TRY(hosts[1].interface->put(hosts[1].put(sent.back(), hosts[0], i)));
   }
   SPL_TRY(hosts[0].wait(hosts[0].arrivals, messages / 2, trace));
-  SPL_ASSIGN(const auto told, hosts[1].wait(hosts[1].departures, 2 * messages, trace));
-  for (const nic::Event& event : told) {
-    const bool dropped = event.kind == EventKind::ack && event.user_ptr % 2 == 1;
-    SPL_TRY(expect(event.fail == (dropped ? Fail::dropped : Fail::ok), text("message ", event.user_ptr)));
+  SPL_ASSIGN(const auto sender_events, hosts[1].wait(hosts[1].departures, 2 * messages, trace));
+  for (const nic::Event& event : sender_events) {
+    const bool is_dropped = event.kind == EventKind::ack && event.user_ptr % 2 == 1;
+    SPL_TRY(expect(event.fail == (is_dropped ? Fail::dropped : Fail::ok), text("message ", event.user_ptr)));
   }
   for (uint64_t i = 0; i < messages; i += 2) SPL_TRY(memory[i / 2].check(sent[i], text("message ", i)));
   SPL_TRY(bed.settle());
@@ -394,7 +396,7 @@ Result<std::string> no_match(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
-constexpr std::array<Scenario, 22> all = {{
+constexpr std::array<Scenario, 22> all_scenarios = {{
     {"contiguous_puts", ScenarioTag::confluent, 2, contiguous_puts},
     {"unexpected_then_matched", ScenarioTag::confluent, 2, unexpected_then_matched},
     {"many_to_one_tagged", ScenarioTag::confluent, 5, many_to_one_tagged},
@@ -424,6 +426,6 @@ constexpr std::array<Scenario, 22> all = {{
 
 }  // namespace
 
-std::span<const Scenario> scenarios() { return all; }
+std::span<const Scenario> scenarios() { return all_scenarios; }
 
 }  // namespace spinloom::testbed

@@ -54,7 +54,7 @@ Result<std::string> crossing_gets(Testbed& bed, uint64_t seed) {
   for (Host& host : hosts) {
     SPL_ASSIGN(replies.emplace_back(), host.interface->ct_alloc());
     for (size_t i = 0; i < sizes.size(); ++i) {
-      offered.push_back(random_bytes(seed, stream_of(host.rank, i), sizes[i] + 5));
+      offered.push_back(random_bytes(seed, stream_name(host.rank, i), sizes[i] + 5));
       SPL_TRY(host.interface->me_append(host.portal, readable(host, offered.back(), i)));
       memory.emplace_back(sizes[i] + 2);
     }
@@ -72,8 +72,8 @@ Result<std::string> crossing_gets(Testbed& bed, uint64_t seed) {
   }
   for (Host& host : hosts) {
     SPL_TRY(host.wait(host.arrivals, sizes.size(), trace));
-    SPL_ASSIGN(const auto told, host.wait(host.departures, sizes.size(), trace));
-    for (const nic::Event& event : told) {
+    SPL_ASSIGN(const auto events, host.wait(host.departures, sizes.size(), trace));
+    for (const nic::Event& event : events) {
       SPL_TRY(expect(event.kind == EventKind::reply && event.fail == Fail::ok, text("get ", event.user_ptr)));
       SPL_TRY(expect(event.manipulated_bytes == sizes[event.user_ptr] && event.remote_offset == 5,
                      text("get ", event.user_ptr, " brought ", event.manipulated_bytes)));
@@ -108,7 +108,7 @@ Result<std::string> commuting_atomics(Testbed& bed, uint64_t seed) {
   std::deque<GuardedBuffer> memory;
   std::deque<std::vector<uint64_t>> expected;
   for (uint64_t kind = 0; kind < kinds.size(); ++kind) {
-    const auto bytes = random_bytes(seed, stream_of(0, kind), elements * 8);
+    const auto bytes = random_bytes(seed, stream_name(0, kind), elements * 8);
     std::vector<uint64_t>& words = expected.emplace_back(elements);
     std::memcpy(words.data(), bytes.data(), bytes.size());
     GuardedBuffer& buffer = memory.emplace_back(bytes.size());
@@ -121,7 +121,7 @@ Result<std::string> commuting_atomics(Testbed& bed, uint64_t seed) {
     for (uint64_t round = 0; round < rounds; ++round) {
       for (uint64_t kind = 0; kind < kinds.size(); ++kind) {
         const uint64_t number = round * kinds.size() + kind;
-        sent.push_back(random_bytes(seed, stream_of(rank, number), elements * 8));
+        sent.push_back(random_bytes(seed, stream_name(rank, number), elements * 8));
         std::vector<uint64_t> words(elements);
         std::memcpy(words.data(), sent.back().data(), sent.back().size());
         for (size_t i = 0; i < elements; ++i) {
@@ -175,18 +175,18 @@ Result<std::string> drawing_numbers(Testbed& bed, uint64_t seed) {
   for (uint32_t rank = 1; rank < hosts.size(); ++rank) {
     Host& host = hosts[rank];
     for (uint64_t draw = 0; draw <= draws; ++draw) {
-      const bool races = draw == draws;  // the last draw also tries to swap the word
+      const bool is_race = draw == draws;  // the last draw also tries to swap the word
       portals::AtomicArguments atomic;
-      sources.push_back(races ? rank : step);
+      sources.push_back(is_race ? rank : step);
       before.push_back(UINT64_MAX);
       atomic.put.local = reinterpret_cast<const uint8_t*>(&sources.back());
       atomic.put.length = sizeof(uint64_t);
       atomic.put.target = nic::Rank{target.rank};
       atomic.put.portal = target.portal;
-      atomic.put.match_bits = races ? 2 : 1;
+      atomic.put.match_bits = is_race ? 2 : 1;
       atomic.put.hdr_data = draw;
       atomic.put.event_send_disable = true;
-      atomic.operation = races ? AtomicOperation::compare_swap : AtomicOperation::sum;
+      atomic.operation = is_race ? AtomicOperation::compare_swap : AtomicOperation::sum;
       atomic.datatype = Datatype::uint64;
       atomic.operand = {free_word, 0};
       atomic.fetch.emplace();
@@ -228,7 +228,7 @@ Result<std::string> refused_gets(Testbed& bed, uint64_t seed) {
   std::deque<std::vector<uint8_t>> offered;
   std::deque<GuardedBuffer> memory;
   for (uint64_t i = 0; i < messages; ++i) {
-    offered.push_back(random_bytes(seed, stream_of(0, i), length));
+    offered.push_back(random_bytes(seed, stream_name(0, i), length));
     if (i % 3 == 1) continue;
     nic::Entry entry = readable(hosts[0], offered.back(), i);
     entry.options.op_get = i % 3 == 0;
@@ -241,9 +241,9 @@ Result<std::string> refused_gets(Testbed& bed, uint64_t seed) {
   }
   SPL_TRY(hosts[1].interface->ct_inc(start, {messages, 0}));
   SPL_TRY(hosts[0].wait(hosts[0].arrivals, messages / 3, trace));
-  SPL_ASSIGN(const auto told, hosts[1].wait(hosts[1].departures, messages, trace));
+  SPL_ASSIGN(const auto events, hosts[1].wait(hosts[1].departures, messages, trace));
   const std::array<Fail, 3> failures = {Fail::ok, Fail::dropped, Fail::op_violation};
-  for (const nic::Event& event : told) {
+  for (const nic::Event& event : events) {
     SPL_TRY(expect(event.fail == failures[event.user_ptr % 3], text("get ", event.user_ptr)));
   }
   SPL_TRY(check_quiet(bed, hosts));
@@ -268,7 +268,7 @@ Result<std::string> lists_told(Testbed& bed, uint64_t seed) {
     const uint64_t length = i >= atomics || (i & 4) == 0 ? 8 : 3 * payload + 1;
     nic::Entry entry = readable(target, entries.emplace_back(length), i);
     entry.options.use_once = (i & 2) != 0;
-    local.push_back(random_bytes(seed, stream_of(1, i), length));
+    local.push_back(random_bytes(seed, stream_name(1, i), length));
     const nic::ListKind list = (i & 1) != 0 ? nic::ListKind::overflow : nic::ListKind::priority;
     SPL_TRY(target.interface->me_append(target.portal, entry, list));
   }
@@ -287,8 +287,8 @@ Result<std::string> lists_told(Testbed& bed, uint64_t seed) {
       SPL_TRY(initiator.interface->atomic(atomic));
     }
   }
-  SPL_ASSIGN(const auto told, initiator.wait(initiator.departures, messages + gets + (messages - atomics), trace));
-  for (const nic::Event& event : told) {
+  SPL_ASSIGN(const auto events, initiator.wait(initiator.departures, messages + gets + (messages - atomics), trace));
+  for (const nic::Event& event : events) {
     if (event.kind == EventKind::send) continue;
     SPL_TRY(expect(event.fail == Fail::ok && event.in_overflow == ((event.user_ptr & 1) != 0),
                    text(name_of(event.kind), " of message ", event.user_ptr, ": ", name_of(event.fail),
@@ -321,12 +321,12 @@ Result<std::string> exchanging_handlers(Testbed& bed, uint64_t seed) {
   std::deque<GuardedBuffer> memory;
   for (uint32_t rank = 1; rank < hosts.size(); ++rank) {
     Host& peer = hosts[rank];
-    nic::Entry giver =
-        readable(peer, offered.emplace_back(random_bytes(seed, stream_of(rank, 99), length)), offered_bits);
-    nic::Entry counter = readable(peer, counts.emplace_back(16), offered_bits + 1);
-    giver.options.event_comm_disable = counter.options.event_comm_disable = true;
-    SPL_TRY(peer.interface->me_append(peer.portal, giver));
-    SPL_TRY(peer.interface->me_append(peer.portal, counter));
+    nic::Entry offered_entry =
+        readable(peer, offered.emplace_back(random_bytes(seed, stream_name(rank, 99), length)), offered_bits);
+    nic::Entry counter_entry = readable(peer, counts.emplace_back(16), offered_bits + 1);
+    offered_entry.options.event_comm_disable = counter_entry.options.event_comm_disable = true;
+    SPL_TRY(peer.interface->me_append(peer.portal, offered_entry));
+    SPL_TRY(peer.interface->me_append(peer.portal, counter_entry));
     for (uint64_t i = 0; i < messages; ++i) {
       nic::Entry entry = receiver.entry(memory.emplace_back(length).data(), length, i);
       entry.match_rank = nic::Rank{rank};
@@ -336,7 +336,7 @@ Result<std::string> exchanging_handlers(Testbed& bed, uint64_t seed) {
   }
   for (uint32_t rank = 1; rank < hosts.size(); ++rank) {
     for (uint64_t i = 0; i < messages; ++i) {
-      sent.push_back(random_bytes(seed, stream_of(rank, i), length));
+      sent.push_back(random_bytes(seed, stream_name(rank, i), length));
       SPL_TRY(hosts[rank].interface->put(hosts[rank].put(sent.back(), receiver, i)));
     }
   }
@@ -384,11 +384,11 @@ Result<std::string> started_by_hosts(Testbed& bed, uint64_t seed) {
   entry = host.entry(invoked.data(), extent, 2);
   entry.context = id;
   entry.options.host_activated = true;
-  SPL_ASSIGN(const nic::EntryId by_host, host.interface->me_append(host.portal, entry));
+  SPL_ASSIGN(const nic::EntryId host_entry, host.interface->me_append(host.portal, entry));
   // The context is created inactive: messages do not find it. Its constants are written, then it is activated.
-  const std::vector<uint8_t> first = random_bytes(seed, stream_of(1, 0), length);
-  const std::vector<uint8_t> second = random_bytes(seed, stream_of(1, 1), length);
-  const std::vector<uint8_t> third = random_bytes(seed, stream_of(0, 0), length);
+  const std::vector<uint8_t> first = random_bytes(seed, stream_name(1, 0), length);
+  const std::vector<uint8_t> second = random_bytes(seed, stream_name(1, 1), length);
+  const std::vector<uint8_t> third = random_bytes(seed, stream_name(0, 0), length);
   for (const uint64_t bits : {1, 2}) SPL_TRY(hosts[1].interface->put(hosts[1].put(first, host, bits)));
   SPL_ASSIGN(const auto refused, hosts[1].wait(hosts[1].departures, 4, trace));
   for (const nic::Event& event : refused) {
@@ -396,26 +396,28 @@ Result<std::string> started_by_hosts(Testbed& bed, uint64_t seed) {
   }
   SPL_TRY(host.interface->memory_write(context.constants.offset, bytes_of_words<uint32_t>({block, stride})));
   SPL_TRY(host.interface->context_activate(id));
-  portals::PutArguments late = hosts[1].put(second, host, 1);
-  late.hdr_data = 11;
-  late.user_ptr = 11;
-  SPL_TRY(hosts[1].interface->put(late));
-  SPL_TRY(host.interface->invoke(by_host, third, 12));
+  portals::PutArguments late_put = hosts[1].put(second, host, 1);
+  late_put.hdr_data = 11;
+  late_put.user_ptr = 11;
+  SPL_TRY(hosts[1].interface->put(late_put));
+  SPL_TRY(host.interface->invoke(host_entry, third, 12));
   SPL_TRY(host.wait(host.arrivals, 4, trace));  // a DMA event and a put event of each
   SPL_TRY(hosts[1].wait(hosts[1].departures, 2, trace));
   SPL_TRY(check_quiet(bed, hosts));
   SPL_TRY(matched.check(scattered(second, block, stride, extent), "the message that came after activation"));
   SPL_TRY(invoked.check(scattered(third, block, stride, extent), "what the host gave"));
-  const auto counts = [&](nic::Telemetry which, uint64_t of_context, uint64_t of_nic) -> Status {
-    SPL_ASSIGN(const uint64_t here, host.interface->telemetry(which, id));
-    SPL_ASSIGN(const uint64_t all, host.interface->telemetry(which));
-    return expect(here == of_context && all == of_nic, text(name_of(which), ": ", here, " and ", all));
+  const auto check_counts = [&](nic::Telemetry which, uint64_t expected_of_context,
+                                uint64_t expected_of_nic) -> Status {
+    SPL_ASSIGN(const uint64_t context_count, host.interface->telemetry(which, id));
+    SPL_ASSIGN(const uint64_t nic_count, host.interface->telemetry(which));
+    return expect(context_count == expected_of_context && nic_count == expected_of_nic,
+                  text(name_of(which), ": ", context_count, " and ", nic_count));
   };
-  SPL_TRY(counts(nic::Telemetry::messages, 2, 2));
-  SPL_TRY(counts(nic::Telemetry::bytes, 2 * length, 2 * length));
-  SPL_TRY(counts(nic::Telemetry::payload_handlers, 2, 2));
-  SPL_TRY(counts(nic::Telemetry::completion_handlers, 2, 2));
-  SPL_TRY(counts(nic::Telemetry::refused_messages, 0, 2));
+  SPL_TRY(check_counts(nic::Telemetry::messages, 2, 2));
+  SPL_TRY(check_counts(nic::Telemetry::bytes, 2 * length, 2 * length));
+  SPL_TRY(check_counts(nic::Telemetry::payload_handlers, 2, 2));
+  SPL_TRY(check_counts(nic::Telemetry::completion_handlers, 2, 2));
+  SPL_TRY(check_counts(nic::Telemetry::refused_messages, 0, 2));
   return trace.text();
 }
 

@@ -14,40 +14,40 @@ using nic::EventKind;
 using nic::Fail;
 
 // A message of random regions of a memory.
-struct Streamed {
+struct StreamedMessage {
   std::vector<uint8_t> memory;
   std::vector<nic::PutRegion> regions;
   std::vector<uint8_t> packed;
 };
 
-Streamed make_streamed(uint64_t seed, const std::string& stream, uint64_t regions, uint64_t payload) {
-  Streamed made;
-  made.memory = random_bytes(seed, stream, 8 * payload);
+StreamedMessage make_streamed(uint64_t seed, const std::string& stream, uint64_t regions, uint64_t payload) {
+  StreamedMessage message;
+  message.memory = random_bytes(seed, stream, 8 * payload);
   Random random(seed, stream + " regions");
   for (uint64_t i = 0; i < regions; ++i) {
-    const uint64_t offset = random.below(made.memory.size());
-    const uint64_t longest = std::min(made.memory.size() - offset, i % 3 == 0 ? 3 * payload : payload / 4);
-    made.regions.push_back({offset, random.below(longest + 1)});
-    const auto from = made.memory.begin() + static_cast<ptrdiff_t>(offset);
-    made.packed.insert(made.packed.end(), from, from + static_cast<ptrdiff_t>(made.regions.back().length));
+    const uint64_t offset = random.below(message.memory.size());
+    const uint64_t longest = std::min(message.memory.size() - offset, i % 3 == 0 ? 3 * payload : payload / 4);
+    message.regions.push_back({offset, random.below(longest + 1)});
+    const auto from = message.memory.begin() + static_cast<ptrdiff_t>(offset);
+    message.packed.insert(message.packed.end(), from, from + static_cast<ptrdiff_t>(message.regions.back().length));
   }
-  return made;
+  return message;
 }
 
 // A context of payload handlers only, over the packed vector of (block, stride).
 Result<nic::ContextId> outbound_context(Testbed& bed, const Host& host, const char* handlers, uint32_t block,
-                                        uint32_t stride, bool blocked) {
-  SPL_ASSIGN(const TestHandlers found, bed.handlers(handlers));
+                                        uint32_t stride, bool is_blocked) {
+  SPL_ASSIGN(const TestHandlers gather_handlers, bed.handlers(handlers));
   std::vector<uint8_t> constants(2 * sizeof(uint32_t));
   std::copy_n(reinterpret_cast<const uint8_t*>(&block), sizeof block, constants.begin());
   std::copy_n(reinterpret_cast<const uint8_t*>(&stride), sizeof stride, constants.begin() + sizeof block);
   nic::Context context;
-  context.image = found.image;
-  context.payload_entry = found.payload_entry;
+  context.image = gather_handlers.image;
+  context.payload_entry = gather_handlers.payload_entry;
   context.constants.length = constants.size();
   SPL_ASSIGN(context.constants.offset, host.interface->memory_alloc(constants.size()));
   SPL_TRY(host.interface->memory_write(context.constants.offset, constants));
-  if (blocked) context.blocked_round_robin = nic::BlockedRoundRobin{2, 4};
+  if (is_blocked) context.blocked_round_robin = nic::BlockedRoundRobin{2, 4};
   return host.interface->context_create(context);
 }
 
@@ -60,7 +60,7 @@ Result<std::string> streaming_puts(Testbed& bed, uint64_t seed) {
   constexpr uint64_t messages = 4;  // streamed messages, and as many plain ones
   constexpr uint64_t regions = 12;
   const uint64_t payload = bed.nic(0).limits().payload_bytes;
-  std::deque<Streamed> streamed;
+  std::deque<StreamedMessage> streamed;
   std::deque<std::vector<uint8_t>> plain;
   std::deque<GuardedBuffer> memory;  // by rank of the sender: streamed messages, then plain ones
   for (const Host& host : hosts) {
@@ -76,25 +76,25 @@ Result<std::string> streaming_puts(Testbed& bed, uint64_t seed) {
       SPL_TRY(target.interface->me_append(target.portal, target.entry(memory.back().data(), memory.back().size(), i)));
     }
   }
-  std::vector<std::vector<nic::StreamId>> open(hosts.size());
+  std::vector<std::vector<nic::StreamId>> streams(hosts.size());
   for (uint64_t turn = 0; turn <= regions; ++turn) {
     for (const Host& host : hosts) {
       const Host& target = hosts[1 - host.rank];
       for (uint64_t i = 0; i < messages; ++i) {
-        const Streamed& message = streamed[host.rank * messages + i];
+        const StreamedMessage& message = streamed[host.rank * messages + i];
         if (turn > message.regions.size()) continue;
         if (turn == 0) {
           portals::PutArguments put = host.put(message.memory, target, i);
           put.length = message.packed.size();
           SPL_ASSIGN(const nic::StreamId id,
                      host.interface->stream_start(put, message.memory.size(), message.regions[0]));
-          open[host.rank].push_back(id);
+          streams[host.rank].push_back(id);
           continue;
         }
-        const bool end = turn == message.regions.size();
-        const nic::PutRegion region = end ? nic::PutRegion{} : message.regions[turn];
-        SPL_TRY(host.interface->stream_append(open[host.rank][i], region, end));
-        if (end) SPL_TRY(host.interface->put(host.put(plain[host.rank * messages + i], target, messages + i)));
+        const bool is_end = turn == message.regions.size();
+        const nic::PutRegion region = is_end ? nic::PutRegion{} : message.regions[turn];
+        SPL_TRY(host.interface->stream_append(streams[host.rank][i], region, is_end));
+        if (is_end) SPL_TRY(host.interface->put(host.put(plain[host.rank * messages + i], target, messages + i)));
       }
     }
   }
@@ -121,10 +121,10 @@ Result<std::string> process_puts(Testbed& bed, uint64_t seed) {
   constexpr uint64_t messages = 4;
   Host& receiver = hosts[0];
   const uint64_t payload = bed.nic(0).limits().payload_bytes;
-  const auto whole = static_cast<uint32_t>(payload);
+  const auto payload_bytes = static_cast<uint32_t>(payload);
   constexpr uint32_t to_block = 16, to_stride = 48;
   const std::array<std::pair<uint32_t, uint32_t>, messages> vectors = {
-      {{4, 12}, {7, 8}, {64, 100}, {whole + 3, whole + 9}}};
+      {{4, 12}, {7, 8}, {64, 100}, {payload_bytes + 3, payload_bytes + 9}}};
   std::deque<std::vector<uint8_t>> sources;
   std::deque<std::vector<uint8_t>> packed;
   std::deque<GuardedBuffer> memory;
@@ -137,11 +137,11 @@ Result<std::string> process_puts(Testbed& bed, uint64_t seed) {
       sources.push_back(random_bytes(seed, stream, (length / block + 1) * stride));
       packed.emplace_back();
       for (uint64_t p = 0; p < length; ++p) packed.back().push_back(sources.back()[p / block * stride + p % block]);
-      const bool handled = i % 2 == 0;
-      memory.emplace_back(handled ? (length / to_block + 1) * to_stride : length);
+      const bool is_scattered = i % 2 == 0;
+      memory.emplace_back(is_scattered ? (length / to_block + 1) * to_stride : length);
       nic::Entry entry = receiver.entry(memory.back().data(), memory.back().size(), i);
       entry.match_rank = nic::Rank{rank};
-      if (handled) {
+      if (is_scattered) {
         SPL_ASSIGN(entry.context, receiver.context(bed, "scatter", to_block, to_stride, false));
         contexts.emplace_back(0, entry.context);
       }
@@ -204,7 +204,7 @@ Result<std::string> failing_process_puts(Testbed& bed, uint64_t seed) {
   }
   SPL_TRY(bed.settle());
   std::array<uint64_t, messages> landed{};
-  std::array<bool, messages> told{}, acknowledged{}, arrived{};
+  std::array<bool, messages> reported{}, acknowledged{}, arrived{};
   while (const auto event = receiver.interface->eq_get(receiver.arrivals)) {
     trace.add(0, *event);
     const uint64_t i = event->hdr_data;
@@ -217,16 +217,16 @@ Result<std::string> failing_process_puts(Testbed& bed, uint64_t seed) {
   while (const auto event = sender.interface->eq_get(sender.departures)) {
     trace.add(1, *event);
     const uint64_t i = event->user_ptr;
-    const bool sends = event->kind == EventKind::send;
-    SPL_TRY(expect(!(sends ? told : acknowledged)[i], text("message ", i, " was told twice at the sender")));
-    (sends ? told : acknowledged)[i] = true;
-    SPL_TRY(expect(event->fail == (sends        ? failures[i % 3]
+    const bool is_send = event->kind == EventKind::send;
+    SPL_TRY(expect(!(is_send ? reported : acknowledged)[i], text("message ", i, " was told twice at the sender")));
+    (is_send ? reported : acknowledged)[i] = true;
+    SPL_TRY(expect(event->fail == (is_send      ? failures[i % 3]
                                    : i % 3 == 0 ? Fail::ok
                                                 : Fail::aborted),
                    text("message ", i, " at the sender: ", nic::name_of(event->fail))));
   }
   for (uint64_t i = 0; i < messages; ++i) {
-    SPL_TRY(expect(told[i], text("the sender was not told of message ", i)));
+    SPL_TRY(expect(reported[i], text("the sender was not told of message ", i)));
     SPL_TRY(expect(arrived[i] == acknowledged[i], text("message ", i, " was acknowledged, or came, alone")));
     std::vector<uint8_t> expected(length, GuardedBuffer::fill);
     for (uint64_t p = 0; p < landed[i]; ++p) {

@@ -47,12 +47,12 @@ constexpr uint64_t allgather_bruck_bytes = 80U << 10;
 constexpr uint64_t alltoall_bruck_bytes = 256;
 constexpr uint32_t small_communicator = 8;
 
-std::string_view by_size(Operation operation, const CollectiveCall& call) {
+std::string_view usual_algorithm(Operation operation, const CollectiveCall& call) {
   using algorithms::block;
   switch (operation) {
     case Operation::allreduce: {
-      const bool goes_round = call.size > 2 && block(call.sends, 0).bytes >= allreduce_ring_bytes;
-      return goes_round ? "ring" : "recursive-doubling";
+      const bool is_ring = call.size > 2 && block(call.sends, 0).bytes >= allreduce_ring_bytes;
+      return is_ring ? "ring" : "recursive-doubling";
     }
     case Operation::bcast: {
       const Part part = block(call.rank == call.root ? call.sends : call.receives, 0);
@@ -68,12 +68,13 @@ std::string_view by_size(Operation operation, const CollectiveCall& call) {
   }
 }
 
-bool fits(size_t parts, size_t peers) { return parts <= 1 || parts == peers; }
+// True for one block for all peers, or one for each.
+bool has_block_each(size_t parts, size_t peers) { return parts <= 1 || parts == peers; }
 
 }  // namespace
 
-Result<Algorithms> choose(const std::vector<std::string>& choices) {
-  Algorithms made;
+Result<Algorithms> parse_choices(const std::vector<std::string>& choices) {
+  Algorithms algorithms;
   for (const std::string& choice : choices) {
     const size_t sign = choice.find('=');
     if (sign == std::string::npos) {
@@ -82,20 +83,20 @@ Result<Algorithms> choose(const std::vector<std::string>& choices) {
     }
     const std::string operation = choice.substr(0, sign);
     const std::string name = choice.substr(sign + 1);
-    const auto known = collective::operation_named(operation);
-    if (!known) return known.error();
-    if (const auto found = collective::find(*known, name); !found) return found.error();
-    made.chosen[operation] = name;
+    const auto operation_id = collective::operation_named(operation);
+    if (!operation_id) return operation_id.error();
+    if (const auto found = collective::find(*operation_id, name); !found) return found.error();
+    algorithms.by_operation[operation] = name;
   }
-  return made;
+  return algorithms;
 }
 
 bool is_collective(Call call) { return operation_of(call).has_value(); }
 
 std::string_view algorithm_of(const CollectiveCall& call, const Algorithms& algorithms) {
   const Operation operation = *operation_of(call.call);
-  const auto chosen = algorithms.chosen.find(name_of(operation));
-  return chosen != algorithms.chosen.end() ? std::string_view(chosen->second) : by_size(operation, call);
+  const auto chosen = algorithms.by_operation.find(name_of(operation));
+  return chosen != algorithms.by_operation.end() ? std::string_view(chosen->second) : usual_algorithm(operation, call);
 }
 
 Result<std::vector<Round>> rounds_of(const CollectiveCall& call, const Algorithms& algorithms) {
@@ -104,17 +105,17 @@ Result<std::vector<Round>> rounds_of(const CollectiveCall& call, const Algorithm
   const bool has_neighbors = name_of(*operation).starts_with("neighbor");
   const size_t senders = has_neighbors ? call.sources.size() : call.size;
   const size_t receivers = has_neighbors ? call.destinations.size() : call.size;
-  if (!fits(call.sends.size(), receivers) || !fits(call.receives.size(), senders)) {
+  if (!has_block_each(call.sends.size(), receivers) || !has_block_each(call.receives.size(), senders)) {
     return fail(Code::invalid, trace::name_of(call.call), " of ", receivers, " peers has ", call.sends.size(),
                 " blocks to send and ", call.receives.size(), " to receive");
   }
   if (call.root >= call.size) {
     return fail(Code::invalid, trace::name_of(call.call), ": root ", call.root, " of ", call.size, " ranks");
   }
-  const auto found = collective::find(*operation, algorithm_of(call, algorithms));
-  if (!found) return found.error();
+  const auto algorithm = collective::find(*operation, algorithm_of(call, algorithms));
+  if (!algorithm) return algorithm.error();
   Rounds rounds;
-  (*found)->make(call, rounds);
+  (*algorithm)->make(call, rounds);
   return rounds.take();
 }
 

@@ -21,7 +21,7 @@ struct Totals {
 };
 
 Algorithms only(const std::string& choice) {
-  auto made = choose({choice});
+  auto made = parse_choices({choice});
   EXPECT_TRUE(made.ok());
   return *made;
 }
@@ -249,11 +249,12 @@ TEST(Collectives, AlgorithmsGoBySizeUnlessOneIsChosen) {
 }
 
 TEST(Collectives, WhatIsNotThereIsNamed) {
-  EXPECT_EQ(choose({"allreduce=fast"}).error().message,
+  EXPECT_EQ(parse_choices({"allreduce=fast"}).error().message,
             "allreduce has no algorithm 'fast'; it has: recursive-doubling, ring, tree, rabenseifner, chain, binary, "
             "double-tree");
-  EXPECT_TRUE(choose({"alreduce=ring"}).error().message.starts_with("there is no collective operation 'alreduce'"));
-  EXPECT_TRUE(choose({"ring"}).error().message.starts_with("'ring' is no choice of an algorithm"));
+  EXPECT_TRUE(
+      parse_choices({"alreduce=ring"}).error().message.starts_with("there is no collective operation 'alreduce'"));
+  EXPECT_TRUE(parse_choices({"ring"}).error().message.starts_with("'ring' is no choice of an algorithm"));
 }
 
 }  // namespace

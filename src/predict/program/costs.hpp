@@ -1,10 +1,10 @@
 // Costs - what the ends of messages cost their ranks, beside the network's own time.
 //
-// Contract: a pair of layouts that has a price costs that, at both ends, in place of what each of them costs.
-//   Costs::at() interpolates `messages`: on straight lines between its points, beyond the last one as between the last
-//   two, and before the first one it gives that of the first. A layout without a price costs `unknown_layout` for each
-//   byte.
-// Threads: plain values. Time: modelled, in ps.
+// Contract: a pair of layouts that has a cost of its own costs that, at both ends, in place of what each of them costs.
+//   message_cost() interpolates `message_costs`: on straight lines between its points, beyond the last one as between
+//   the last two, and before the first one it gives that of the first. A layout without a cost costs
+//   `unknown_layout_rate` for each byte.
+// Threads: plain values. Time: modelled, in ps; a Rate is the time for each byte.
 #pragma once
 
 #include <cstdint>
@@ -18,80 +18,85 @@
 
 namespace spinloom::predict {
 
-// Work of the CPU, and of the NIC beside it, at one end of a message: before it leaves or after it has come.
-struct Price {
+// The work of the CPU, and of the NIC beside it, at one end of a message: before it leaves or after it has come.
+struct EndCost {
   uint64_t cpu_ps = 0;
-  uint64_t nic_ps = 0;  // time of the NIC that the message waits for
+  uint64_t nic_ps = 0;  // time that the message waits for the NIC
   uint64_t nic_busy_ps = 0;  // time after which the NIC can take the next message
 };
 
+// The cost of a message of so many bytes, whatever its layouts.
 struct MessageCost {
   uint64_t bytes = 0;
   uint64_t send_cpu_ps = 0;
   uint64_t receive_cpu_ps = 0;
-  uint64_t way_ps = 0;  // on the way, beside what the network's model takes; nobody's CPU is needed
+  uint64_t extra_latency_ps = 0;  // beyond what the network's model takes; no CPU works meanwhile
 };
 
-// answer: the sender asks, the receiver answers, and then the data go. nic: the same, and NICs do it. fetch: the sender
-// says where the data lie, the receiver's CPU copies them, which is its time to receive, and then says so.
+// The protocol of long messages. answer: the sender asks, the receiver answers, and then the data go. nic: the same,
+// and NICs do it. fetch: the sender says where the data lie, the receiver's CPU copies them, which is its time to
+// receive, and then says so.
 enum class Handshake : uint8_t { answer, nic, fetch };
 
 // CPU time for a receive that is posted after its message has come.
-struct Late {
+struct LateReceiveCosts {
   uint64_t find_ps = 0;  // to find a short message that came early; the receiver then copies or unpacks it
   uint64_t answer_ps = 0;  // to answer a request that the NIC would have answered
 };
 
 // Costs of non-blocking and persistent collective operations as schedules that NICs execute: CPUs make them and see
 // that they have ended. Needs Handshake::nic.
-struct Offloaded {
-  uint64_t create_ps = 0;  // of the CPU, for each operation that it gives to the NIC
-  bool is_cached =
-      false;  // the NIC keeps schedules: a later start pays create_ps only for operations that wait for nothing
-  uint64_t match_ps = 0;  // of the NIC, for each message that has come: to match it and to begin what waits for it
-  Rate own = {0, 1};  // of the NIC, by the byte: a rank's own block
-  uint64_t combine_ps = 0;  // a message's wait before it is combined, beyond the NIC's own time
-  Rate combine = {0, 1};  // of the NIC, by the byte
-  uint64_t test_ps = 0;  // of the CPU, to see that one has ended
+struct OffloadCosts {
+  uint64_t create_ps = 0;  // time of the CPU for each operation that it gives to the NIC
+  // True if the NIC keeps schedules: a later start pays create_ps only for operations that wait for nothing.
+  bool is_cached = false;
+  uint64_t match_ps = 0;  // time of the NIC for each message that has come: to match it and to begin what waits for it
+  Rate own_block_rate = {0, 1};  // time of the NIC for a rank's own block
+  uint64_t combine_latency_ps = 0;  // a message's wait before it is combined, beyond the NIC's own time
+  Rate combine_rate = {0, 1};  // time of the NIC to combine
+  uint64_t test_ps = 0;  // time of the CPU to see that one has ended
 };
 
 // CPU time of a message at both ends beyond the work for a block of as many bytes, because of the layouts of its data.
-struct PairPrice {
+struct PairCost {
   uint64_t send_ps = 0;
   uint64_t receive_ps = 0;
-  std::optional<uint64_t> own_ps = {};  // of a rank's own block, from one to the other; unknown: what both ends cost
+  // The time to move a rank's own block from one of the layouts to the other; unknown: what both ends cost.
+  std::optional<uint64_t> own_block_ps = {};
 };
 
 struct Costs {
-  using LayoutKey = std::tuple<uint32_t, int64_t, Side>;  // a Script's layout, elements
-  using PairKey = std::tuple<uint64_t, Lie, Lie>;  // bytes, at the sender, at the receiver
+  using LayoutKey = std::tuple<uint32_t, int64_t, Side>;  // the number of a Script's layout, elements, side
+  // The bytes, the layout at the sender and the layout at the receiver.
+  using PairKey = std::tuple<uint64_t, DataLayout, DataLayout>;
 
-  std::vector<MessageCost> messages;  // by ascending bytes; empty: nothing
-  std::map<LayoutKey, Price> layouts;
-  std::map<PairKey, PairPrice> pairs;
-  std::map<LayoutKey, uint64_t> host_layouts;  // by the CPU, whoever else could do it: a rank's own blocks
-  Rate unknown_layout;  // by the byte, of the CPU
-  Rate copy;  // by the byte, from one buffer into another
-  Rate combine;  // by the byte, of a reduction
+  std::vector<MessageCost> message_costs;  // by ascending bytes; empty: messages cost nothing
+  std::map<LayoutKey, EndCost> layout_costs;
+  std::map<PairKey, PairCost> pair_costs;
+  std::map<LayoutKey, uint64_t> host_layout_ps;  // CPU times where no NIC helps: own blocks, late receives
+  Rate unknown_layout_rate;  // time of the CPU for a layout that has no cost
+  Rate copy_rate;  // time of the CPU to copy from one buffer into another
+  Rate combine_rate;  // time of the CPU to combine operands of a reduction
   // None: a late receive costs as much as one that is posted in time.
-  std::optional<Late> late;
+  std::optional<LateReceiveCosts> late_receives;
   // None: CPUs carry on non-blocking collective operations whenever they are in a call of MPI.
-  std::optional<Offloaded> offloaded;
+  std::optional<OffloadCosts> offload;
   // Longer messages use `handshake`, for which the CPUs of both ranks work when they are in a call of MPI. Without it
   // only the network's model has a rule for long messages.
   uint64_t handshake_bytes = UINT64_MAX;
   Handshake handshake = Handshake::answer;
-  uint64_t scale_numerator = 1;  // factor of the time between calls
+  uint64_t scale_numerator = 1;  // the time between calls is multiplied by scale_numerator / scale_denominator
   uint64_t scale_denominator = 1;
-  uint64_t unit_ps = 1;  // of the schedule's computations
-  bool one_cpu = false;  // messages are the host CPU's, for models that price them; nothing may be a NIC's
+  uint64_t compute_unit_ps = 1;  // the unit of the schedule's computations
+  // All messages are on the host CPU, for models that price them; nothing may be a NIC's then.
+  bool uses_one_cpu = false;
 
-  [[nodiscard]] MessageCost at(uint64_t bytes) const;
+  [[nodiscard]] MessageCost message_cost(uint64_t bytes) const;
 };
 
-[[nodiscard]] inline Costs::PairKey pair_of(const Leg& leg) {
-  return leg.side == Side::send ? Costs::PairKey{leg.part.bytes, leg.own(), leg.partner}
-                                : Costs::PairKey{leg.part.bytes, leg.partner, leg.own()};
+[[nodiscard]] inline Costs::PairKey pair_key(const Leg& leg) {
+  return leg.side == Side::send ? Costs::PairKey{leg.part.bytes, leg.own_layout(), leg.partner_layout}
+                                : Costs::PairKey{leg.part.bytes, leg.partner_layout, leg.own_layout()};
 }
 
 }  // namespace spinloom::predict

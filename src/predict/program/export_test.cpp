@@ -16,8 +16,8 @@ using namespace test;
 
 Costs exported() {
   Costs costs;
-  costs.unit_ps = 1000;
-  costs.one_cpu = true;
+  costs.compute_unit_ps = 1000;
+  costs.uses_one_cpu = true;
   return costs;
 }
 
@@ -97,10 +97,10 @@ schedule::Schedule with_many_cpus(const schedule::Schedule& given) {
       const uint32_t peer = given.peer(rank, program.operation(number));
       shape.peer = schedule::Peer::absolute;
       shape.cpu = number;
-      builder.add(made.number_of(shape), peer);
+      builder.add(made.intern_shape(shape), peer);
     }
     for (uint32_t number = 0; number < program.size(); ++number) {
-      program.each_edge(number, [&](schedule::Edge edge) { builder.require(edge.to(), number, edge.awaits()); });
+      program.for_each_edge(number, [&](schedule::Edge edge) { builder.require(edge.to(), number, edge.awaits()); });
     }
     made.intern(rank, builder.take());
   }
@@ -110,7 +110,7 @@ schedule::Schedule with_many_cpus(const schedule::Schedule& given) {
 // check(schedule, L) of a random program in both forms.
 template <class Check>
 void each_form(Random& random, bool beside, const Check& check) {
-  const Priced made = priced(random_program(random, beside), exported());
+  const PricedSchedule made = priced(random_program(random, beside), exported());
   const auto text = schedule::print_goal(made.schedule);
   const auto binary = schedule::write_goal_binary(made.schedule);
   ASSERT_TRUE(text.ok() && binary.ok());

@@ -6,20 +6,20 @@
 namespace spinloom::predict {
 namespace {
 
-// All ways to write a number as an ordered product of `factors` numbers.
-void products(uint32_t number, size_t factors, std::vector<uint32_t>& begun,
-              const std::function<void(const std::vector<uint32_t>&)>& visit) {
+// Visits all ways to write a number as an ordered product of `factors` numbers, each behind `factors_so_far`.
+void for_each_factorisation(uint32_t number, size_t factors, std::vector<uint32_t>& factors_so_far,
+                            const std::function<void(const std::vector<uint32_t>&)>& visit) {
   if (factors == 1) {
-    begun.push_back(number);
-    visit(begun);
-    begun.pop_back();
+    factors_so_far.push_back(number);
+    visit(factors_so_far);
+    factors_so_far.pop_back();
     return;
   }
   for (uint32_t factor = 1; factor <= number; ++factor) {
     if (number % factor != 0) continue;
-    begun.push_back(factor);
-    products(number / factor, factors - 1, begun, visit);
-    begun.pop_back();
+    factors_so_far.push_back(factor);
+    for_each_factorisation(number / factor, factors - 1, factors_so_far, visit);
+    factors_so_far.pop_back();
   }
 }
 
@@ -49,97 +49,97 @@ uint32_t Grid::ranks() const {
   return product;
 }
 
-Grid::Place Grid::place_of(uint32_t rank) const {
-  Place place{};
+Grid::Coordinates Grid::coordinates_of(uint32_t rank) const {
+  Coordinates coordinates{};
   for (size_t i = dims.size(); i-- > 0;) {
-    place[i] = rank % dims[i];
+    coordinates[i] = rank % dims[i];
     rank /= dims[i];
   }
-  return place;
+  return coordinates;
 }
 
-uint32_t Grid::rank_at(const Place& place) const {
+uint32_t Grid::rank_at(const Coordinates& coordinates) const {
   uint32_t rank = 0;
-  for (size_t i = 0; i < dims.size(); ++i) rank = rank * dims[i] + place[i];
+  for (size_t i = 0; i < dims.size(); ++i) rank = rank * dims[i] + coordinates[i];
   return rank;
 }
 
 Grid::Shifted Grid::shifted(uint32_t rank, const Steps& steps) const {
-  Place place = place_of(rank);
-  Shifted found;
+  Coordinates coordinates = coordinates_of(rank);
+  Shifted target;
   for (size_t i = 0; i < dims.size(); ++i) {
-    const int64_t moved = int64_t{place[i]} + steps[i];
-    const bool passes = moved < 0 || moved >= dims[i];
-    if (passes) found.edges |= static_cast<uint8_t>(1U << i);
-    place[i] = static_cast<uint32_t>((moved + dims[i]) % dims[i]);
+    const int64_t moved = int64_t{coordinates[i]} + steps[i];
+    const bool crosses_edge = moved < 0 || moved >= dims[i];
+    if (crosses_edge) target.crossed_edges |= static_cast<uint8_t>(1U << i);
+    coordinates[i] = static_cast<uint32_t>((moved + dims[i]) % dims[i]);
   }
-  found.rank = rank_at(place);
-  return found;
+  target.rank = rank_at(coordinates);
+  return target;
 }
 
-std::vector<Grid::Steps> Grid::neighbours() const {
-  std::vector<Steps> found;
-  uint32_t all = 1;
-  for (size_t i = 0; i < dims.size(); ++i) all *= 3;
-  for (uint32_t number = 0; number < all; ++number) {
+std::vector<Grid::Steps> Grid::neighbour_steps() const {
+  std::vector<Steps> neighbours;
+  uint32_t count = 1;
+  for (size_t i = 0; i < dims.size(); ++i) count *= 3;
+  for (uint32_t number = 0; number < count; ++number) {
     Steps steps{};
     uint32_t rest = number;
     for (size_t i = 0; i < dims.size(); ++i, rest /= 3) steps[i] = static_cast<int8_t>(rest % 3 == 2 ? -1 : rest % 3);
-    found.push_back(steps);
+    neighbours.push_back(steps);
   }
-  return found;
+  return neighbours;
 }
 
 uint32_t Grid::edge_class(uint32_t rank) const {
-  const Place place = place_of(rank);
-  uint32_t found = 0;
+  const Coordinates coordinates = coordinates_of(rank);
+  uint32_t digits = 0;
   for (size_t i = 0; i < dims.size(); ++i) {
-    const uint32_t one = place[i] == 0 ? 0 : place[i] + 1 == dims[i] ? 2 : 1;
-    found = found * 3 + one;
+    const uint32_t digit = coordinates[i] == 0 ? 0 : coordinates[i] + 1 == dims[i] ? 2 : 1;
+    digits = digits * 3 + digit;
   }
-  return found;
+  return digits;
 }
 
 std::vector<uint32_t> Grid::slice(uint32_t rank, uint32_t mask) const {
-  const Place own = place_of(rank);
-  std::vector<uint32_t> found;
-  const std::function<void(size_t, Place)> visit = [&](size_t i, Place place) {
+  const Coordinates own = coordinates_of(rank);
+  std::vector<uint32_t> ranks_of_slice;
+  const std::function<void(size_t, Coordinates)> visit = [&](size_t i, Coordinates coordinates) {
     if (i == dims.size()) {
-      found.push_back(rank_at(place));
+      ranks_of_slice.push_back(rank_at(coordinates));
       return;
     }
     if ((mask >> i & 1) == 0) {
-      place[i] = own[i];
-      visit(i + 1, place);
+      coordinates[i] = own[i];
+      visit(i + 1, coordinates);
       return;
     }
-    for (place[i] = 0; place[i] < dims[i]; ++place[i]) visit(i + 1, place);
+    for (coordinates[i] = 0; coordinates[i] < dims[i]; ++coordinates[i]) visit(i + 1, coordinates);
   };
   visit(0, {});
-  return found;
+  return ranks_of_slice;
 }
 
 std::string Grid::text() const {
-  std::string said;
-  for (const uint32_t size : dims) said += (said.empty() ? "" : " x ") + std::to_string(size);
-  return said;
+  std::string joined;
+  for (const uint32_t size : dims) joined += (joined.empty() ? "" : " x ") + std::to_string(size);
+  return joined;
 }
 
 std::vector<Grid> grids_of(uint32_t ranks) {
-  std::vector<Grid> found;
+  std::vector<Grid> grids;
   for (size_t factors = 1; factors <= Grid::dimensions_most; ++factors) {
-    std::vector<uint32_t> begun;
-    products(ranks, factors, begun, [&](const std::vector<uint32_t>& dims) {
-      if (factors == 1 || std::ranges::find(dims, 1U) == dims.end()) found.push_back({dims});
+    std::vector<uint32_t> factors_so_far;
+    for_each_factorisation(ranks, factors, factors_so_far, [&](const std::vector<uint32_t>& dims) {
+      if (factors == 1 || std::ranges::find(dims, 1U) == dims.end()) grids.push_back({dims});
     });
   }
-  return found;
+  return grids;
 }
 
-std::optional<Grid> grown(const Grid& grid, uint32_t ranks) {
+std::optional<Grid> larger_grid(const Grid& grid, uint32_t ranks) {
   std::optional<Grid> best;
-  std::vector<uint32_t> begun;
-  products(ranks, grid.dims.size(), begun, [&](const std::vector<uint32_t>& dims) {
+  std::vector<uint32_t> factors_so_far;
+  for_each_factorisation(ranks, grid.dims.size(), factors_so_far, [&](const std::vector<uint32_t>& dims) {
     for (size_t i = 0; i < dims.size(); ++i) {
       if (dims[i] < grid.dims[i]) return;
     }

@@ -24,7 +24,7 @@ enum class Scaling : uint8_t { weak, strong };
 
 struct Grown {
   std::vector<trace::RankTrace> traces;
-  std::string how;  // "a grid of 2 x 2 ranks became 4 x 4"
+  std::string description;  // "a grid of 2 x 2 ranks became 4 x 4"
 };
 
 [[nodiscard]] Result<Grown> grow(std::span<const trace::RankTrace> traces, uint32_t ranks,

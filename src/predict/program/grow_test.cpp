@@ -25,7 +25,7 @@ std::vector<trace::RankTrace> halo(const Grid& grid, bool periodic, bool skips =
           Grid::Steps steps{};
           steps[i] = direction;
           const Grid::Shifted to = grid.shifted(rank, steps);
-          const bool ends = to.edges != 0 && !periodic;
+          const bool ends = to.crossed_edges != 0 && !periodic;
           if (ends && skips) continue;
           const int32_t peer = ends ? trace::nobody : static_cast<int32_t>(to.rank);
           const int64_t bytes = faces[i];

@@ -8,25 +8,26 @@
 namespace spinloom::predict {
 namespace {
 
-class Uses {
+class LayoutUseTable {
  public:
-  LayoutUse* of(const Part& part, Side side) {
+  // Returns the entry of a layout at one side, new or not; null for data that lie in one block.
+  LayoutUse* use_of(const Part& part, Side side) {
     if (part.type == trace::none || part.bytes == 0) return nullptr;
-    LayoutUse& found = uses_[{part.type, part.count, side}];
-    found = {part.type, part.count, side, part.bytes, found.messages, found.copies};
-    return &found;
+    LayoutUse& use = uses_[{part.type, part.count, side}];
+    use = {part.type, part.count, side, part.bytes, use.messages, use.copies};
+    return &use;
   }
-  void end(const Leg& leg) {
+  void count_message_end(const Leg& leg) {
     if (leg.tag == dropped) return;
-    if (LayoutUse* const found = of(leg.part, leg.side)) ++found->messages;
+    if (LayoutUse* const use = use_of(leg.part, leg.side)) ++use->messages;
   }
-  void own(const Part& part, Side side) {
-    if (LayoutUse* const found = of(part, side)) ++found->copies;
+  void count_own_block(const Part& part, Side side) {
+    if (LayoutUse* const use = use_of(part, side)) ++use->copies;
   }
   [[nodiscard]] std::vector<LayoutUse> all() const {
-    std::vector<LayoutUse> found;
-    for (const auto& [key, use] : uses_) found.push_back(use);
-    return found;
+    std::vector<LayoutUse> list;
+    for (const auto& [key, use] : uses_) list.push_back(use);
+    return list;
   }
 
  private:
@@ -35,11 +36,11 @@ class Uses {
 
 // Calls `body` with each round that is replayed, and its rank.
 template <class Body>
-void for_rounds(const Script& script, Body&& body) {
-  for (const RankScript& one : script.ranks) {
-    for (const Action& action : one.actions) {
-      if (action.event >= one.cut_event) continue;
-      for (uint32_t number = action.first_round; number < action.rounds_end; ++number) body(one, one.rounds[number]);
+void for_each_round(const Script& script, Body&& body) {
+  for (const RankScript& rank : script.ranks) {
+    for (const Action& action : rank.actions) {
+      if (action.event >= rank.cut_event) continue;
+      for (uint32_t number = action.first_round; number < action.rounds_end; ++number) body(rank, rank.rounds[number]);
     }
   }
 }
@@ -47,12 +48,12 @@ void for_rounds(const Script& script, Body&& body) {
 }  // namespace
 
 std::vector<LayoutUse> layout_uses(const Script& script) {
-  Uses uses;
-  for_rounds(script, [&uses](const RankScript& one, const ScriptRound& round) {
-    for (uint32_t leg = round.first_leg; leg < round.legs_end; ++leg) uses.end(one.legs[leg]);
+  LayoutUseTable uses;
+  for_each_round(script, [&uses](const RankScript& rank, const ScriptRound& round) {
+    for (uint32_t leg = round.first_leg; leg < round.legs_end; ++leg) uses.count_message_end(rank.legs[leg]);
     for (uint32_t copy = round.first_copy; copy < round.copies_end; ++copy) {
-      uses.own(one.copies[copy].from, Side::send);
-      uses.own(one.copies[copy].to, Side::receive);
+      uses.count_own_block(rank.copies[copy].from, Side::send);
+      uses.count_own_block(rank.copies[copy].to, Side::receive);
     }
   });
   return uses.all();
@@ -64,20 +65,21 @@ std::vector<PairUse> pair_uses(const Script& script) {
     const auto& [bytes, sent, received] = key;
     return uses.try_emplace(key, PairUse{.bytes = bytes, .sent = sent, .received = received}).first->second;
   };
-  for_rounds(script, [&use_of](const RankScript& one, const ScriptRound& round) {
+  for_each_round(script, [&use_of](const RankScript& rank, const ScriptRound& round) {
     for (uint32_t number = round.first_leg; number < round.legs_end; ++number) {
-      const Leg& leg = one.legs[number];
+      const Leg& leg = rank.legs[number];
       if (leg.side != Side::send || leg.tag == dropped || leg.part.bytes == 0) continue;
-      if (leg.own() != Lie{} || leg.partner != Lie{}) ++use_of(pair_of(leg)).messages;
+      if (leg.own_layout() != DataLayout{} || leg.partner_layout != DataLayout{}) ++use_of(pair_key(leg)).messages;
     }
     for (uint32_t number = round.first_copy; number < round.copies_end; ++number) {
-      const auto& [from, to] = one.copies[number];
-      if (lie_of(from) != Lie{} || lie_of(to) != Lie{}) ++use_of({to.bytes, lie_of(from), lie_of(to)}).copies;
+      const auto& [from, to] = rank.copies[number];
+      if (layout_of(from) != DataLayout{} || layout_of(to) != DataLayout{})
+        ++use_of({to.bytes, layout_of(from), layout_of(to)}).copies;
     }
   });
-  std::vector<PairUse> found;
-  for (const auto& [key, use] : uses) found.push_back(use);
-  return found;
+  std::vector<PairUse> list;
+  for (const auto& [key, use] : uses) list.push_back(use);
+  return list;
 }
 
 }  // namespace spinloom::predict

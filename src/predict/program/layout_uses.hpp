@@ -16,19 +16,19 @@ struct LayoutUse {
   uint32_t layout = 0;
   int64_t count = 0;
   Side side = Side::send;
-  uint64_t bytes = 0;  // of one
-  uint64_t messages = 0;  // ends of messages
-  uint64_t copies = 0;  // of a rank's own blocks
+  uint64_t bytes = 0;  // the packed size of a message or a block
+  uint64_t messages = 0;  // how many ends of messages have the layout
+  uint64_t copies = 0;  // how many ends of a rank's own blocks have it
 };
 
 [[nodiscard]] std::vector<LayoutUse> layout_uses(const Script& script);
 
 struct PairUse {
-  uint64_t bytes = 0;  // of one
-  Lie sent;
-  Lie received;
+  uint64_t bytes = 0;  // the packed size of a message or a block
+  DataLayout sent;  // the layout at the sender
+  DataLayout received;  // the layout at the receiver
   uint64_t messages = 0;
-  uint64_t copies = 0;  // of a rank's own blocks
+  uint64_t copies = 0;  // own blocks that a rank copies to itself
 };
 
 [[nodiscard]] std::vector<PairUse> pair_uses(const Script& script);

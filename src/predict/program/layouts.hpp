@@ -1,7 +1,7 @@
 // Layouts - the types of all ranks of a recorded program whose elements are not one block.
 //
-// Contract: number() is the number of a type for some elements of it, or `none` if they lie in one block, as those of a
-//   basic type do; types of the same blob share a number. Broken blobs are errors.
+// Contract: number_of() is the number of a type for some elements of it, or `none` if they lie in one block, as those
+//   of a basic type do; types of the same blob share a number. Broken blobs are errors.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -20,18 +20,18 @@ namespace spinloom::predict {
 class Layouts {
  public:
   static Result<Layouts> build(std::span<const trace::RankTrace> traces);
-  [[nodiscard]] uint32_t number(uint32_t rank, uint32_t type, int64_t count) const {
-    const Known& known = types_[rank][type];
-    return count == 1 && known.is_block ? trace::none : known.number;
+  [[nodiscard]] uint32_t number_of(uint32_t rank, uint32_t type, int64_t count) const {
+    const TypeLayout& entry = types_[rank][type];
+    return count == 1 && entry.is_block ? trace::none : entry.number;
   }
   [[nodiscard]] const std::vector<layout::Blob>& blobs() const { return blobs_; }
 
  private:
-  struct Known {
+  struct TypeLayout {
     uint32_t number = trace::none;
-    bool is_block = true;  // one element is
+    bool is_block = true;  // one element lies in one block
   };
-  std::vector<std::vector<Known>> types_;  // by rank
+  std::vector<std::vector<TypeLayout>> types_;  // by rank and type
   std::vector<layout::Blob> blobs_;
 };
 

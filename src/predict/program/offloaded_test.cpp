@@ -24,23 +24,23 @@ constexpr uint64_t hop = L + (bytes - 1) * G + match + combine;
 
 Costs host_costs() {
   Costs costs;
-  costs.messages = {{0, send, receive, 0}};
+  costs.message_costs = {{0, send, receive, 0}};
   costs.handshake = Handshake::nic;
   costs.handshake_bytes = 1000;
-  costs.late = Late{.find_ps = 600 * ns, .answer_ps = 800 * ns};
-  costs.copy = Rate(1000, 1);
+  costs.late_receives = LateReceiveCosts{.find_ps = 600 * ns, .answer_ps = 800 * ns};
+  costs.copy_rate = Rate(1000, 1);
   return costs;
 }
 
 Costs nic_costs(bool is_cached = false) {
   Costs costs = host_costs();
-  costs.offloaded = Offloaded{.create_ps = create,
-                              .is_cached = is_cached,
-                              .match_ps = match,
-                              .own = Rate(2, 1),
-                              .combine_ps = 50 * ns,
-                              .combine = Rate(4, 1),
-                              .test_ps = test_};
+  costs.offload = OffloadCosts{.create_ps = create,
+                               .is_cached = is_cached,
+                               .match_ps = match,
+                               .own_block_rate = Rate(2, 1),
+                               .combine_latency_ps = 50 * ns,
+                               .combine_rate = Rate(4, 1),
+                               .test_ps = test_};
   return costs;
 }
 

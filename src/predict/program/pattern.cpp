@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "predict/program/collectives.hpp"
@@ -17,7 +18,7 @@ bool is_same_type(const trace::TypeEntry& a, const trace::TypeEntry& b) {
   return a.size_bytes == b.size_bytes && a.extent_bytes == b.extent_bytes && a.blob == b.blob;
 }
 
-constexpr uint32_t positions = 3;  // at a dimension's beginning, within, at its end
+constexpr uint32_t edge_classes_per_dimension = 3;  // at a dimension's beginning, within, at its end
 
 // Tries to explain all ranks on one grid.
 class Explainer {
@@ -28,13 +29,14 @@ class Explainer {
     SPL_TRY(explain_comms());
     std::map<uint32_t, std::vector<uint32_t>> classes;
     for (uint32_t rank = 0; rank < traces_.size(); ++rank) {
-      classes[pattern_.by_edge_class ? pattern_.grid.edge_class(rank) : 0].push_back(rank);
+      classes[pattern_.has_edge_classes ? pattern_.grid.edge_class(rank) : 0].push_back(rank);
     }
-    for (const auto& [position, ranks] : classes) {
-      if (pattern_.calls.size() <= position) pattern_.calls.resize(position + 1);
-      SPL_TRY(explain_calls(ranks, pattern_.calls[position]));
+    for (const auto& [edge_class, ranks] : classes) {
+      if (pattern_.calls.size() <= edge_class) pattern_.calls.resize(edge_class + 1);
+      SPL_TRY(explain_calls(ranks, pattern_.calls[edge_class]));
     }
-    if ((wraps_ & pattern_.walls) != 0) return fail(Code::unsupported, "a dimension has ends for some calls only");
+    if ((wrapped_dims_ & pattern_.walled_dims) != 0)
+      return fail(Code::unsupported, "a dimension has ends for some calls only");
     return std::move(pattern_);
   }
 
@@ -47,9 +49,9 @@ class Explainer {
     const uint32_t masks = 1U << pattern_.grid.dims.size();
     for (size_t comm = 0; comm < traces_[0].comms.size(); ++comm) {
       const auto fits = [&](uint32_t mask) {
-        return std::ranges::all_of(traces_, [&](const RankTrace& one) {
-          return one.comms[comm].remote_ranks.empty() &&
-                 one.comms[comm].world_ranks == pattern_.grid.slice(one.rank, mask);
+        return std::ranges::all_of(traces_, [&](const RankTrace& trace) {
+          return trace.comms[comm].remote_ranks.empty() &&
+                 trace.comms[comm].world_ranks == pattern_.grid.slice(trace.rank, mask);
         });
       };
       uint32_t mask = 0;
@@ -57,15 +59,15 @@ class Explainer {
       if (mask == masks) {
         return fail(Code::unsupported, "communicator ", comm, " is no row, column or plane of the grid");
       }
-      CommPattern found{mask, {}, {}};
-      SPL_TRY(explain_neighbours(comm, &CommEntry::sources, found.sources));
-      SPL_TRY(explain_neighbours(comm, &CommEntry::destinations, found.destinations));
-      pattern_.comms.push_back(std::move(found));
+      CommPattern pattern{mask, {}, {}};
+      SPL_TRY(explain_neighbours(comm, &CommEntry::sources, pattern.sources));
+      SPL_TRY(explain_neighbours(comm, &CommEntry::destinations, pattern.destinations));
+      pattern_.comms.push_back(std::move(pattern));
     }
     return {};
   }
 
-  Status explain_neighbours(size_t comm, std::vector<int32_t> CommEntry::* list, std::vector<Relation>& found) {
+  Status explain_neighbours(size_t comm, std::vector<int32_t> CommEntry::* list, std::vector<Relation>& relations) {
     const size_t count = (traces_[0].comms[comm].*list).size();
     std::vector<uint32_t> ranks;
     for (uint32_t rank = 0; rank < traces_.size(); ++rank) {
@@ -75,15 +77,15 @@ class Explainer {
       ranks.push_back(rank);
     }
     for (size_t i = 0; i < count; ++i) {
-      SPL_ASSIGN(const Relation one, relate(ranks, [&](uint32_t rank) {
+      SPL_ASSIGN(const Relation relation, relate(ranks, [&](uint32_t rank) {
                    return world_rank(rank, static_cast<uint32_t>(comm), (traces_[rank].comms[comm].*list)[i]);
                  }));
-      found.push_back(one);
+      relations.push_back(relation);
     }
     return {};
   }
 
-  Status explain_calls(const std::vector<uint32_t>& ranks, std::vector<CallPattern>& found) {
+  Status explain_calls(const std::vector<uint32_t>& ranks, std::vector<CallPattern>& patterns) {
     const uint32_t first = ranks.front();
     for (const uint32_t rank : ranks) {
       if (pattern_.events[rank].size() != pattern_.events[first].size()) {
@@ -92,42 +94,48 @@ class Explainer {
       }
     }
     for (size_t number = 0; number < pattern_.events[first].size(); ++number) {
-      const Signature& own = call(first, number);
+      const Signature& first_call = call(first, number);
       for (const uint32_t rank : ranks) {
-        if (!is_alike(own, first, call(rank, number), rank)) {
+        if (!is_alike(first_call, first, call(rank, number), rank)) {
           return fail(Code::unsupported, "call ", number, " of rank ", rank, " (",
                       trace::name_of(call(rank, number).call), ") is not that of rank ", first, " (",
-                      trace::name_of(own.call), ")");
+                      trace::name_of(first_call.call), ")");
         }
       }
-      CallPattern made;
-      const auto peers = [&](auto peer_of, Relation& out) -> Status {
+      CallPattern pattern;
+      const auto peers = [&](auto peer_of, Relation& target) -> Status {
         auto relation = relate(ranks, peer_of);
         if (!relation) {
-          return fail(Code::unsupported, trace::name_of(own.call), ", call ", number, ": ", relation.error().message);
+          return fail(Code::unsupported, trace::name_of(first_call.call), ", call ", number, ": ",
+                      relation.error().message);
         }
-        out = *relation;
+        target = *relation;
         return {};
       };
-      if (is_rooted_or_plain(own)) {
-        made.peer.constant = own.peer;
+      if (has_no_varying_peer(first_call)) {
+        pattern.peer.constant = first_call.peer;
       } else {
-        SPL_TRY(peers([&](uint32_t rank) { return world_rank(rank, own.comm, call(rank, number).peer); }, made.peer));
+        SPL_TRY(peers([&](uint32_t rank) { return world_rank(rank, first_call.comm, call(rank, number).peer); },
+                      pattern.peer));
       }
-      SPL_TRY(peers([&](uint32_t rank) { return world_rank(rank, own.comm, call(rank, number).receive_peer); },
-                    made.receive_peer));
-      for (size_t i = 0; i < own.matches.size(); ++i) {
+      SPL_TRY(peers([&](uint32_t rank) { return world_rank(rank, first_call.comm, call(rank, number).receive_peer); },
+                    pattern.receive_peer));
+      for (size_t i = 0; i < first_call.matches.size(); ++i) {
         SPL_TRY(peers(
-            [&](uint32_t rank) { return world_rank(rank, comm_of_match(own), call(rank, number).matches[i].source); },
-            made.matches.emplace_back()));
+            [&](uint32_t rank) {
+              return world_rank(rank, comm_of_match(first_call), call(rank, number).matches[i].source);
+            },
+            pattern.matches.emplace_back()));
       }
-      found.push_back(std::move(made));
+      patterns.push_back(std::move(pattern));
     }
     return {};
   }
 
   // True for calls whose peer is a root, or that have no peer.
-  static bool is_rooted_or_plain(const Signature& call) { return is_collective(call.call) || call.comm == trace::none; }
+  static bool has_no_varying_peer(const Signature& call) {
+    return is_collective(call.call) || call.comm == trace::none;
+  }
   // Completions have no communicator; their matches came over the world's, or are refused.
   static uint32_t comm_of_match(const Signature& call) { return call.comm == trace::none ? 0 : call.comm; }
 
@@ -137,7 +145,7 @@ class Explainer {
         a.matches.size() != b.matches.size()) {
       return false;
     }
-    if (is_rooted_or_plain(a) && a.peer != b.peer) return false;
+    if (has_no_varying_peer(a) && a.peer != b.peer) return false;
     for (size_t i = 0; i < a.matches.size(); ++i) {
       if (a.matches[i].tag != b.matches[i].tag || a.matches[i].bytes != b.matches[i].bytes) return false;
     }
@@ -169,26 +177,27 @@ class Explainer {
         return Relation{.is_constant = true, .constant = peers[0]};
       }
     }
-    const auto known = relations_.find({ranks.front(), peers});
-    if (known != relations_.end()) return known->second;
-    SPL_ASSIGN(const Relation found, steps_to(ranks, peers));
-    relations_.emplace(std::pair(ranks.front(), peers), found);
-    return found;
+    const auto cached = relations_.find({ranks.front(), peers});
+    if (cached != relations_.end()) return cached->second;
+    SPL_ASSIGN(const Relation relation, steps_to(ranks, peers));
+    relations_.emplace(std::pair(ranks.front(), peers), relation);
+    return relation;
   }
 
+  // Steps that lead every rank to its peer, and the dimensions in which they pass edges.
   struct Fit {
     Grid::Steps steps{};
-    uint8_t wraps = 0;
-    uint8_t walls = 0;
+    uint8_t wrapped_dims = 0;  // the peer lies around the edge
+    uint8_t walled_dims = 0;  // there is no peer beyond the edge
   };
 
   // Prefers steps that do not go around edges; exactly one of the preferred steps may fit.
   Result<Relation> steps_to(const std::vector<uint32_t>& ranks, const std::vector<int32_t>& peers) {
     std::vector<Fit> within;
     std::vector<Fit> around;
-    for (const Grid::Steps& steps : pattern_.grid.neighbours()) {
-      Fit fit{.steps = steps};
-      if (is_fit(ranks, peers, fit)) (fit.wraps == 0 ? within : around).push_back(fit);
+    for (const Grid::Steps& steps : pattern_.grid.neighbour_steps()) {
+      const std::optional<Fit> fit = fit_of(ranks, peers, steps);
+      if (fit) (fit->wrapped_dims == 0 ? within : around).push_back(*fit);
     }
     const std::vector<Fit>& fits = within.empty() ? around : within;
     if (fits.empty()) {
@@ -197,57 +206,63 @@ class Explainer {
     if (fits.size() > 1) {
       return fail(Code::unsupported, "with two ranks along a dimension both neighbours are one: record three or more");
     }
-    wraps_ |= fits[0].wraps;
-    pattern_.walls |= fits[0].walls;
+    wrapped_dims_ |= fits[0].wrapped_dims;
+    pattern_.walled_dims |= fits[0].walled_dims;
     return Relation{.is_constant = false, .constant = 0, .steps = fits[0].steps};
   }
 
-  [[nodiscard]] bool is_fit(const std::vector<uint32_t>& ranks, const std::vector<int32_t>& peers, Fit& fit) const {
+  // Returns nothing if the steps do not lead every rank to its peer.
+  [[nodiscard]] std::optional<Fit> fit_of(const std::vector<uint32_t>& ranks, const std::vector<int32_t>& peers,
+                                          const Grid::Steps& steps) const {
+    Fit fit{.steps = steps};
     for (size_t i = 0; i < ranks.size(); ++i) {
-      const Grid::Shifted to = pattern_.grid.shifted(ranks[i], fit.steps);
-      if (peers[i] == trace::nobody && to.edges != 0) {
-        fit.walls |= to.edges;
+      const Grid::Shifted to = pattern_.grid.shifted(ranks[i], steps);
+      if (peers[i] == trace::nobody && to.crossed_edges != 0) {
+        fit.walled_dims |= to.crossed_edges;
       } else if (peers[i] >= 0 && static_cast<uint32_t>(peers[i]) == to.rank) {
-        fit.wraps |= to.edges;
+        fit.wrapped_dims |= to.crossed_edges;
       } else {
-        return false;
+        return {};
       }
     }
-    return (fit.wraps & fit.walls) == 0;
+    if ((fit.wrapped_dims & fit.walled_dims) != 0) return {};
+    return fit;
   }
 
   std::span<const RankTrace> traces_;
   Pattern pattern_;
-  uint8_t wraps_ = 0;  // dimensions whose edges messages pass
+  uint8_t wrapped_dims_ = 0;  // dimensions around whose edges messages go
   std::map<std::pair<uint32_t, std::vector<int32_t>>, Relation> relations_;
 };
 
 }  // namespace
 
 Result<Pattern> pattern_of(std::span<const RankTrace> traces) {
-  Pattern begun;
-  for (const RankTrace& one : traces) {
-    if (!one.ended) return fail(Code::unsupported, "rank ", one.rank, "'s trace ends before MPI_Finalize");
-    if (one.comms.size() != traces[0].comms.size()) {
-      return fail(Code::unsupported, "rank ", one.rank, " has ", one.comms.size(), " communicators, and rank 0 has ",
-                  traces[0].comms.size());
+  Pattern prototype;
+  for (const RankTrace& trace : traces) {
+    if (!trace.has_ended) return fail(Code::unsupported, "rank ", trace.rank, "'s trace ends before MPI_Finalize");
+    if (trace.comms.size() != traces[0].comms.size()) {
+      return fail(Code::unsupported, "rank ", trace.rank, " has ", trace.comms.size(),
+                  " communicators, and rank 0 has ", traces[0].comms.size());
     }
-    std::vector<uint32_t>& events = begun.events.emplace_back();
-    for (uint32_t number = 0; number < one.events.size(); ++number) {
-      if (one.events[number].polls == 0) events.push_back(number);
+    std::vector<uint32_t>& events = prototype.events.emplace_back();
+    for (uint32_t number = 0; number < trace.events.size(); ++number) {
+      if (trace.events[number].polls == 0) events.push_back(number);
     }
   }
   std::string why;
-  for (const bool by_edge_class : {false, true}) {
+  for (const bool has_edge_classes : {false, true}) {
     for (const Grid& grid : grids_of(static_cast<uint32_t>(traces.size()))) {
-      if (by_edge_class && std::ranges::any_of(grid.dims, [](uint32_t size) { return size < positions; })) continue;
-      Pattern pattern = begun;
+      if (has_edge_classes &&
+          std::ranges::any_of(grid.dims, [](uint32_t size) { return size < edge_classes_per_dimension; }))
+        continue;
+      Pattern pattern = prototype;
       pattern.grid = grid;
-      pattern.by_edge_class = by_edge_class;
-      auto found = Explainer(traces, std::move(pattern)).explain();
-      if (found) return found;
+      pattern.has_edge_classes = has_edge_classes;
+      auto explained = Explainer(traces, std::move(pattern)).explain();
+      if (explained) return explained;
       // Keep the failure on the last grid, which has the most dimensions: ranks differ least there, so it says most.
-      if (!by_edge_class) why = text(grid.text(), ": ", found.error().message);
+      if (!has_edge_classes) why = text(grid.text(), ": ", explained.error().message);
     }
   }
   return fail(Code::unsupported, "no grid explains what the ranks do: on ", why,

@@ -27,21 +27,21 @@ struct Relation {
 struct CallPattern {
   Relation peer;
   Relation receive_peer;
-  std::vector<Relation> matches;  // their sources
+  std::vector<Relation> matches;  // the sources of the messages that the call has matched
 };
 
 struct CommPattern {
-  uint32_t mask = 0;  // the dimensions that its slices span
+  uint32_t mask = 0;  // a bit for each dimension that its slices span
   std::vector<Relation> sources;
   std::vector<Relation> destinations;
 };
 
 struct Pattern {
   Grid grid;
-  uint8_t walls = 0;  // dimensions with ends
-  bool by_edge_class = false;  // ranks at other edges do other calls
-  std::vector<std::vector<uint32_t>> events;  // of each rank: those that are no polls in vain
-  std::vector<std::vector<CallPattern>> calls;  // by position, one for each of these events
+  uint8_t walled_dims = 0;  // a bit for each dimension that has ends, so that ranks there have no neighbour
+  bool has_edge_classes = false;  // ranks of another edge class (grid.hpp) do other calls
+  std::vector<std::vector<uint32_t>> events;  // by rank: the numbers of its events that are no polls in vain
+  std::vector<std::vector<CallPattern>> calls;  // by edge class, one for each of these events
   std::vector<CommPattern> comms;
 };
 

@@ -12,10 +12,10 @@ schedule::Program RankEmitter::emit() {
   for (const Step& step : script_.steps) {
     if (step.event >= script_.cut_event) break;
     switch (step.kind) {
-      case Step::Kind::compute: compute(scaled(step.value)); break;
-      case Step::Kind::fixed: compute(step.value * 1000); break;
-      case Step::Kind::act: act(static_cast<uint32_t>(step.value)); break;
-      case Step::Kind::await: await(step); break;
+      case Step::Kind::compute: emit_compute(scaled(step.value)); break;
+      case Step::Kind::fixed: emit_compute(step.value * 1000); break;
+      case Step::Kind::act: emit_action(static_cast<uint32_t>(step.value)); break;
+      case Step::Kind::await: emit_await(step); break;
     }
   }
   return builder_.take();
@@ -26,38 +26,38 @@ uint64_t RankEmitter::scaled(uint64_t ns) const {
   return static_cast<uint64_t>((product + costs_.scale_denominator - 1) / costs_.scale_denominator);
 }
 
-void RankEmitter::compute(uint64_t time_ps) {
+void RankEmitter::emit_compute(uint64_t time_ps) {
   if (time_ps == 0) return;
   bill_.compute_ps += time_ps;
-  cursor_ = {{computation(time_ps, host_cpu, cursor_), Awaits::end}};
+  cursor_ = {{add_computation(time_ps, host_cpu, cursor_), Awaits::end}};
 }
 
-void RankEmitter::await(const Step& step) {
+void RankEmitter::emit_await(const Step& step) {
   const Cursor begins = cursor_;
   bool is_for_collectives = false;
   uint64_t test_ps = 0;
   for (uint32_t number = 0; number < step.count; ++number) {
     const uint32_t awaited = script_.awaited[step.value + number];
-    wait(ends_[awaited]);
+    add_to_cursor(ends_[awaited]);
     if (!script_.actions[awaited].is_collective) continue;
     is_for_collectives = true;
-    if (costs_.offloaded.has_value()) test_ps += costs_.offloaded->test_ps;
+    if (costs_.offload.has_value()) test_ps += costs_.offload->test_ps;
   }
   bill_.messages_ps += test_ps;
-  cursor_ = work(test_ps, cursor_);
+  cursor_ = add_work(test_ps, cursor_);
   if (is_for_collectives) waits_.push_back({begins, cursor_});
 }
 
-void RankEmitter::wait(const Cursor& ends) {
-  for (const Awaited& one : ends) {
-    if (std::ranges::find(cursor_, one) == cursor_.end()) cursor_.push_back(one);
+void RankEmitter::add_to_cursor(const Cursor& ends) {
+  for (const Awaited& awaited : ends) {
+    if (std::ranges::find(cursor_, awaited) == cursor_.end()) cursor_.push_back(awaited);
   }
 }
 
-void RankEmitter::act(uint32_t number) {
+void RankEmitter::emit_action(uint32_t number) {
   const Action& action = script_.actions[number];
-  if (costs_.offloaded.has_value() && action.is_collective && !action.is_blocking) {
-    offload(number, *costs_.offloaded);
+  if (costs_.offload.has_value() && action.is_collective && !action.is_blocking) {
+    emit_offloaded(number, *costs_.offload);
     return;
   }
   Cursor entry = cursor_;
@@ -65,8 +65,8 @@ void RankEmitter::act(uint32_t number) {
   bool is_first = true;
   for (uint32_t round = action.first_round; round < action.rounds_end; ++round) {
     Cursor starts;
-    Cursor ends = play(script_.rounds[round], joined(entry), starts);
-    if (ends.empty()) continue;  // all of its legs were dropped
+    Cursor ends = emit_round(script_.rounds[round], join(entry), starts);
+    if (ends.empty()) continue;  // its legs were dropped, and its copies take no time
     if (is_first) returned = std::move(starts);
     is_first = false;
     entry = std::move(ends);
@@ -80,7 +80,7 @@ void RankEmitter::act(uint32_t number) {
   }
 }
 
-Cursor RankEmitter::play(const ScriptRound& round, const Cursor& entry, Cursor& starts) {
+Cursor RankEmitter::emit_round(const ScriptRound& round, const Cursor& entry, Cursor& starts) {
   Cursor ends;
   for (uint32_t number = round.first_leg; number < round.legs_end; ++number) {
     const Leg& leg = script_.legs[number];
@@ -98,68 +98,69 @@ Cursor RankEmitter::play(const ScriptRound& round, const Cursor& entry, Cursor& 
     const uint64_t time_ps = copy_ps(script_.copies[number]);
     bill_.layouts_ps += time_ps;
     if (time_ps == 0) continue;
-    before = {{computation(time_ps, host_cpu, before), Awaits::end}};
+    before = {{add_computation(time_ps, host_cpu, before), Awaits::end}};
     ends.push_back(before.front());
     starts.push_back(before.front());
   }
-  const uint64_t combine_ps = time_of(costs_.combine, round.combined_bytes);
+  const uint64_t combine_ps = time_of(costs_.combine_rate, round.combined_bytes);
   if (combine_ps != 0 && !ends.empty()) {
     bill_.combine_ps += combine_ps;
-    ends = {{computation(combine_ps, host_cpu, ends), Awaits::end}};
+    ends = {{add_computation(combine_ps, host_cpu, ends), Awaits::end}};
   }
   return ends;
 }
 
-Cursor RankEmitter::joined(const Cursor& entry, uint8_t cpu) {
+Cursor RankEmitter::join(const Cursor& entry, uint8_t cpu) {
   if (entry.size() <= 2) return entry;
-  return {{computation(0, cpu, entry), Awaits::end}};
+  return {{add_computation(0, cpu, entry), Awaits::end}};
 }
 
-Cursor RankEmitter::work(uint64_t time_ps, const Cursor& after) {
+Cursor RankEmitter::add_work(uint64_t time_ps, const Cursor& after) {
   if (time_ps == 0) return after;
-  return {{computation(time_ps, host_cpu, after), Awaits::end}};
+  return {{add_computation(time_ps, host_cpu, after), Awaits::end}};
 }
 
-uint32_t RankEmitter::charged(uint64_t time_ps, uint32_t after) {
+uint32_t RankEmitter::charge_cpu(uint64_t time_ps, uint32_t after) {
   bill_.messages_ps += time_ps;
-  return time_ps == 0 ? after : computation(time_ps, host_cpu, {{after, Awaits::end}});
+  return time_ps == 0 ? after : add_computation(time_ps, host_cpu, {{after, Awaits::end}});
 }
 
-uint32_t RankEmitter::delayed(uint64_t time_ps, uint32_t after) {
+uint32_t RankEmitter::add_delay(uint64_t time_ps, uint32_t after) {
   if (time_ps == 0) return after;
   bill_.nic_ps += time_ps;
   const auto cpu = static_cast<uint8_t>(delay_cpu + delays_++ % delay_cpus);
-  return computation(time_ps, cpu, {{after, Awaits::end}});
+  return add_computation(time_ps, cpu, {{after, Awaits::end}});
 }
 
-Cursor RankEmitter::through_nic(const Price& price, const Cursor& after) {
-  const uint64_t served_ps = std::min(price.nic_ps, price.nic_busy_ps);
-  bill_.nic_ps += price.nic_busy_ps;
+Cursor RankEmitter::pass_nic(const EndCost& end_cost, const Cursor& after) {
+  const uint64_t served_ps = std::min(end_cost.nic_ps, end_cost.nic_busy_ps);
+  bill_.nic_ps += end_cost.nic_busy_ps;
   Cursor out = after;
-  if (served_ps != 0) out = {{computation(served_ps, nic_cpu, out), Awaits::end}};
-  if (price.nic_busy_ps > served_ps) computation(price.nic_busy_ps - served_ps, nic_cpu, out);
-  if (price.nic_ps == served_ps) return out;
-  if (out.size() != 1 || out.front().awaits != Awaits::end) out = {{computation(0, nic_cpu, out), Awaits::end}};
-  return {{delayed(price.nic_ps - served_ps, out.front().operation), Awaits::end}};
+  if (served_ps != 0) out = {{add_computation(served_ps, nic_cpu, out), Awaits::end}};
+  if (end_cost.nic_busy_ps > served_ps) add_computation(end_cost.nic_busy_ps - served_ps, nic_cpu, out);
+  if (end_cost.nic_ps == served_ps) return out;
+  if (out.size() != 1 || out.front().awaits != Awaits::end) out = {{add_computation(0, nic_cpu, out), Awaits::end}};
+  return {{add_delay(end_cost.nic_ps - served_ps, out.front().operation), Awaits::end}};
 }
 
-uint32_t RankEmitter::computation(uint64_t time_ps, uint8_t cpu, const Cursor& after) {
-  const uint64_t units = time_ps / costs_.unit_ps + (time_ps % costs_.unit_ps != 0 ? 1 : 0);
-  return add({.size = units, .kind = Kind::compute, .cpu = cpu}, 0, after);
+uint32_t RankEmitter::add_computation(uint64_t time_ps, uint8_t cpu, const Cursor& after) {
+  const uint64_t units = time_ps / costs_.compute_unit_ps + (time_ps % costs_.compute_unit_ps != 0 ? 1 : 0);
+  return add_operation({.size = units, .kind = Kind::compute, .cpu = cpu}, 0, after);
 }
 
-uint32_t RankEmitter::message(Kind kind, uint64_t bytes, const Leg& leg, Stage stage, const Cursor& after) {
+uint32_t RankEmitter::add_message(Kind kind, uint64_t bytes, const Leg& leg, Stage stage, const Cursor& after) {
   const uint32_t tag = leg.tag * stages + static_cast<uint32_t>(stage);
   const bool has_data = stage == Stage::eager || stage == Stage::data;
-  const uint8_t cpu = costs_.one_cpu ? host_cpu : message_cpu;
-  return add({.size = bytes, .tag = tag, .kind = kind, .cpu = cpu}, leg.peer, after,
-             has_data ? layouts_.of(leg.part) : schedule::Ends());
+  const uint8_t cpu = costs_.uses_one_cpu ? host_cpu : message_cpu;
+  return add_operation({.size = bytes, .tag = tag, .kind = kind, .cpu = cpu}, leg.peer, after,
+                       has_data ? layouts_.layouts_of(leg.part) : schedule::TransferLayouts());
 }
 
-uint32_t RankEmitter::add(const Shape& shape, uint32_t peer, const Cursor& after, schedule::Ends its_ends) {
-  const uint32_t made = builder_.add(out_.number_of(shape, its_ends), peer);
-  for (const Awaited& one : after) builder_.require(made, one.operation, one.awaits);
-  return made;
+uint32_t RankEmitter::add_operation(const Shape& shape, uint32_t peer, const Cursor& after,
+                                    schedule::TransferLayouts layouts) {
+  const uint32_t operation = builder_.add(out_.intern_shape(shape, layouts), peer);
+  for (const Awaited& one : after) builder_.require(operation, one.operation, one.awaits);
+  return operation;
 }
 
 }  // namespace spinloom::predict

@@ -38,15 +38,15 @@ class LayoutNumbers {
  public:
   LayoutNumbers(const std::vector<layout::Blob>& layouts, schedule::Schedule& out) : layouts_(layouts), out_(out) {}
 
-  schedule::Ends of(const Part& part) {
+  schedule::TransferLayouts layouts_of(const Part& part) {
     if (part.type == trace::none || part.bytes == 0) return {};
-    const auto [found, is_new] = numbers_.try_emplace({part.type, part.count}, 0);
+    const auto [entry, is_new] = numbers_.try_emplace({part.type, part.count}, 0);
     if (is_new) {
       const auto bytes = layouts_[part.type].bytes();
       const std::string blob(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-      found->second = out_.number_of_layout({blob, part.count, part.bytes});
+      entry->second = out_.intern_layout({blob, part.count, part.bytes});
     }
-    return {found->second, schedule::contiguous};
+    return {entry->second, schedule::contiguous};
   }
 
  private:
@@ -56,10 +56,10 @@ class LayoutNumbers {
 };
 
 // A collective operation that a NIC executes.
-struct Execution {
-  const Offloaded& how;
-  Cursor posted;  // all of its receives
-  Cursor returned;  // its call, after the CPU has done with what had come before
+struct NicExecution {
+  const OffloadCosts& costs;
+  Cursor posted;  // its receives have been posted
+  Cursor returned;  // its call has returned: the CPU has done with the messages that had come before
 };
 
 class RankEmitter {
@@ -82,49 +82,54 @@ class RankEmitter {
 
  private:
   [[nodiscard]] uint64_t scaled(uint64_t ns) const;
-  void compute(uint64_t time_ps);
-  void await(const Step& step);
-  void wait(const Cursor& ends);
-  void act(uint32_t number);
-  Cursor play(const ScriptRound& round, const Cursor& entry, Cursor& starts);
-  // Several operations that wait for the same many others wait for one joint in their place.
-  Cursor joined(const Cursor& entry, uint8_t cpu = host_cpu);
-  Cursor work(uint64_t time_ps, const Cursor& after);
-  // CPU time of an end of a message after an operation; the operation itself if there is none.
-  uint32_t charged(uint64_t time_ps, uint32_t after);
-  uint32_t delayed(uint64_t time_ps, uint32_t after);
+  void emit_compute(uint64_t time_ps);
+  void emit_await(const Step& step);
+  void add_to_cursor(const Cursor& ends);
+  void emit_action(uint32_t number);
+  Cursor emit_round(const ScriptRound& round, const Cursor& entry, Cursor& starts);
+  // Returns one operation that waits for all of `entry`, in place of many, for several operations that wait for them.
+  Cursor join(const Cursor& entry, uint8_t cpu = host_cpu);
+  // CPU time of the host; `after` itself if there is none.
+  Cursor add_work(uint64_t time_ps, const Cursor& after);
+  // CPU time of an end of a message, in the bill of messages; `after` itself if there is none.
+  uint32_t charge_cpu(uint64_t time_ps, uint32_t after);
+  // A delay of one message, which keeps nothing else; `after` itself if there is none.
+  uint32_t add_delay(uint64_t time_ps, uint32_t after);
   // The message waits for nic_ps; the NIC is busy for nic_busy_ps, whether that is more or less.
-  Cursor through_nic(const Price& price, const Cursor& after);
-  uint32_t computation(uint64_t time_ps, uint8_t cpu, const Cursor& after);
-  uint32_t message(schedule::Kind kind, uint64_t bytes, const Leg& leg, Stage stage, const Cursor& after);
-  uint32_t add(const schedule::Shape& shape, uint32_t peer, const Cursor& after, schedule::Ends its_ends = {});
+  Cursor pass_nic(const EndCost& end_cost, const Cursor& after);
+  uint32_t add_computation(uint64_t time_ps, uint8_t cpu, const Cursor& after);
+  uint32_t add_message(schedule::Kind kind, uint64_t bytes, const Leg& leg, Stage stage, const Cursor& after);
+  uint32_t add_operation(const schedule::Shape& shape, uint32_t peer, const Cursor& after,
+                         schedule::TransferLayouts layouts = {});
 
   [[nodiscard]] bool is_late(uint32_t leg) const;
   // True for messages that end only when they have matched. A message that asks first does so in any case.
   [[nodiscard]] bool is_synchronous(uint32_t leg) const;
   void receive(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& starts, Cursor& ends);
-  // Returns the CPU times for a request or an answer.
-  [[nodiscard]] MessageCost small() const;
+  // Returns the CPU times for a control message: a request or an answer.
+  [[nodiscard]] MessageCost control_cost() const;
   [[nodiscard]] uint64_t answer_ps(bool is_late) const;
-  // Returns the price of a receive whose data lie where messages without a receive land.
-  [[nodiscard]] Price unexpected_price_of(const Leg& leg) const;
+  // Returns the cost of a receive whose data lie where messages without a receive land.
+  [[nodiscard]] EndCost late_receive_cost(const Leg& leg) const;
   void send(const Leg& leg, uint32_t number, const Cursor& entry, Cursor& ends, bool by_host = true);
-  // Returns the end of the answer to a request, when the CPU has read it.
-  uint32_t asked(const Leg& leg, const Cursor& ready, uint64_t read_ps);
-  [[nodiscard]] Price price_of(const Leg& leg) const;
-  [[nodiscard]] const PairPrice* pair_price_of(const Leg& leg) const;
+  // Sends a request and receives its answer. Returns the operation at whose end the CPU has read it.
+  uint32_t request_answer(const Leg& leg, const Cursor& ready, uint64_t read_ps);
+  [[nodiscard]] EndCost end_cost_of(const Leg& leg) const;
+  [[nodiscard]] const PairCost* pair_cost_of(const Leg& leg) const;
   [[nodiscard]] uint64_t copy_ps(const Copy& copy) const;
   [[nodiscard]] uint64_t host_ps(const Part& part, Side side) const;
 
   // The call returns when the schedule is with the NIC and messages that were there before have been copied.
-  void offload(uint32_t number, const Offloaded& how);
-  // Returns the CPU time for messages and requests that came before they were posted.
+  void emit_offloaded(uint32_t number, const OffloadCosts& costs);
+  // Adds the CPU time for messages and requests that came before their receives were posted to the bill, and returns
+  // it.
   uint64_t late_ps(const Action& action);
-  // Sends and receives, copies and reductions; of a schedule that is with the NIC those that wait for nothing.
-  uint64_t operations_to_give(const Action& action, const Offloaded& how);
-  Cursor execute(const ScriptRound& round, const Cursor& entry, const Execution& by_nic);
-  // A receive that a NIC executes: the operation at whose end what waits for it begins.
-  uint32_t land(const Leg& leg, uint32_t number, const Execution& by_nic);
+  // Returns how many operations the CPU gives to the NIC: sends, receives, copies and reductions; of a schedule that
+  // the NIC keeps only those that wait for nothing. Notes the schedule as kept.
+  uint64_t operations_to_create(const Action& action, const OffloadCosts& costs);
+  Cursor emit_round_by_nic(const ScriptRound& round, const Cursor& entry, const NicExecution& execution);
+  // Adds a receive that a NIC executes. Returns the operation at whose end what waits for it begins.
+  uint32_t receive_by_nic(const Leg& leg, uint32_t number, const NicExecution& execution);
 
   [[nodiscard]] bool asks_first(const Leg& leg) const { return leg.part.bytes > costs_.handshake_bytes; }
   static uint64_t time_of(const Rate& rate, uint64_t bytes) {
@@ -133,7 +138,7 @@ class RankEmitter {
 
   const RankScript& script_;
   const Costs& costs_;
-  const std::vector<bool>* late_;
+  const std::vector<bool>* late_;  // by leg: its receive is late; null: none is
   LayoutNumbers& layouts_;
   schedule::Schedule& out_;
   Bill& bill_;
@@ -141,10 +146,10 @@ class RankEmitter {
   std::vector<Wait>& waits_;
   schedule::Builder builder_;
   Cursor cursor_;
-  std::vector<Cursor> ends_;  // of actions
-  std::set<std::vector<uint64_t>> given_;  // schedules that are with the NIC
-  uint32_t last_send_ = 0;  // whose start is the end of the call
-  uint32_t delays_ = 0;
+  std::vector<Cursor> ends_;  // by action: what it has ended with
+  std::set<std::vector<uint64_t>> cached_schedules_;  // schedules that the NIC keeps
+  uint32_t last_send_ = 0;  // the newest send or request; a call of a send returns when it starts
+  uint32_t delays_ = 0;  // how many delays have been added
 };
 
 }  // namespace spinloom::predict

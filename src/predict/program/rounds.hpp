@@ -9,8 +9,8 @@
 
 namespace spinloom::predict {
 
-using collective::Copy, collective::Leg, collective::Lie, collective::Part, collective::Round, collective::Rounds,
-    collective::Side;
+using collective::Copy, collective::Leg, collective::DataLayout, collective::Part, collective::Round,
+    collective::Rounds, collective::Side;
 static_assert(collective::untyped == trace::none);
 
 }  // namespace spinloom::predict

@@ -19,7 +19,7 @@ goal::Model network(uint64_t S_bytes = UINT64_MAX) {
   return {.L_ps = 1000 * ns, .o_ps = 0, .g_ps = 0, .G = Rate(2, 1), .O = Rate(0, 1), .S_bytes = S_bytes, .unit_ps = 1};
 }
 
-std::vector<uint64_t> finish(const Priced& made, const goal::Model& model = network()) {
+std::vector<uint64_t> finish(const PricedSchedule& made, const goal::Model& model = network()) {
   auto outcome = goal::run(made.schedule, model);
   EXPECT_TRUE(outcome.ok()) << (outcome.ok() ? "" : outcome.error().message);
   return outcome.ok() ? outcome->finish_ps : std::vector<uint64_t>(made.bills.size());
@@ -28,7 +28,7 @@ std::vector<uint64_t> finish(const Priced& made, const goal::Model& model = netw
 // 200 ns to send, 300 ns to receive, whatever the size.
 Costs overheads() {
   Costs costs;
-  costs.messages = {{0, 200 * ns, 300 * ns, 0}};
+  costs.message_costs = {{0, 200 * ns, 300 * ns, 0}};
   return costs;
 }
 
@@ -139,7 +139,7 @@ TEST(ScheduleOf, NicsAnswerAtTheirOwnPrice) {
   receiver.ireceive(0, 0, 101, 0).wait(10'000, {0});
   const Script made = script({sender.send(0, 1, 101).end(), receiver.end(5000)});
   Costs costs;
-  costs.messages = {{0, 200 * ns, 300 * ns, 0}, {100, 200 * ns, 300 * ns, 0}, {101, 200 * ns, 300 * ns, 40 * ns}};
+  costs.message_costs = {{0, 200 * ns, 300 * ns, 0}, {100, 200 * ns, 300 * ns, 0}, {101, 200 * ns, 300 * ns, 40 * ns}};
   costs.handshake_bytes = 100;
   costs.handshake = Handshake::nic;
   EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{(200 + 2000) * ns, (10'000 + 300 + 5000) * ns}));
@@ -157,11 +157,11 @@ TEST(ScheduleOf, TheCpuUnpacksAShortMessageThatCameBeforeItsReceive) {
   receiver.call(5000, {.call = Call::Recv, .peer = 0, .receives = {{0, 3, type_columns}}});
   const Script made = script({sender.end(), receiver.end()});
   Costs costs = overheads();
-  costs.layouts[{0, 3, Side::receive}] = {0, 70 * ns, 70 * ns};
-  costs.host_layouts[{0, 3, Side::receive}] = 900 * ns;
-  costs.copy = Rate(1000, 1);  // 96 B: 96 ns
-  costs.late = Late{.find_ps = 600 * ns, .answer_ps = 0};
-  const Priced first = priced(made, costs);
+  costs.layout_costs[{0, 3, Side::receive}] = {0, 70 * ns, 70 * ns};
+  costs.host_layout_ps[{0, 3, Side::receive}] = 900 * ns;
+  costs.copy_rate = Rate(1000, 1);  // 96 B: 96 ns
+  costs.late_receives = LateReceiveCosts{.find_ps = 600 * ns, .answer_ps = 0};
+  const PricedSchedule first = priced(made, costs);
   EXPECT_EQ(finish(first)[1], (5000 + 70 + 300) * ns);
   ASSERT_EQ(first.receives[1].size(), 1U);
   EXPECT_NE(first.receives[1][0], no_operation);
@@ -170,7 +170,7 @@ TEST(ScheduleOf, TheCpuUnpacksAShortMessageThatCameBeforeItsReceive) {
   const auto second = schedule_of(made, costs, late);
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(finish(*second)[1], (5000 + 600 + 900 + 300) * ns);
-  costs.host_layouts.clear();
+  costs.host_layout_ps.clear();
   EXPECT_EQ(finish(*schedule_of(made, costs, late))[1], (5000 + 600 + 96 + 300) * ns);
 }
 
@@ -182,8 +182,8 @@ TEST(ScheduleOf, TheCpuAnswersALateRequest) {
   Costs costs;
   costs.handshake_bytes = 0;
   costs.handshake = Handshake::nic;
-  costs.late = Late{.find_ps = 0, .answer_ps = 800 * ns};
-  const Priced first = priced(made, costs);
+  costs.late_receives = LateReceiveCosts{.find_ps = 0, .answer_ps = 800 * ns};
+  const PricedSchedule first = priced(made, costs);
   EXPECT_EQ(finish(first)[1], (5000 + 2000) * ns);
   EXPECT_EQ(finish(*schedule_of(made, costs, {{false}, {true}}))[1], (5000 + 800 + 2000) * ns);
 }
@@ -204,15 +204,15 @@ Script columns_to_columns(uint64_t computing_ns) {
 TEST(ScheduleOf, TwoWaysToUnpack) {
   const Script made = columns_to_columns(3000);
   Costs host = overheads();
-  host.layouts[{0, 3, Side::send}] = {.cpu_ps = 400 * ns};
-  host.layouts[{0, 3, Side::receive}] = {.cpu_ps = 600 * ns};
+  host.layout_costs[{0, 3, Side::send}] = {.cpu_ps = 400 * ns};
+  host.layout_costs[{0, 3, Side::receive}] = {.cpu_ps = 600 * ns};
   // the host packs, and unpacks when it is back: T(1) = 3000 + o_receive + 600
-  const Priced by_host = priced(made, host);
+  const PricedSchedule by_host = priced(made, host);
   EXPECT_EQ(finish(by_host), (std::vector<uint64_t>{600 * ns, 3900 * ns}));
   EXPECT_EQ(by_host.bills[1].layouts_ps, 600 * ns);
 
   Costs offload;
-  offload.layouts[{0, 3, Side::receive}] = {.nic_ps = 600 * ns};
+  offload.layout_costs[{0, 3, Side::receive}] = {.nic_ps = 600 * ns};
   // the NIC unpacks while the host computes: 1 us + 95 * 2 ps + 600 ns < 3 us
   EXPECT_EQ(finish(priced(made, offload)), (std::vector<uint64_t>{0, 3000 * ns}));
   // and without computation its time is on the way
@@ -222,14 +222,14 @@ TEST(ScheduleOf, TwoWaysToUnpack) {
 TEST(ScheduleOf, APairOfLayoutsHasItsOwnPrice) {
   const Script made = columns_to_columns(3000);
   Costs costs = overheads();
-  costs.layouts[{0, 3, Side::send}] = {.cpu_ps = 400 * ns};
-  costs.layouts[{0, 3, Side::receive}] = {.cpu_ps = 600 * ns};
-  const Lie columns{3, 0};
+  costs.layout_costs[{0, 3, Side::send}] = {.cpu_ps = 400 * ns};
+  costs.layout_costs[{0, 3, Side::receive}] = {.cpu_ps = 600 * ns};
+  const DataLayout columns{3, 0};
   // in place of 400 and 600: T(0) = o_send + 50, T(1) = 3000 + o_receive + 90
-  costs.pairs[{96, columns, columns}] = {50 * ns, 90 * ns};
+  costs.pair_costs[{96, columns, columns}] = {50 * ns, 90 * ns};
   EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{250 * ns, 3390 * ns}));
   // a price of another pair is nobody's
-  costs.pairs = {{{96, columns, Lie{}}, {50 * ns, 90 * ns}}};
+  costs.pair_costs = {{{96, columns, DataLayout{}}, {50 * ns, 90 * ns}}};
   EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{600 * ns, 3900 * ns}));
 }
 
@@ -242,12 +242,12 @@ TEST(ScheduleOf, ABlockThatMeetsALayoutHasAPriceToo) {
   const std::vector<PairUse> uses = pair_uses(made);
   ASSERT_EQ(uses.size(), 1U);
   EXPECT_EQ(uses[0].bytes, 96U);
-  EXPECT_EQ(uses[0].sent, Lie{});
-  EXPECT_EQ(uses[0].received, (Lie{3, 0}));
+  EXPECT_EQ(uses[0].sent, DataLayout{});
+  EXPECT_EQ(uses[0].received, (DataLayout{3, 0}));
   EXPECT_EQ(uses[0].messages, 1U);
   EXPECT_EQ(uses[0].copies, 0U);
   Costs costs;
-  costs.pairs[{96, Lie{}, Lie{3, 0}}] = {50 * ns, 90 * ns};
+  costs.pair_costs[{96, DataLayout{}, DataLayout{3, 0}}] = {50 * ns, 90 * ns};
   // T(0) = 50; T(1) = 50 + L + 95 G + 90
   EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{50 * ns, 1140 * ns + 95 * 2}));
 }
@@ -257,7 +257,7 @@ TEST(ScheduleOf, LayoutsAreInTheScheduleAtBothEnds) {
   for (const uint64_t handshake_bytes : {UINT64_MAX, uint64_t{8}}) {
     Costs costs = overheads();
     costs.handshake_bytes = handshake_bytes;
-    const Priced made = priced(columns_to_columns(0), costs);
+    const PricedSchedule made = priced(columns_to_columns(0), costs);
     ASSERT_EQ(made.schedule.layouts().size(), 1U);
     EXPECT_EQ(made.schedule.layouts()[0].count, 3);
     EXPECT_EQ(made.schedule.layouts()[0].bytes, 96U);
@@ -266,9 +266,9 @@ TEST(ScheduleOf, LayoutsAreInTheScheduleAtBothEnds) {
     for (uint32_t rank = 0; rank < 2; ++rank) {
       uint32_t ends = 0;
       for (const schedule::Operation& one : made.schedule.program(rank).operations) {
-        if (made.schedule.ends(one) == schedule::Ends()) continue;
+        if (made.schedule.transfer_layouts(one) == schedule::TransferLayouts()) continue;
         ++ends;
-        EXPECT_EQ(made.schedule.ends(one), (schedule::Ends{0, schedule::contiguous}));
+        EXPECT_EQ(made.schedule.transfer_layouts(one), (schedule::TransferLayouts{0, schedule::contiguous}));
         EXPECT_EQ(made.schedule.shape(one).size, 96U);
       }
       EXPECT_EQ(ends, 1U);
@@ -289,13 +289,13 @@ TEST(ScheduleOf, AnOwnBlockTakesWhatItsPairSays) {
   EXPECT_EQ(uses[0].messages, 0U);
   EXPECT_EQ(uses[0].copies, 1U);
   Costs costs;
-  costs.host_layouts[{0, 3, Side::send}] = 50 * ns;
+  costs.host_layout_ps[{0, 3, Side::send}] = 50 * ns;
   EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{50 * ns}));
   // a pair of which only messages were priced leaves it so
-  PairPrice& pair = costs.pairs[{96, Lie{3, 0}, Lie{}}];
+  PairCost& pair = costs.pair_costs[{96, DataLayout{3, 0}, DataLayout{}}];
   pair = {.send_ps = 1 * ns, .receive_ps = 2 * ns};
   EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{50 * ns}));
-  pair.own_ps = 70 * ns;
+  pair.own_block_ps = 70 * ns;
   EXPECT_EQ(finish(priced(made, costs)), (std::vector<uint64_t>{70 * ns}));
 }
 
@@ -313,8 +313,8 @@ TEST(ScheduleOf, AMessageLeavesBeforeTheCpuUnpacksAnother) {
     traces.push_back(one.end());
   }
   Costs costs;
-  costs.layouts[{0, 3, Side::send}] = {.cpu_ps = 5000 * ns};
-  costs.layouts[{0, 3, Side::receive}] = {.cpu_ps = 2000 * ns};
+  costs.layout_costs[{0, 3, Side::send}] = {.cpu_ps = 5000 * ns};
+  costs.layout_costs[{0, 3, Side::receive}] = {.cpu_ps = 2000 * ns};
   EXPECT_EQ(finish(priced(script(traces), costs)), (std::vector<uint64_t>{6000 * ns + 95 * 2, 7000 * ns}));
 }
 
@@ -344,7 +344,7 @@ Script two_messages_of_columns(uint64_t gap_ns) {
 //   the second one gap later, b > w: T = L + n G + max(gap, b) + b: the NIC's own end is the rank's
 TEST(ScheduleOf, ANicTakesTheNextMessageBeforeOneHasEndedOrLater) {
   Costs costs;
-  Price& price = costs.layouts[{0, 3, Side::receive}];
+  EndCost& price = costs.layout_costs[{0, 3, Side::receive}];
   price = {.nic_ps = 600 * ns, .nic_busy_ps = 200 * ns};
   EXPECT_EQ(finish(priced(two_messages_of_columns(0), costs))[1], (1000 + 200 + 600) * ns + 95 * 2);
   price = {.nic_ps = 600 * ns, .nic_busy_ps = 900 * ns};
@@ -355,7 +355,7 @@ TEST(ScheduleOf, ANicTakesTheNextMessageBeforeOneHasEndedOrLater) {
 
 TEST(ScheduleOf, ALayoutWithoutAPriceCostsByTheByte) {
   Costs costs;
-  costs.unknown_layout = Rate(100, 1);
+  costs.unknown_layout_rate = Rate(100, 1);
   EXPECT_EQ(priced(columns_to_columns(0), costs).bills[1].layouts_ps, 9600U);
 }
 
@@ -365,18 +365,18 @@ TEST(ScheduleOf, ARankCopiesItsOwnBlock) {
   one.call(0, {.call = Call::Alltoall, .sends = {{0, 3, type_columns}}, .receives = {{0, 96, type_byte}}});
   const Script made = script({one.end()});
   Costs costs;
-  costs.host_layouts[{0, 3, Side::send}] = 70 * ns;
+  costs.host_layout_ps[{0, 3, Side::send}] = 70 * ns;
   EXPECT_EQ(finish(priced(made, costs))[0], 70 * ns);
 }
 
 TEST(ScheduleOf, CostsBetweenTheSizesOfTheTable) {
   Costs costs;
-  costs.messages = {{0, 100, 200, 0}, {100, 200, 600, 50}, {200, 200, 700, 50}};
-  EXPECT_EQ(costs.at(50).send_cpu_ps, 150U);
-  EXPECT_EQ(costs.at(50).receive_cpu_ps, 400U);
-  EXPECT_EQ(costs.at(50).way_ps, 25U);
-  EXPECT_EQ(costs.at(400).receive_cpu_ps, 900U);
-  EXPECT_EQ(costs.at(400).send_cpu_ps, 200U);
+  costs.message_costs = {{0, 100, 200, 0}, {100, 200, 600, 50}, {200, 200, 700, 50}};
+  EXPECT_EQ(costs.message_cost(50).send_cpu_ps, 150U);
+  EXPECT_EQ(costs.message_cost(50).receive_cpu_ps, 400U);
+  EXPECT_EQ(costs.message_cost(50).extra_latency_ps, 25U);
+  EXPECT_EQ(costs.message_cost(400).receive_cpu_ps, 900U);
+  EXPECT_EQ(costs.message_cost(400).send_cpu_ps, 200U);
 }
 
 TEST(ScheduleOf, BarriersInARowStayInOrder) {
@@ -398,7 +398,7 @@ TEST(ScheduleOf, AReductionCombinesByTheByte) {
     traces.push_back(one.call(0, {.call = Call::Allreduce, .sends = {{0, 1000, type_byte}}}).end());
   }
   Costs costs = overheads();
-  costs.combine = Rate(5, 1);
+  costs.combine_rate = Rate(5, 1);
   EXPECT_EQ(finish(priced(script(traces), costs)), std::vector<uint64_t>(2, 1500 * ns + 999 * 2 + 5000));
 }
 

@@ -8,8 +8,8 @@ namespace spinloom::predict {
 namespace {
 
 // The sums of the events before the cut.
-Recorded recorded_of(const trace::RankTrace& trace, const RankScript& script) {
-  Recorded sum;
+RecordedTimes recorded_of(const trace::RankTrace& trace, const RankScript& script) {
+  RecordedTimes sum;
   uint64_t begun = 0;
   uint64_t ended = 0;
   const size_t end = std::min<size_t>(trace.events.size(), script.cut_event);
@@ -34,10 +34,10 @@ Recorded recorded_of(const trace::RankTrace& trace, const RankScript& script) {
     ended = std::max(ended, event.end_ns);
   }
   sum.total_ns = ended - begun;
-  sum.between_ns = std::min(script.recorded.between_ns, sum.polled_ns);
-  sum.compute_ns += sum.between_ns;
-  sum.communication_ns -= std::min(sum.communication_ns, sum.between_ns);
-  sum.polled_ns -= std::min(sum.polled_ns, sum.between_ns);
+  sum.between_polls_ns = std::min(script.recorded.between_polls_ns, sum.polled_ns);
+  sum.compute_ns += sum.between_polls_ns;
+  sum.communication_ns -= std::min(sum.communication_ns, sum.between_polls_ns);
+  sum.polled_ns -= std::min(sum.polled_ns, sum.between_polls_ns);
   for (const Step& step : script.steps) {
     if (step.kind == Step::Kind::fixed && step.event < script.cut_event) sum.fixed_ns += step.value;
   }
@@ -64,20 +64,20 @@ Status check_threads(const trace::RankTrace& trace) {
 Status check_ranks(std::span<const trace::RankTrace> traces) {
   if (traces.empty()) return fail(Code::invalid, "there are no traces to replay");
   for (size_t rank = 0; rank < traces.size(); ++rank) {
-    const trace::RankTrace& one = traces[rank];
-    if (one.ranks != traces.size()) {
-      return fail(Code::invalid, "rank ", one.rank, " is one of ", one.ranks, " ranks, and ", traces.size(),
+    const trace::RankTrace& trace = traces[rank];
+    if (trace.ranks != traces.size()) {
+      return fail(Code::invalid, "rank ", trace.rank, " is one of ", trace.ranks, " ranks, and ", traces.size(),
                   " have traces; all of them are needed");
     }
-    if (one.rank != rank) return fail(Code::invalid, "the trace of rank ", rank, " is missing");
-    SPL_TRY(check_threads(one));
+    if (trace.rank != rank) return fail(Code::invalid, "the trace of rank ", rank, " is missing");
+    SPL_TRY(check_threads(trace));
   }
   return {};
 }
 
 }  // namespace
 
-Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorithms& algorithms, Polls polls) {
+Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorithms& algorithms, PollMeaning polls) {
   SPL_TRY(check_ranks(traces));
   SPL_ASSIGN(const Layouts layouts, Layouts::build(traces));
   std::vector<const trace::RankTrace*> all;
@@ -87,9 +87,9 @@ Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorit
   script.layouts = layouts.blobs();
   Tags tags;
   const StoryContext context{communicators, layouts, algorithms, tags, script, polls};
-  for (const trace::RankTrace& one : traces) {
-    SPL_ASSIGN(RankScript made, story_of(one, context));
-    script.ranks.push_back(std::move(made));
+  for (const trace::RankTrace& trace : traces) {
+    SPL_ASSIGN(RankScript rank_script, story_of(trace, context));
+    script.ranks.push_back(std::move(rank_script));
   }
   SPL_TRY(pair_legs(traces, script.ranks, tags));
   for (size_t rank = 0; rank < traces.size(); ++rank) {

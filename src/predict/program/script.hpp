@@ -2,8 +2,8 @@
 //
 // Contract: script_of() takes the traces of all ranks. Collective operations have become messages, wildcards what they
 //   met, requests what began them. Time between calls is computation, time inside of calls is not: the replay decides
-//   how long a rank waits. Time between polls in vain is one or the other, depending on Polls. Calls that cannot be
-//   replayed (one-sided communication, files, collectives of intercommunicators) keep their recorded time and are
+//   how long a rank waits. Time between polls in vain is one or the other, depending on PollMeaning. Calls that cannot
+//   be replayed (one-sided communication, files, collectives of intercommunicators) keep their recorded time and are
 //   counted. Where a rank's trace ends early, all ranks are cut before the first call that needs what is missing;
 //   otherwise a message without a partner is an error.
 // Invariants: (1) each leg has one partner with the same bytes and tag; partners come in the same order at both ends;
@@ -32,9 +32,9 @@ struct Step {
     await,  // `count` entries of `awaited` from `value` on: actions that have ended
   };
   Kind kind = Kind::compute;
-  uint32_t event = 0;
-  uint64_t value = 0;
-  uint32_t count = 0;
+  uint32_t event = 0;  // the number of the trace's event that it comes from
+  uint64_t value = 0;  // its meaning depends on the kind
+  uint32_t count = 0;  // await only
 };
 
 // These values stand in place of a leg's tag. `dropped`: the leg has no partner and is not replayed. `unresolved`: the
@@ -43,7 +43,7 @@ inline constexpr uint32_t dropped = 0;
 inline constexpr uint32_t unresolved = UINT32_MAX;
 
 // The meaning of the time between polls in vain (MPI_Test, MPI_Iprobe) that follow each other.
-enum class Polls : uint8_t {
+enum class PollMeaning : uint8_t {
   wait,  // the program waits: the replay knows how long
   work,  // the program computes, for the time beyond that of the polls themselves
   rule,  // by rank: it computes if its polls in vain are at least twice as far apart as a poll takes
@@ -70,13 +70,13 @@ struct ScriptRound {
 };
 
 // The times of a recorded rank from the end of MPI_Init to the beginning of MPI_Finalize.
-struct Recorded {
+struct RecordedTimes {
   uint64_t total_ns = 0;
   uint64_t compute_ns = 0;  // between calls
   uint64_t fixed_ns = 0;  // in calls that are not replayed
   uint64_t communication_ns = 0;  // in all other calls
   uint64_t polled_ns = 0;  // part of communication_ns: in polls in vain and between them
-  uint64_t between_ns = 0;  // part of compute_ns: between polls in vain
+  uint64_t between_polls_ns = 0;  // part of compute_ns: between polls in vain
 };
 
 struct RankScript {
@@ -86,11 +86,12 @@ struct RankScript {
   std::vector<Leg> legs;
   std::vector<bool> synchronous;  // by leg: it belongs to a synchronous send, at either end
   std::vector<Copy> copies;
-  std::vector<uint32_t> awaited;
-  Recorded recorded;
+  std::vector<uint32_t> awaited;  // numbers of actions, for the steps that await some
+  RecordedTimes recorded;
   uint32_t cut_event = UINT32_MAX;  // steps of this event and of later ones are not replayed
 };
 
+// The number of calls that were treated in some way, and the recorded time that they keep.
 struct Note {
   uint64_t count = 0;
   uint64_t time_ns = 0;
@@ -105,6 +106,6 @@ struct Script {
 
 // The traces of ranks 0, 1, ... of one program.
 [[nodiscard]] Result<Script> script_of(std::span<const trace::RankTrace> traces, const Algorithms& algorithms,
-                                       Polls polls = Polls::rule);
+                                       PollMeaning polls = PollMeaning::rule);
 
 }  // namespace spinloom::predict

@@ -23,7 +23,7 @@ TEST(Script, TimeBetweenCallsIsComputationAndTimeInCallsIsNot) {
   EXPECT_EQ(made.ranks[1].recorded.compute_ns, 240U);
   EXPECT_EQ(made.ranks[1].recorded.communication_ns, 500U);
   EXPECT_EQ(made.ranks[1].recorded.total_ns, 740U);
-  const Priced out = priced(made);
+  const PricedSchedule out = priced(made);
   EXPECT_EQ(out.bills[0].compute_ps, 730'000U);
   EXPECT_EQ(out.bills[1].compute_ps, 240'000U);
 }
@@ -215,7 +215,7 @@ TEST(Script, PollsInVainAreWaitingNotComputation) {
 }
 
 // A poll alone takes 20 ns. 100 that follow each other take 9 us: T(between) = 9000 - 100 * 20 = 7000 ns.
-Script polling(Polls polls, uint64_t hundred_polls_ns = 9000) {
+Script polling(PollMeaning polls, uint64_t hundred_polls_ns = 9000) {
   Recorder sender(0, 2);
   Recorder receiver(1, 2);
   receiver.ireceive(0, 0, 8, 0);
@@ -229,20 +229,20 @@ Script polling(Polls polls, uint64_t hundred_polls_ns = 9000) {
 }
 
 TEST(Script, WhatLiesBetweenPollsMayBeWork) {
-  const Script waits = polling(Polls::wait);
+  const Script waits = polling(PollMeaning::wait);
   EXPECT_EQ(waits.ranks[1].recorded.compute_ns, 0U);
   EXPECT_EQ(waits.ranks[1].recorded.polled_ns, 9020U);
-  const Script works = polling(Polls::work);
+  const Script works = polling(PollMeaning::work);
   EXPECT_EQ(works.ranks[1].recorded.compute_ns, 7000U);
-  EXPECT_EQ(works.ranks[1].recorded.between_ns, 7000U);
+  EXPECT_EQ(works.ranks[1].recorded.between_polls_ns, 7000U);
   EXPECT_EQ(works.ranks[1].recorded.polled_ns, 2020U);
   EXPECT_EQ(works.ranks[1].recorded.total_ns, waits.ranks[1].recorded.total_ns);
   EXPECT_EQ(priced(works).bills[1].compute_ps, 7'000'000U);
 }
 
 TEST(Script, ByRulePollsThatAreTwiceAsFarApartAsOneTakesHaveWorkBetweenThem) {
-  EXPECT_EQ(polling(Polls::rule, 4000).ranks[1].recorded.between_ns, 2000U);
-  EXPECT_EQ(polling(Polls::rule, 3999).ranks[1].recorded.between_ns, 0U);
+  EXPECT_EQ(polling(PollMeaning::rule, 4000).ranks[1].recorded.between_polls_ns, 2000U);
+  EXPECT_EQ(polling(PollMeaning::rule, 3999).ranks[1].recorded.between_polls_ns, 0U);
 }
 
 TEST(Script, WhatIsNotReplayedKeepsItsTimeAndIsCounted) {

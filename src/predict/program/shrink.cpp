@@ -12,8 +12,8 @@ namespace spinloom::predict {
 namespace {
 
 // Returns a type with the first blocks of an element, or with the beginning of its only block.
-Result<trace::TypeEntry> first_part(const trace::TypeEntry& whole, uint64_t divisor) {
-  SPL_ASSIGN(const layout::Blob blob, layout::Blob::validate(whole.blob));
+Result<trace::TypeEntry> first_part(const trace::TypeEntry& type_entry, uint64_t divisor) {
+  SPL_ASSIGN(const layout::Blob blob, layout::Blob::validate(type_entry.blob));
   SPL_ASSIGN(const layout::Type type, layout::type_of(blob));
   std::vector<int64_t> offsets;
   std::vector<int64_t> lengths;
@@ -23,8 +23,8 @@ Result<trace::TypeEntry> first_part(const trace::TypeEntry& whole, uint64_t divi
     offsets.push_back(block.offset);
     lengths.push_back(block.bytes);
   });
-  const bool is_one = offsets.size() == 1 && static_cast<uint64_t>(lengths.front()) % divisor == 0;
-  if (is_one) {
+  const bool is_one_block = offsets.size() == 1 && static_cast<uint64_t>(lengths.front()) % divisor == 0;
+  if (is_one_block) {
     lengths.front() /= static_cast<int64_t>(divisor);
   } else if (!is_even || offsets.size() % divisor != 0) {
     return fail(Code::unsupported, "a type of ", offsets.size(), is_even ? " blocks" : " blocks of several sizes",
@@ -35,22 +35,22 @@ Result<trace::TypeEntry> first_part(const trace::TypeEntry& whole, uint64_t divi
   }
   SPL_ASSIGN(const layout::Type byte, layout::primitive("byte"));
   SPL_ASSIGN(const layout::Type part, layout::hindexed(std::move(offsets), std::move(lengths), byte));
-  SPL_ASSIGN(const layout::Blob made, layout::Blob::build(part));
+  SPL_ASSIGN(const layout::Blob part_blob, layout::Blob::build(part));
   trace::TypeEntry entry;
-  entry.size_bytes = made.size();
-  entry.extent_bytes = made.extent();
-  entry.blob.assign(made.bytes().begin(), made.bytes().end());
+  entry.size_bytes = part_blob.size();
+  entry.extent_bytes = part_blob.extent();
+  entry.blob.assign(part_blob.bytes().begin(), part_blob.bytes().end());
   return entry;
 }
 
 }  // namespace
 
 Result<trace::Block> shrink(const trace::Block& block, uint64_t divisor, std::vector<trace::TypeEntry>& types) {
-  trace::Block made = block;
-  if (divisor == 1 || block.count == 0 || block.type == trace::none) return made;
+  trace::Block shrunk = block;
+  if (divisor == 1 || block.count == 0 || block.type == trace::none) return shrunk;
   if (static_cast<uint64_t>(block.count) % divisor == 0) {
-    made.count = block.count / static_cast<int64_t>(divisor);
-    return made;
+    shrunk.count = block.count / static_cast<int64_t>(divisor);
+    return shrunk;
   }
   if (block.count != 1 || types[block.type].blob.empty()) {
     return fail(Code::unsupported, block.count, " elements are not to be divided by ", divisor);
@@ -58,13 +58,13 @@ Result<trace::Block> shrink(const trace::Block& block, uint64_t divisor, std::ve
   SPL_ASSIGN(trace::TypeEntry part, first_part(types[block.type], divisor));
   for (size_t number = 0; number < types.size(); ++number) {
     if (types[number].blob == part.blob) {
-      made.type = static_cast<uint32_t>(number);
-      return made;
+      shrunk.type = static_cast<uint32_t>(number);
+      return shrunk;
     }
   }
-  made.type = static_cast<uint32_t>(types.size());
+  shrunk.type = static_cast<uint32_t>(types.size());
   types.push_back(std::move(part));
-  return made;
+  return shrunk;
 }
 
 }  // namespace spinloom::predict

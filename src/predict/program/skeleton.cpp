@@ -16,22 +16,22 @@ using trace::RankTrace;
 using trace::Signature;
 
 constexpr uint32_t type_byte = 0;
-constexpr uint32_t skeleton_ranks_most = 1U << 13;  // each knows all others
+constexpr uint32_t skeleton_ranks_most = 1U << 13;  // the trace of each has a list of all
 constexpr uint64_t calls_most = 1U << 28;  // of all ranks
 
 // The types of all steps, by their text forms. Number 0 is a byte.
 class SkeletonTypeTable {
  public:
-  Result<uint32_t> number(const std::string& form) {
+  Result<uint32_t> intern(const std::string& form) {
     if (const auto known = numbers_.find(form); known != numbers_.end()) return known->second;
     const auto type = layout::parse(form);
     if (!type.ok()) return type.error();
     const auto blob = layout::Blob::build(*type);
     if (!blob.ok()) return blob.error();
     entries.push_back({form, blob->size(), blob->extent(), {blob->bytes().begin(), blob->bytes().end()}, 0});
-    const auto made = static_cast<uint32_t>(entries.size() - 1);
-    numbers_.emplace(form, made);
-    return made;
+    const auto number = static_cast<uint32_t>(entries.size() - 1);
+    numbers_.emplace(form, number);
+    return number;
   }
 
   std::vector<trace::TypeEntry> entries{{"MPI_BYTE", 1, 1, {}, 0}};
@@ -46,16 +46,16 @@ struct NumberedTypes {
 };
 
 Signature signature_of(Call call) {
-  Signature made;
-  made.call = call;
-  made.comm = 0;
-  return made;
+  Signature signature;
+  signature.call = call;
+  signature.comm = 0;
+  return signature;
 }
 
 // Signatures are kept once: those of a repeated step are the same.
-class Writer {
+class SkeletonWriter {
  public:
-  explicit Writer(RankTrace& trace) : trace_(trace) {}
+  explicit SkeletonWriter(RankTrace& trace) : trace_(trace) {}
 
   void call(Signature signature) {
     const auto found = std::ranges::find(trace_.signatures, signature);
@@ -79,23 +79,23 @@ uint32_t neighbour(const std::vector<uint32_t>& grid, uint32_t rank, size_t dime
   return rank - place * stride + (place + steps) % extent * stride;
 }
 
-void exchange_halo(const SkeletonStep& step, std::span<const NumberedTypes> types, uint32_t rank, Writer& out) {
+void exchange_halo(const SkeletonStep& step, std::span<const NumberedTypes> types, uint32_t rank, SkeletonWriter& out) {
   std::vector<uint32_t> requests;
-  for (const bool receives : {true, false}) {
+  for (const bool is_receive : {true, false}) {
     for (size_t dimension = 0; dimension < step.grid.size(); ++dimension) {
       const uint32_t extent = step.grid[dimension];
       if (extent == 1) continue;
-      for (const bool up : {false, true}) {
-        const uint32_t steps = up != receives ? 1 : extent - 1;  // what goes up comes from below
-        Signature made = signature_of(receives ? Call::Recv : Call::Send);
-        made.form = CallForm::nonblocking;
-        made.peer = static_cast<int32_t>(neighbour(step.grid, rank, dimension, steps));
-        made.tag = static_cast<int32_t>(2 * dimension + (up ? 1 : 0));
-        made.requests = {static_cast<uint32_t>(requests.size())};
-        requests.push_back(made.requests[0]);
-        auto& end = receives ? made.receives : made.sends;
-        end = {{0, 1, receives ? types[dimension].received : types[dimension].sent}};
-        out.call(std::move(made));
+      for (const bool is_up : {false, true}) {
+        const uint32_t steps = is_up != is_receive ? 1 : extent - 1;  // what goes up comes from below
+        Signature signature = signature_of(is_receive ? Call::Recv : Call::Send);
+        signature.form = CallForm::nonblocking;
+        signature.peer = static_cast<int32_t>(neighbour(step.grid, rank, dimension, steps));
+        signature.tag = static_cast<int32_t>(2 * dimension + (is_up ? 1 : 0));
+        signature.requests = {static_cast<uint32_t>(requests.size())};
+        requests.push_back(signature.requests[0]);
+        auto& blocks = is_receive ? signature.receives : signature.sends;
+        blocks = {{0, 1, is_receive ? types[dimension].received : types[dimension].sent}};
+        out.call(std::move(signature));
       }
     }
   }
@@ -106,28 +106,29 @@ void exchange_halo(const SkeletonStep& step, std::span<const NumberedTypes> type
   out.call(std::move(wait));
 }
 
-void write_step(const SkeletonStep& step, std::span<const NumberedTypes> types, uint32_t rank, Writer& out) {
+void write_step(const SkeletonStep& step, std::span<const NumberedTypes> types, uint32_t rank, SkeletonWriter& out) {
   switch (step.kind) {
     case SkeletonStep::Kind::compute: out.compute(step.compute_ns); return;
     case SkeletonStep::Kind::halo: exchange_halo(step, types, rank, out); return;
     case SkeletonStep::Kind::alltoall: {
-      Signature made = signature_of(Call::Alltoall);
-      made.sends = {{0, 1, types[0].sent}};
-      made.receives = {{0, 1, types[0].received}};
-      out.call(std::move(made));
+      Signature signature = signature_of(Call::Alltoall);
+      signature.sends = {{0, 1, types[0].sent}};
+      signature.receives = {{0, 1, types[0].received}};
+      out.call(std::move(signature));
       return;
     }
     case SkeletonStep::Kind::allreduce: {
-      Signature made = signature_of(Call::Allreduce);
-      made.sends = {{0, static_cast<int64_t>(step.bytes), type_byte}};
-      made.receives = made.sends;
-      out.call(std::move(made));
+      Signature signature = signature_of(Call::Allreduce);
+      signature.sends = {{0, static_cast<int64_t>(step.bytes), type_byte}};
+      signature.receives = signature.sends;
+      out.call(std::move(signature));
       return;
     }
   }
 }
 
-uint64_t events_of(const SkeletonStep& step) {
+// Returns an upper bound: a dimension of one rank has no events.
+uint64_t events_at_most(const SkeletonStep& step) {
   if (step.kind == SkeletonStep::Kind::halo) return 4 * step.grid.size() + 1;
   return step.kind == SkeletonStep::Kind::compute ? 0 : 1;
 }
@@ -154,21 +155,21 @@ Status check_step(const SkeletonStep& step, uint32_t ranks, size_t number) {
   return {};
 }
 
-Result<std::vector<NumberedTypes>> numbered(const SkeletonStep& step, size_t number, SkeletonTypeTable& table) {
-  std::vector<NumberedTypes> made;
-  for (const SkeletonTypes& both : step.types) {
-    const auto sent = table.number(both.sent);
+Result<std::vector<NumberedTypes>> number_types(const SkeletonStep& step, size_t number, SkeletonTypeTable& table) {
+  std::vector<NumberedTypes> numbered;
+  for (const SkeletonTypes& pair : step.types) {
+    const auto sent = table.intern(pair.sent);
     if (!sent.ok()) return sent.error();
-    const auto received = table.number(both.received);
+    const auto received = table.intern(pair.received);
     if (!received.ok()) return received.error();
     const int64_t sent_bytes = table.entries[*sent].size_bytes;
     const int64_t received_bytes = table.entries[*received].size_bytes;
     if (sent_bytes != received_bytes) {
       return fail(Code::invalid, "step ", number, ": ", sent_bytes, " B are sent and ", received_bytes, " B received");
     }
-    made.push_back({*sent, *received});
+    numbered.push_back({*sent, *received});
   }
-  return made;
+  return numbered;
 }
 
 }  // namespace
@@ -182,10 +183,10 @@ Result<std::vector<RankTrace>> make_skeleton(uint32_t ranks, std::span<const Ske
   uint64_t events = 2;
   for (size_t number = 0; number < steps.size(); ++number) {
     if (const Status checked = check_step(steps[number], ranks, number); !checked.ok()) return checked.error();
-    auto made = numbered(steps[number], number, table);
-    if (!made.ok()) return made.error();
-    types.push_back(std::move(*made));
-    events += events_of(steps[number]) * repeats;
+    auto numbered = number_types(steps[number], number, table);
+    if (!numbered.ok()) return numbered.error();
+    types.push_back(std::move(*numbered));
+    events += events_at_most(steps[number]) * repeats;
   }
   if (events > calls_most / ranks) {
     return fail(Code::overflow, "the skeleton has ", events, " calls of ", ranks, " ranks; ", calls_most,
@@ -195,17 +196,17 @@ Result<std::vector<RankTrace>> make_skeleton(uint32_t ranks, std::span<const Ske
   trace::CommEntry world;
   for (uint32_t rank = 0; rank < ranks; ++rank) world.world_ranks.push_back(rank);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    RankTrace& made = traces[rank];
-    made.rank = rank;
-    made.ranks = ranks;
-    made.ended = true;
-    made.host = "imagined";
-    made.types = table.entries;
+    RankTrace& trace = traces[rank];
+    trace.rank = rank;
+    trace.ranks = ranks;
+    trace.has_ended = true;
+    trace.host = "imagined";
+    trace.types = table.entries;
     world.rank = rank;
     trace::CommEntry itself;
     itself.world_ranks = {rank};
-    made.comms = {world, itself};
-    Writer out(made);
+    trace.comms = {world, itself};
+    SkeletonWriter out(trace);
     out.call(signature_of(Call::Init));
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
       for (size_t number = 0; number < steps.size(); ++number) write_step(steps[number], types[number], rank, out);

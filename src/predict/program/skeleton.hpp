@@ -3,7 +3,7 @@
 // Contract: make_skeleton() gives the trace of each rank. Calls take no time; between them lie the computations, so
 //   that a prediction adds the whole of the communication. An exchange begins with all receives, then all sends, then
 //   the computation beside them, then the wait for all. A grid is periodic, its ranks in row-major order; a dimension
-//   of two ranks has two messages between them, one of one rank has none.
+//   of two ranks has two messages from each to the other, one of one rank has none.
 // Invariants: (1) of one message both ends have the same bytes.
 // Threads: pure. Time: of an imagined host, in ns.
 #pragma once

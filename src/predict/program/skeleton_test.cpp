@@ -22,7 +22,7 @@ std::string refused(uint32_t ranks, const std::vector<SkeletonStep>& steps, uint
   return traces.ok() ? "" : traces.error().message;
 }
 
-uint64_t messages_of(const Priced& priced) {
+uint64_t messages_of(const PricedSchedule& priced) {
   uint64_t sum = 0;
   for (const Bill& bill : priced.bills) sum += bill.sent_messages;
   return sum;
@@ -86,7 +86,7 @@ TEST(Skeleton, AComputationBesideAHaloHidesIt) {
       {.kind = Kind::compute, .compute_ns = 7},
       {.kind = Kind::halo, .compute_ns = 50, .grid = {4}, .types = {{"contig(32, byte)", "contig(32, byte)"}}}};
   Costs costs;
-  costs.messages = {{0, 100, 100, 0}};
+  costs.message_costs = {{0, 100, 100, 0}};
   const auto out = goal::run(priced(script(made(4, steps)), costs).schedule, model);
   ASSERT_TRUE(out.ok());
   EXPECT_EQ(out->makespan_ps, 7'000U + 2 * 100 + 50'000 + 2 * 100);
@@ -102,7 +102,7 @@ TEST(Skeleton, CallsTakeNoTimeAndComputationsTheirs) {
 }
 
 TEST(Skeleton, AnAllToAllSendsEachPeerItsBlock) {
-  const Priced out = priced(script(made(7, {{.kind = Kind::alltoall, .types = {columns}}})));
+  const PricedSchedule out = priced(script(made(7, {{.kind = Kind::alltoall, .types = {columns}}})));
   EXPECT_EQ(messages_of(out), 7U * 6);
   for (const Bill& bill : out.bills) EXPECT_EQ(bill.received_bytes, 6U * 32);
 }

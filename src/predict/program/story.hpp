@@ -15,11 +15,11 @@
 
 namespace spinloom::predict {
 
-// Numbers for the tags of a schedule, from 1 on.
+// Numbers for the tags of a schedule, from 1 on; equal tags have one.
 class Tags {
  public:
   enum class Kind : uint8_t { message, collective, nonblocking, persistent };
-  uint32_t number(uint32_t communicator, Kind kind, uint64_t value) {
+  uint32_t intern(uint32_t communicator, Kind kind, uint64_t value) {
     const auto next = static_cast<uint32_t>(numbers_.size() + 1);
     return numbers_.try_emplace({communicator, kind, value}, next).first->second;
   }
@@ -34,8 +34,8 @@ struct StoryContext {
   const Layouts& layouts;
   const Algorithms& algorithms;
   Tags& tags;
-  Script& script;  // its notes
-  Polls polls = Polls::wait;
+  Script& script;  // takes the notes of what is left out and of algorithms
+  PollMeaning polls = PollMeaning::wait;
 };
 
 [[nodiscard]] Result<RankScript> story_of(const trace::RankTrace& trace, const StoryContext& context);

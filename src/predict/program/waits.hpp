@@ -1,6 +1,6 @@
 // Waits - calls that wait for collective operations which do not block, and how long a run was in them.
 //
-// Contract: such a call begins when all operations in `begins` have come, and returns when all in `returns` have.
+// Contract: such a call begins when all that is in `begins` has come, and returns when all in `returns` has.
 //   waited_ps() adds up the times between, for each rank, as `record` has kept them of a run of the schedule.
 // Threads: pure. Time: modelled, in ps.
 #pragma once

@@ -73,7 +73,7 @@ TEST(Check, CutsTheSentenceOfALongCycle) {
 TEST(Check, ALongChainIsNoCycle) {
   Schedule schedule(1);
   Builder builder;
-  const uint32_t shape = schedule.number_of({});
+  const uint32_t shape = schedule.intern_shape({});
   for (uint32_t i = 0; i < 1'000'000; ++i) builder.add(shape, 0);
   for (uint32_t i = 1; i < 1'000'000; ++i) builder.require(i, i - 1, Awaits::end);
   schedule.intern(0, builder.take());
@@ -85,12 +85,12 @@ TEST(Check, APeerMustBeARank) {
   Builder builder;
   Shape shape;
   shape.kind = Kind::receive;
-  builder.add(schedule.number_of(shape), 2);
+  builder.add(schedule.intern_shape(shape), 2);
   schedule.intern(1, builder.take());
   EXPECT_EQ(trouble_of(schedule),
             "rank 1: operation 0 (receive of 0 B from 2): there is no rank 2: the schedule has 2");
   shape.kind = Kind::send;
-  builder.add(schedule.number_of(shape), any);
+  builder.add(schedule.intern_shape(shape), any);
   schedule.intern(1, builder.take());
   EXPECT_EQ(trouble_of(schedule), "rank 1: operation 0 (send of 0 B to any rank): a send needs a receiver");
 }
@@ -108,21 +108,21 @@ TEST(Check, ACounterMustReachWhatIsWaitedFor) {
       "as their target");
   Schedule schedule(1);
   Builder builder;
-  builder.add(schedule.number_of({.size = 1, .tag = any, .kind = Kind::put}), 0);
+  builder.add(schedule.intern_shape({.size = 1, .tag = any, .kind = Kind::put}), 0);
   schedule.intern(0, builder.take());
   EXPECT_EQ(trouble_of(schedule),
             "rank 0: operation 0 (put of 1 B to 0 with any tag): a counter has a tag of its own, not any");
-  builder.add(schedule.number_of({.size = 1, .kind = Kind::get}), any);
+  builder.add(schedule.intern_shape({.size = 1, .kind = Kind::get}), any);
   schedule.intern(0, builder.take());
   EXPECT_EQ(trouble_of(schedule), "rank 0: operation 0 (get of 1 B from any rank): a get needs a target");
 }
 
 TEST(Check, ALayoutHoldsTheBytesOfItsTransfer) {
-  const auto with = [](Shape shape, Ends ends) {
+  const auto with = [](Shape shape, TransferLayouts layouts) {
     Schedule schedule(1);
-    (void)schedule.number_of_layout(Layout{"blob", 2, 8});
+    (void)schedule.intern_layout(Layout{"blob", 2, 8});
     Builder builder;
-    builder.add(schedule.number_of(shape, ends), 0);
+    builder.add(schedule.intern_shape(shape, layouts), 0);
     schedule.intern(0, builder.take());
     return trouble_of(schedule);
   };
@@ -198,7 +198,7 @@ TEST(Check, ReportsOnlyWhatCannotMeet) {
         if (rank != 2 && one.source != rank) continue;
         shape.kind = rank == 2 ? Kind::receive : Kind::send;
         shape.tag = one.tag;
-        builder.add(schedule.number_of(shape), rank == 2 ? one.source : 2);
+        builder.add(schedule.intern_shape(shape), rank == 2 ? one.source : 2);
       }
       schedule.intern(rank, builder.take());
     }
@@ -236,10 +236,10 @@ TEST(Check, LooksAtReceiversInPasses) {
   receive.kind = Kind::receive;
   for (uint32_t rank = 0; rank < count; ++rank) {
     for (uint32_t step = 1; step <= 800; ++step) {
-      builder.add(schedule.number_of(send), (rank + step) % count);
-      builder.add(schedule.number_of(receive), any);
+      builder.add(schedule.intern_shape(send), (rank + step) % count);
+      builder.add(schedule.intern_shape(receive), any);
     }
-    if (rank == count - 1) builder.add(schedule.number_of(receive), any);
+    if (rank == count - 1) builder.add(schedule.intern_shape(receive), any);
     schedule.intern(rank, builder.take());
   }
   EXPECT_EQ(trouble_of(schedule),

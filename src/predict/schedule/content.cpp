@@ -12,25 +12,25 @@
 namespace spinloom::schedule {
 namespace {
 
-Error no_content(int number) { return fail(Code::environment, std::strerror(number)); }
+Error error_of(int number) { return fail(Code::environment, std::strerror(number)); }
 
 Result<Content> read_all(int file) {
   const auto read_bytes = std::make_shared<std::string>();
-  std::array<char, 1 << 16> part{};
+  std::array<char, 1 << 16> chunk{};
   for (;;) {
-    const ssize_t count = ::read(file, part.data(), part.size());
+    const ssize_t count = ::read(file, chunk.data(), chunk.size());
     if (count == 0) return Content{*read_bytes, read_bytes};
-    if (count < 0 && errno != EINTR) return no_content(errno);
-    if (count > 0) read_bytes->append(part.data(), static_cast<size_t>(count));
+    if (count < 0 && errno != EINTR) return error_of(errno);
+    if (count > 0) read_bytes->append(chunk.data(), static_cast<size_t>(count));
   }
 }
 
-Result<Content> content(int file) {
-  struct stat about{};
-  if (::fstat(file, &about) != 0) return no_content(errno);
-  if (S_ISDIR(about.st_mode)) return no_content(EISDIR);
-  const auto bytes = static_cast<size_t>(about.st_size);
-  if (!S_ISREG(about.st_mode) || bytes == 0) return read_all(file);
+Result<Content> map_or_read(int file) {
+  struct stat status{};
+  if (::fstat(file, &status) != 0) return error_of(errno);
+  if (S_ISDIR(status.st_mode)) return error_of(EISDIR);
+  const auto bytes = static_cast<size_t>(status.st_size);
+  if (!S_ISREG(status.st_mode) || bytes == 0) return read_all(file);
   void* const at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
   if (at == MAP_FAILED) return read_all(file);
   return Content{{static_cast<const char*>(at), bytes},
@@ -41,10 +41,10 @@ Result<Content> content(int file) {
 
 Result<Content> content_of(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return no_content(errno);
-  Result<Content> found = content(file);
+  if (file < 0) return error_of(errno);
+  Result<Content> content = map_or_read(file);
   ::close(file);
-  return found;
+  return content;
 }
 
 }  // namespace spinloom::schedule

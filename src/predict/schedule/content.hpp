@@ -15,7 +15,7 @@ namespace spinloom::schedule {
 
 struct Content {
   std::string_view bytes;
-  std::shared_ptr<const void> kept;
+  std::shared_ptr<const void> owner;  // keeps the bytes where they are
 };
 
 [[nodiscard]] Result<Content> content_of(const std::string& path);

@@ -28,7 +28,7 @@ namespace spinloom::schedule {
 
 // Both forms drop the tag, NIC and peer of a computation: an error if operation `number` of `rank` has some. The binary
 // form has nothing of what our text adds to GOAL's either.
-[[nodiscard]] Status sayable_in_text(const Schedule& schedule, uint32_t rank, uint32_t number);
-[[nodiscard]] Status sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number);
+[[nodiscard]] Status check_sayable_in_text(const Schedule& schedule, uint32_t rank, uint32_t number);
+[[nodiscard]] Status check_sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number);
 
 }  // namespace spinloom::schedule

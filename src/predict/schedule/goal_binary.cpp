@@ -11,7 +11,7 @@
 namespace spinloom::schedule {
 namespace {
 
-constexpr uint64_t magic_good = 4223;
+constexpr uint64_t magic_number = 4223;
 constexpr uint64_t magic_used_up = 2342;
 constexpr uint64_t magic_bytes = 8;
 constexpr uint64_t head_bytes = magic_bytes + 6;
@@ -34,7 +34,7 @@ void store(std::string& out, T value) {
 
 // A record's fields.
 struct Record {
-  uint32_t waits;
+  uint32_t dependency_count;
   uint8_t kind;
   uint32_t peer;
   uint64_t size;
@@ -57,7 +57,7 @@ struct Record {
   }
 
   void append_to(std::string& out) const {
-    store(out, waits);
+    store(out, dependency_count);
     store(out, kind);
     store(out, peer);
     store(out, size);
@@ -70,9 +70,9 @@ struct Record {
 
 // The types that LogGOPSim2 adds. Its converter fills in the fields behind those of 2023 for these types only: a record
 // of a send, a receive or a computation has in them whatever lay in memory.
-constexpr auto handler_kinds =
+constexpr auto extension_names =
     std::to_array<const char*>({"put", "get", "append", "ctwait", "tput", "tget", "tappend", "gem5calc"});
-constexpr uint8_t handler_kind_first = 4;
+constexpr uint8_t extension_first = 4;
 
 // The place of a rank's parts in the file.
 struct Block {
@@ -86,16 +86,16 @@ struct Block {
 
 class BinaryReader {
  public:
-  BinaryReader(std::string_view bytes, const Watch& watch) : bytes_(bytes), looks_(watch, "reading the schedule") {}
+  BinaryReader(std::string_view bytes, const Watch& watch) : bytes_(bytes), progress_(watch, "reading the schedule") {}
 
-  Result<Schedule> whole() {
-    SPL_TRY(head());
+  Result<Schedule> read() {
+    SPL_TRY(read_head());
     Schedule schedule(ranks_);
-    behind_ = head_bytes + entry_bytes * ranks_;
+    blocks_end_ = head_bytes + entry_bytes * ranks_;
     for (rank_ = 0; rank_ < ranks_; ++rank_) {
       SPL_ASSIGN(const Block block, block_of_rank());
-      SPL_TRY(find_form(block));
-      SPL_TRY(looks_.did(block.operations));
+      SPL_TRY(find_record_size(block));
+      SPL_TRY(progress_.advance(block.operations));
       SPL_ASSIGN(Program program, program_of(schedule, block));
       schedule.intern(rank_, std::move(program));
     }
@@ -103,7 +103,7 @@ class BinaryReader {
   }
 
  private:
-  Status head() {
+  Status read_head() {
     if (bytes_.size() < magic_bytes) {
       return fail(Code::invalid, "byte 0: expected a magic number of 8 bytes, found ", bytes_.size(), " bytes");
     }
@@ -112,8 +112,8 @@ class BinaryReader {
       return fail(Code::invalid, "byte 0: magic number ", magic_used_up,
                   ": a simulation with --save-mem has used this file up; convert the text again");
     }
-    if (magic != magic_good) {
-      return fail(Code::invalid, "byte 0: expected magic number ", magic_good, ", found ", magic);
+    if (magic != magic_number) {
+      return fail(Code::invalid, "byte 0: expected magic number ", magic_number, ", found ", magic);
     }
     if (bytes_.size() < head_bytes) {
       return fail(Code::invalid, "byte 8: expected a head of ", head_bytes, " bytes, the file has ", bytes_.size());
@@ -139,71 +139,71 @@ class BinaryReader {
                   bytes_.size() - magic_bytes);
     }
     Block block{start + magic_bytes, end - start, 0, 0};
-    if (block.at < behind_) {
+    if (block.at < blocks_end_) {
       return fail(Code::invalid, "byte ", entry_at, ": rank ", rank_, " begins at byte ", block.at, ", but ",
-                  rank_ == 0 ? "the table of ranks" : "the rank before it", " ends at byte ", behind_);
+                  rank_ == 0 ? "the table of ranks" : "the rank before it", " ends at byte ", blocks_end_);
     }
-    behind_ = block.at + block.bytes;
+    blocks_end_ = block.at + block.bytes;
     block.operations = load<uint32_t>(bytes_, block.at);
     block.roots = load<uint32_t>(bytes_, block.at + 4);
     return block;
   }
 
   // The appendix takes what records leave, if there are that many dependents.
-  [[nodiscard]] std::optional<uint64_t> edges_in(const Block& block, uint64_t record) const {
-    const uint64_t before = counts_bytes + uint64_t{4} * block.roots + record * block.operations;
+  [[nodiscard]] std::optional<uint64_t> edges_in(const Block& block, uint64_t record_bytes_each) const {
+    const uint64_t before = counts_bytes + uint64_t{4} * block.roots + record_bytes_each * block.operations;
     if (before > block.bytes || (block.bytes - before) % 4 != 0) return {};
     const uint64_t edges = (block.bytes - before) / 4;
     uint64_t sum = 0;
     for (uint64_t i = 0; i < block.operations; ++i) {
-      const Record one = Record::at(bytes_, block.records_at() + i * record);
-      sum += uint64_t{one.dependents[0]} + one.dependents[1];
+      const Record record = Record::at(bytes_, block.records_at() + i * record_bytes_each);
+      sum += uint64_t{record.dependents[0]} + record.dependents[1];
     }
     if (sum != edges || edges > UINT32_MAX) return {};
     return edges;
   }
 
   // The first rank that has operations tells the size of records.
-  Status find_form(const Block& block) {
-    if (block.operations > Edge::operations_most) return misfit(block);
-    if (record_ == 0 && block.operations > 0) {
-      record_ = !edges_in(block, record_bytes) && edges_in(block, record_bytes_with_handlers)
-                    ? record_bytes_with_handlers
-                    : record_bytes;
+  Status find_record_size(const Block& block) {
+    if (block.operations > Edge::operations_most) return size_error(block);
+    if (record_size_ == 0 && block.operations > 0) {
+      record_size_ = !edges_in(block, record_bytes) && edges_in(block, record_bytes_with_handlers)
+                         ? record_bytes_with_handlers
+                         : record_bytes;
     }
-    const auto edges = edges_in(block, record_ == 0 ? record_bytes : record_);
-    if (!edges) return misfit(block);
+    const auto edges = edges_in(block, record_size_ == 0 ? record_bytes : record_size_);
+    if (!edges) return size_error(block);
     edges_ = static_cast<uint32_t>(*edges);
     return {};
   }
 
-  [[nodiscard]] Error misfit(const Block& block) const {
+  [[nodiscard]] Error size_error(const Block& block) const {
     return fail(Code::invalid, "byte ", block.at, ": rank ", rank_, " has ", block.bytes, " bytes: ", block.operations,
                 " operations and ", block.roots, " roots do not fit it, with records of ",
-                record_ == record_bytes_with_handlers ? record_bytes_with_handlers : record_bytes,
+                record_size_ == record_bytes_with_handlers ? record_bytes_with_handlers : record_bytes,
                 " bytes and all dependents");
   }
 
   Result<Program> program_of(Schedule& schedule, const Block& block) {
-    const uint64_t appendix_at = block.records_at() + record_ * block.operations;
+    const uint64_t appendix_at = block.records_at() + record_size_ * block.operations;
     for (uint32_t number = 0; number < block.operations; ++number) {
-      const uint64_t at = block.records_at() + record_ * number;
+      const uint64_t at = block.records_at() + record_size_ * number;
       const Record record = Record::at(bytes_, at);
-      SPL_TRY(operation(schedule, number, at, record));
+      SPL_TRY(add_operation(schedule, number, at, record));
       for (const Awaits awaits : {Awaits::end, Awaits::start}) {
         const auto kind = static_cast<size_t>(awaits);
         const uint32_t first = record.first[kind];
         const uint32_t count = record.dependents[kind];
         if (count == 0) continue;
         if (first > edges_ || count > edges_ - first) {
-          return fail(Code::invalid, place_of(number, at), "dependents ", first, " to ", uint64_t{first} + count,
+          return fail(Code::invalid, location_of(number, at), "dependents ", first, " to ", uint64_t{first} + count,
                       " of the appendix, which has ", edges_);
         }
         for (uint32_t i = first; i < first + count; ++i) {
           const uint64_t edge_at = appendix_at + uint64_t{4} * i;
           const auto after = load<uint32_t>(bytes_, edge_at);
           if (after >= block.operations) {
-            return fail(Code::invalid, place_of(number, edge_at), "operation ", after,
+            return fail(Code::invalid, location_of(number, edge_at), "operation ", after,
                         " waits for it, but the rank has ", block.operations, " operations");
           }
           builder_.require(after, number, awaits);
@@ -211,18 +211,18 @@ class BinaryReader {
       }
     }
     Program program = builder_.take();
-    SPL_TRY(waits_are(program, block));
+    SPL_TRY(check_dependency_counts(program, block));
     return program;
   }
 
-  Status operation(Schedule& schedule, uint32_t number, uint64_t at, const Record& record) {
-    if (record_ == record_bytes_with_handlers) SPL_TRY(is_plain(number, at, record));
+  Status add_operation(Schedule& schedule, uint32_t number, uint64_t at, const Record& record) {
+    if (record_size_ == record_bytes_with_handlers) SPL_TRY(check_plain(number, at, record));
     if (record.kind < static_cast<uint8_t>(Kind::send) || record.kind > static_cast<uint8_t>(Kind::compute)) {
-      return fail(Code::invalid, place_of(number, at + 4), "expected type 1 (send), 2 (recv) or 3 (calc), found ",
+      return fail(Code::invalid, location_of(number, at + 4), "expected type 1 (send), 2 (recv) or 3 (calc), found ",
                   uint32_t{record.kind});
     }
     if (record.cpu > cpu_max_ || record.nic > nic_max_) {
-      return fail(Code::invalid, place_of(number, at + 21), "cpu ", uint32_t{record.cpu}, " and nic ",
+      return fail(Code::invalid, location_of(number, at + 21), "cpu ", uint32_t{record.cpu}, " and nic ",
                   uint32_t{record.nic}, ": the head says that the largest are ", uint32_t{cpu_max_}, " and ",
                   uint32_t{nic_max_});
     }
@@ -231,37 +231,37 @@ class BinaryReader {
     shape.size = record.size;
     shape.cpu = record.cpu;
     if (shape.kind == Kind::compute) {
-      builder_.add(schedule.number_of(shape), 0);
+      builder_.add(schedule.intern_shape(shape), 0);
       return {};
     }
     shape.tag = record.tag;
     shape.nic = record.nic;
-    builder_.add(schedule.number_of(shape), record.peer);
+    builder_.add(schedule.intern_shape(shape), record.peer);
     return {};
   }
 
-  [[nodiscard]] Status is_plain(uint32_t number, uint64_t at, const Record& record) const {
-    if (const uint32_t kind = uint32_t{record.kind} - handler_kind_first; kind < handler_kinds.size()) {
-      return fail(Code::unsupported, place_of(number, at + 4), "type ", handler_kinds[kind],
+  [[nodiscard]] Status check_plain(uint32_t number, uint64_t at, const Record& record) const {
+    if (const uint32_t kind = uint32_t{record.kind} - extension_first; kind < extension_names.size()) {
+      return fail(Code::unsupported, location_of(number, at + 4), "type ", extension_names[kind],
                   ", which LogGOPSim2 adds to GOAL: only send, recv and calc can be read");
     }
     return {};
   }
 
   // Checks the counts and the roots, which repeat what the edges say.
-  [[nodiscard]] Status waits_are(const Program& program, const Block& block) const {
-    const std::vector<uint32_t> waits = program.waits();
+  [[nodiscard]] Status check_dependency_counts(const Program& program, const Block& block) const {
+    const std::vector<uint32_t> dependency_counts = program.dependency_counts();
     uint32_t root = 0;
     for (uint32_t number = 0; number < block.operations; ++number) {
-      const uint64_t at = block.records_at() + record_ * number;
-      if (const auto said = load<uint32_t>(bytes_, at); said != waits[number]) {
-        return fail(Code::invalid, place_of(number, at), "it is said to wait for ", said, " operations, but ",
-                    waits[number], " have it as a dependent");
+      const uint64_t at = block.records_at() + record_size_ * number;
+      if (const auto stated = load<uint32_t>(bytes_, at); stated != dependency_counts[number]) {
+        return fail(Code::invalid, location_of(number, at), "it is said to wait for ", stated, " operations, but ",
+                    dependency_counts[number], " have it as a dependent");
       }
-      if (waits[number] > 0) continue;
+      if (dependency_counts[number] > 0) continue;
       const uint64_t root_at = block.at + counts_bytes + uint64_t{4} * root;
       if (root >= block.roots || load<uint32_t>(bytes_, root_at) != number) {
-        return fail(Code::invalid, place_of(number, root_at), "it waits for nothing, but is not root ", root, " of ",
+        return fail(Code::invalid, location_of(number, root_at), "it waits for nothing, but is not root ", root, " of ",
                     block.roots, ": roots come in order");
       }
       ++root;
@@ -273,36 +273,36 @@ class BinaryReader {
     return {};
   }
 
-  [[nodiscard]] std::string place_of(uint32_t number, uint64_t at) const {
+  [[nodiscard]] std::string location_of(uint32_t number, uint64_t at) const {
     return text("byte ", at, ": rank ", rank_, ", operation ", number, ": ");
   }
 
   std::string_view bytes_;
-  Looks looks_;
+  Progress progress_;
   uint32_t ranks_ = 0;
   uint32_t rank_ = 0;
   uint8_t cpu_max_ = 0;
   uint8_t nic_max_ = 0;
-  uint64_t behind_ = 0;  // where the last block ends
-  uint64_t record_ = 0;  // bytes of one; 0: not known yet
+  uint64_t blocks_end_ = 0;  // where the last block ends
+  uint64_t record_size_ = 0;  // the bytes of one record; 0: not known yet
   uint32_t edges_ = 0;   // of this rank
   Builder builder_;
 };
 
 void append_block(std::string& out, const Schedule& schedule, uint32_t rank) {
   const Program& program = schedule.program(rank);
-  const std::vector<uint32_t> waits = program.waits();
+  const std::vector<uint32_t> dependency_counts = program.dependency_counts();
   store(out, program.size());
-  store(out, static_cast<uint32_t>(std::ranges::count(waits, uint32_t{0})));
+  store(out, static_cast<uint32_t>(std::ranges::count(dependency_counts, uint32_t{0})));
   for (uint32_t number = 0; number < program.size(); ++number) {
-    if (waits[number] == 0) store(out, number);
+    if (dependency_counts[number] == 0) store(out, number);
   }
   uint32_t first = 0;
   std::string appendix;
   for (uint32_t number = 0; number < program.size(); ++number) {
     const Operation& operation = program.operations[number];
     const Shape& shape = schedule.shape(operation);
-    Record record{waits[number],
+    Record record{dependency_counts[number],
                   static_cast<uint8_t>(shape.kind),
                   schedule.peer(rank, operation),
                   shape.size,
@@ -328,7 +328,7 @@ void append_block(std::string& out, const Schedule& schedule, uint32_t rank) {
 
 }  // namespace
 
-Status sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number) {
+Status check_sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number) {
   const Kind kind = schedule.shape(schedule.program(rank).operations[number]).kind;
   if (kind > Kind::compute) {
     return fail(Code::unsupported, "rank ", rank, ", operation ", number, ": GOAL's binary form has no ", name_of(kind),
@@ -346,10 +346,10 @@ Status sayable_in_goal(const Schedule& schedule, uint32_t rank, uint32_t number)
                 ": GOAL's binary form has numbers to ", uint32_t{UINT8_MAX},
                 "; write FILE.goal, whose text has larger ones");
   }
-  return sayable_in_text(schedule, rank, number);
+  return check_sayable_in_text(schedule, rank, number);
 }
 
-Status sayable_in_text(const Schedule& schedule, uint32_t rank, uint32_t number) {
+Status check_sayable_in_text(const Schedule& schedule, uint32_t rank, uint32_t number) {
   const Operation& operation = schedule.program(rank).operations[number];
   const Shape& shape = schedule.shape(operation);
   const std::string place = text("rank ", rank, ", operation ", number, ": ");
@@ -368,21 +368,21 @@ Status sayable_in_text(const Schedule& schedule, uint32_t rank, uint32_t number)
 }
 
 Result<Schedule> read_goal_binary(std::string_view bytes, const Watch& watch) {
-  return BinaryReader(bytes, watch).whole();
+  return BinaryReader(bytes, watch).read();
 }
 
 Result<std::string> write_goal_binary(const Schedule& schedule) {
   if (schedule.repeats()) return write_goal_binary(schedule.unrolled());
-  const Count counted = count(schedule);
+  const Count totals = count(schedule);
   std::string out;
-  store(out, magic_good);
+  store(out, magic_number);
   store(out, schedule.ranks());
-  store(out, static_cast<uint8_t>(counted.cpu_largest));  // if it does not fit, an operation does not
-  store(out, static_cast<uint8_t>(counted.nic_largest));
+  store(out, static_cast<uint8_t>(totals.cpu_largest));  // if it does not fit, an operation does not
+  store(out, static_cast<uint8_t>(totals.nic_largest));
   out.resize(out.size() + entry_bytes * schedule.ranks());
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     for (uint32_t number = 0; number < schedule.program(rank).size(); ++number) {
-      SPL_TRY(sayable_in_goal(schedule, rank, number));
+      SPL_TRY(check_sayable_in_goal(schedule, rank, number));
     }
     std::string entry;
     store(entry, out.size() - magic_bytes);
@@ -396,7 +396,7 @@ Result<std::string> write_goal_binary(const Schedule& schedule) {
 Result<Schedule> read_goal(std::string_view bytes, const Watch& watch) {
   if (bytes.size() >= magic_bytes) {
     const auto magic = load<uint64_t>(bytes, 0);
-    if (magic == magic_good || magic == magic_used_up) return read_goal_binary(bytes, watch);
+    if (magic == magic_number || magic == magic_used_up) return read_goal_binary(bytes, watch);
   }
   return read_goal_text(bytes, watch);
 }

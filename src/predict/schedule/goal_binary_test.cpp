@@ -256,7 +256,7 @@ TEST(GoalBinary, WhatItCannotSayIsAnError) {
   Builder builder;
   Shape compute;
   compute.tag = 3;
-  builder.add(schedule.number_of(compute), 0);
+  builder.add(schedule.intern_shape(compute), 0);
   schedule.intern(0, builder.take());
   EXPECT_EQ(write_goal_binary(schedule).error().message,
             "rank 0, operation 0: GOAL has no computation with tag 3, nic 0 and peer 0: they must be 0");

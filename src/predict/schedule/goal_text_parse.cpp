@@ -14,31 +14,31 @@ constexpr uint32_t index_max = UINT32_MAX;  // of a CPU, of a NIC
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_of_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
+bool is_word_letter(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
 
 // One pass; only labels are looked up. Keywords behind the first word of a statement need no space around them.
 class TextReader {
  public:
-  TextReader(std::string_view source, const Watch& watch) : source_(source), looks_(watch, "reading the schedule") {}
+  TextReader(std::string_view source, const Watch& watch) : source_(source), progress_(watch, "reading the schedule") {}
 
-  Result<Schedule> whole() {
+  Result<Schedule> read() {
     SPL_TRY(skip_lines());
-    if (word() != "num_ranks") return unexpected("'num_ranks'");
-    at_ += word().size();
-    SPL_ASSIGN(const uint64_t ranks, number("the number of ranks", UINT32_MAX));
-    if (const size_t left = source_.size() - at_; ranks > left / rank_bytes_least) {
-      return fail(Code::invalid, place_of(number_at_), ": num_ranks is ", ranks, ", but the ", left,
-                  " bytes of text behind it have room for ", left / rank_bytes_least, " at most");
+    if (peek_word() != "num_ranks") return unexpected("'num_ranks'");
+    at_ += peek_word().size();
+    SPL_ASSIGN(const uint64_t ranks, read_number("the number of ranks", UINT32_MAX));
+    if (const size_t remaining = source_.size() - at_; ranks > remaining / rank_bytes_least) {
+      return fail(Code::invalid, location_of(number_at_), ": num_ranks is ", ranks, ", but the ", remaining,
+                  " bytes of text behind it have room for ", remaining / rank_bytes_least, " at most");
     }
     ranks_ = static_cast<uint32_t>(ranks);
     Schedule schedule(ranks_);
     for (rank_ = 0; rank_ < ranks_; ++rank_) {
       SPL_TRY(skip_lines());
-      SPL_TRY(head());
-      bool more = true;
-      while (more) {
-        SPL_TRY(looks_.did(1));
-        SPL_ASSIGN(more, statement(schedule));
+      SPL_TRY(read_rank_head());
+      bool has_statement = true;
+      while (has_statement) {
+        SPL_TRY(progress_.advance(1));
+        SPL_ASSIGN(has_statement, read_statement(schedule));
       }
       schedule.intern(rank_, builder_.take());
       labels_.clear();
@@ -51,30 +51,30 @@ class TextReader {
 
  private:
   // "rank" INT "{"
-  Status head() {
+  Status read_rank_head() {
     const size_t from = at_;
-    if (word() != "rank") return unexpected(text("'rank ", rank_, "' (num_ranks is ", ranks_, ")"));
-    at_ += word().size();
-    SPL_ASSIGN(const uint64_t found, number("the number of the rank", UINT32_MAX));
-    if (found != rank_) {
-      return fail(Code::invalid, place_of(from), ": expected rank ", rank_, ", found rank ", found,
+    if (peek_word() != "rank") return unexpected(text("'rank ", rank_, "' (num_ranks is ", ranks_, ")"));
+    at_ += peek_word().size();
+    SPL_ASSIGN(const uint64_t rank, read_number("the number of the rank", UINT32_MAX));
+    if (rank != rank_) {
+      return fail(Code::invalid, location_of(from), ": expected rank ", rank_, ", found rank ", rank,
                   ": ranks come in order, from 0");
     }
     return expect("{");
   }
 
   // Returns false at the end of the rank.
-  Result<bool> statement(Schedule& schedule) {
+  Result<bool> read_statement(Schedule& schedule) {
     SPL_TRY(skip_lines());
-    const std::string_view first = word();
+    const std::string_view first = peek_word();
     if (first.empty()) {
       if (accept("}")) return false;
       return unexpected("a statement or '}'");
     }
     const size_t from = at_;
     at_ += first.size();
-    if (const Kind kind = kind_of(first); is_word(kind) && (kind <= Kind::compute || begins_number())) {
-      SPL_TRY(operation(schedule, kind));
+    if (const Kind kind = kind_of(first); is_keyword(kind) && (kind <= Kind::compute || begins_number())) {
+      SPL_TRY(read_operation(schedule, kind));
       return true;
     }
     if (first == "rank" || first == "num_ranks") {
@@ -82,97 +82,97 @@ class TextReader {
       return unexpected("a statement or '}'");
     }
     if (accept(":")) {
-      SPL_TRY(labelled(schedule, first));
+      SPL_TRY(read_labelled(schedule, first));
     } else if (accept("requires")) {
-      SPL_TRY(requirement(from, first, Awaits::end, Join::all));
+      SPL_TRY(read_requirement(from, first, Awaits::end, Join::all));
     } else if (accept("irequires")) {
-      SPL_TRY(requirement(from, first, Awaits::start, Join::all));
+      SPL_TRY(read_requirement(from, first, Awaits::start, Join::all));
     } else if (accept("anyof")) {
-      SPL_TRY(requirement(from, first, Awaits::end, Join::first));
+      SPL_TRY(read_requirement(from, first, Awaits::end, Join::first));
     } else if (accept("ianyof")) {
-      SPL_TRY(requirement(from, first, Awaits::start, Join::first));
+      SPL_TRY(read_requirement(from, first, Awaits::start, Join::first));
     } else {
       return unexpected(text("':', 'requires', 'irequires', 'anyof' or 'ianyof' behind ", quoted(first)));
     }
     return true;
   }
 
-  Status labelled(Schedule& schedule, std::string_view name) {
+  Status read_labelled(Schedule& schedule, std::string_view name) {
     if (const Labels::Label* const known = labels_.find(name)) {
-      return fail(Code::invalid, place_of(name), ": label ", quoted(name), " is already that of the operation in ",
-                  place_of(known->name));
+      return fail(Code::invalid, location_of(name), ": label ", quoted(name), " is already that of the operation in ",
+                  location_of(known->name));
     }
     uint32_t kind = 1;
     while (kind < kinds && !accept(name_of(static_cast<Kind>(kind)))) ++kind;
     if (kind == kinds) return unexpected("'send', 'recv', 'calc', 'put', 'get', 'atomic', 'fetch' or 'arrived'");
-    SPL_TRY(operation(schedule, static_cast<Kind>(kind)));
+    SPL_TRY(read_operation(schedule, static_cast<Kind>(kind)));
     labels_.define(name, builder_.size() - 1);
     return {};
   }
 
   // Reads what follows the word of the operation's kind.
-  Status operation(Schedule& schedule, Kind kind) {
+  Status read_operation(Schedule& schedule, Kind kind) {
     Shape shape;
     shape.kind = kind;
-    SPL_ASSIGN(shape.size, number(kind == Kind::compute   ? "the time of a computation"
-                                  : kind == Kind::arrived ? "how many must have come"
-                                                          : "a number of bytes",
-                                  UINT64_MAX));
+    SPL_ASSIGN(shape.size, read_number(kind == Kind::compute   ? "the time of a computation"
+                                       : kind == Kind::arrived ? "how many must have come"
+                                                               : "a number of bytes",
+                                       UINT64_MAX));
     uint32_t peer = 0;
     if (has_peer(kind)) {
-      const bool comes = kind == Kind::receive || kind == Kind::get || kind == Kind::fetch;
+      const bool is_inbound = kind == Kind::receive || kind == Kind::get || kind == Kind::fetch;
       SPL_TRY(expect("b"));
-      SPL_TRY(expect(comes ? "from" : "to"));
-      SPL_ASSIGN(peer, peer_of(kind));
+      SPL_TRY(expect(is_inbound ? "from" : "to"));
+      SPL_ASSIGN(peer, read_peer(kind));
     }
     if (kind != Kind::compute && accept("tag")) {
-      SPL_ASSIGN(shape.tag, tag(kind));
+      SPL_ASSIGN(shape.tag, read_tag(kind));
     }
     if (kind != Kind::arrived && accept("cpu")) {
-      SPL_ASSIGN(const uint64_t cpu, number("the index of a CPU", index_max));
+      SPL_ASSIGN(const uint64_t cpu, read_number("the index of a CPU", index_max));
       shape.cpu = static_cast<uint32_t>(cpu);
     }
     if (has_peer(kind) && accept("nic")) {
-      SPL_ASSIGN(const uint64_t nic, number("the index of a NIC", index_max));
+      SPL_ASSIGN(const uint64_t nic, read_number("the index of a NIC", index_max));
       shape.nic = static_cast<uint32_t>(nic);
     }
     if (!accept_end_of_line()) return unexpected_option(kind);
     if (builder_.size() == Edge::operations_most) {
-      return fail(Code::overflow, place_of(at_ - 1), ": rank ", rank_, " has more than ", Edge::operations_most,
+      return fail(Code::overflow, location_of(at_ - 1), ": rank ", rank_, " has more than ", Edge::operations_most,
                   " operations");
     }
-    builder_.add(schedule.number_of(shape), peer);
+    builder_.add(schedule.intern_shape(shape), peer);
     return {};
   }
 
-  Result<uint32_t> peer_of(Kind kind) {
+  Result<uint32_t> read_peer(Kind kind) {
     if (kind == Kind::receive && accept("-1")) return any;
-    SPL_ASSIGN(const uint64_t peer, number(kind == Kind::receive ? "a rank or -1" : "a rank", any - 1));
+    SPL_ASSIGN(const uint64_t peer, read_number(kind == Kind::receive ? "a rank or -1" : "a rank", any - 1));
     if (peer >= ranks_) {
-      return fail(Code::invalid, place_of(number_at_), ": there is no rank ", peer, ": num_ranks is ", ranks_);
+      return fail(Code::invalid, location_of(number_at_), ": there is no rank ", peer, ": num_ranks is ", ranks_);
     }
     return static_cast<uint32_t>(peer);
   }
 
-  Result<uint32_t> tag(Kind kind) {
+  Result<uint32_t> read_tag(Kind kind) {
     const bool is_counter = kind > Kind::compute;
     if (!is_counter && accept("-1")) return any;
-    SPL_ASSIGN(const uint64_t tag, number(is_counter ? "a tag" : "a tag or -1", any - 1));
+    SPL_ASSIGN(const uint64_t tag, read_number(is_counter ? "a tag" : "a tag or -1", any - 1));
     return static_cast<uint32_t>(tag);
   }
 
   // Reads what follows "requires", "irequires", "anyof" or "ianyof".
-  Status requirement(size_t from, std::string_view after_name, Awaits awaits, Join join) {
+  Status read_requirement(size_t from, std::string_view after_name, Awaits awaits, Join join) {
     skip_blanks();
     const size_t before_from = at_;
-    const std::string_view before_name = word();
+    const std::string_view before_name = peek_word();
     if (before_name.empty()) return unexpected("a label");
     at_ += before_name.size();
     SPL_ASSIGN(const uint32_t after, operation_of(from, after_name));
     SPL_ASSIGN(const uint32_t before, operation_of(before_from, before_name));
     if (!accept_end_of_line()) return unexpected("the end of the line");
     if (++requirements_ > UINT32_MAX) {
-      return fail(Code::overflow, place_of(from), ": rank ", rank_, " has more than ", UINT32_MAX, " dependencies");
+      return fail(Code::overflow, location_of(from), ": rank ", rank_, " has more than ", UINT32_MAX, " dependencies");
     }
     builder_.require(after, before, awaits, join);
     return {};
@@ -180,18 +180,18 @@ class TextReader {
 
   Result<uint32_t> operation_of(size_t from, std::string_view name) const {
     if (const Labels::Label* const label = labels_.find(name)) return label->operation;
-    return fail(Code::invalid, place_of(from), ": label ", quoted(name), " is not defined above this line in rank ",
+    return fail(Code::invalid, location_of(from), ": label ", quoted(name), " is not defined above this line in rank ",
                 rank_);
   }
 
-  // Returns the kind of this name. If there is none, is_word() is false for the result: the name is a label.
+  // Returns the kind of this name. If there is none, is_keyword() is false for the result: the name is a label.
   static Kind kind_of(std::string_view name) {
     uint32_t kind = 1;
     while (kind < kinds && name != name_of(static_cast<Kind>(kind))) ++kind;
     return static_cast<Kind>(kind);
   }
 
-  static bool is_word(Kind kind) { return static_cast<uint32_t>(kind) < kinds; }
+  static bool is_keyword(Kind kind) { return static_cast<uint32_t>(kind) < kinds; }
 
   // Words that GOAL does not have may be labels, which no number follows.
   [[nodiscard]] bool begins_number() {
@@ -219,7 +219,7 @@ class TextReader {
       } else if (rest.starts_with("/*")) {
         const size_t end = source_.find("*/", at_ + 2);
         if (end == std::string_view::npos) {
-          return fail(Code::invalid, place_of(at_), ": a comment begins that no '*/' ends");
+          return fail(Code::invalid, location_of(at_), ": a comment begins that no '*/' ends");
         }
         at_ = end + 2;
       } else {
@@ -229,10 +229,10 @@ class TextReader {
   }
 
   // A label or the first word of a statement, which begins here; it is not passed.
-  [[nodiscard]] std::string_view word() const {
+  [[nodiscard]] std::string_view peek_word() const {
     size_t end = at_;
     if (end < source_.size() && is_letter(source_[end])) {
-      while (end < source_.size() && is_of_word(source_[end])) ++end;
+      while (end < source_.size() && is_word_letter(source_[end])) ++end;
     }
     return source_.substr(at_, end - at_);
   }
@@ -251,7 +251,7 @@ class TextReader {
 
   bool accept_end_of_line() { return accept("\n") || accept("\r\n"); }
 
-  Result<uint64_t> number(const char* what, uint64_t most) {
+  Result<uint64_t> read_number(const char* expected, uint64_t largest) {
     skip_blanks();
     number_at_ = at_;
     uint64_t value = 0;
@@ -261,33 +261,35 @@ class TextReader {
       fits = fits && !__builtin_mul_overflow(value, 10, &value) && !__builtin_add_overflow(value, digit, &value);
       ++at_;
     }
-    if (at_ == number_at_) return unexpected(what);
-    if (!fits || value > most) {
-      return fail(Code::overflow, place_of(number_at_), ": expected ", what, ", found ",
-                  quoted(source_.substr(number_at_, at_ - number_at_)), ": it is ", most, " at most");
+    if (at_ == number_at_) return unexpected(expected);
+    if (!fits || value > largest) {
+      return fail(Code::overflow, location_of(number_at_), ": expected ", expected, ", found ",
+                  quoted(source_.substr(number_at_, at_ - number_at_)), ": it is ", largest, " at most");
     }
     return value;
   }
 
   // Errors.
 
-  [[nodiscard]] std::string place_of(size_t at) const {
+  [[nodiscard]] std::string location_of(size_t at) const {
     const std::string_view before = source_.substr(0, at);
     const size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
     return text("line ", std::ranges::count(before, '\n') + 1, ", column ", at - line_begin + 1);
   }
-  [[nodiscard]] std::string place_of(std::string_view part) const { return place_of(part.data() - source_.data()); }
+  [[nodiscard]] std::string location_of(std::string_view part) const {
+    return location_of(part.data() - source_.data());
+  }
 
   static std::string quoted(std::string_view part) {
     return text("'", part.substr(0, found_bytes_max), part.size() > found_bytes_max ? "..." : "", "'");
   }
 
-  [[nodiscard]] std::string found() const {
+  [[nodiscard]] std::string next_text() const {
     const std::string_view rest = source_.substr(at_);
     if (rest.empty()) return "the end of the text";
     if (rest[0] == '\n' || rest.starts_with("\r\n")) return "the end of the line";
     size_t length = 0;
-    while (length < rest.size() && is_of_word(rest[length])) ++length;
+    while (length < rest.size() && is_word_letter(rest[length])) ++length;
     if (length > 0) return quoted(rest.substr(0, length));
     const auto c = static_cast<unsigned char>(rest[0]);
     if (std::isprint(c) != 0) return quoted(rest.substr(0, 1));
@@ -296,7 +298,7 @@ class TextReader {
 
   [[nodiscard]] Error unexpected(std::string_view expected) {
     skip_blanks();
-    return fail(Code::invalid, place_of(at_), ": expected ", expected, ", found ", found());
+    return fail(Code::invalid, location_of(at_), ": expected ", expected, ", found ", next_text());
   }
 
   [[nodiscard]] Error unexpected_option(Kind kind) {
@@ -313,7 +315,7 @@ class TextReader {
   }
 
   std::string_view source_;
-  Looks looks_;
+  Progress progress_;
   size_t at_ = 0;
   size_t number_at_ = 0;  // where the last number began
   uint32_t ranks_ = 0;
@@ -326,7 +328,7 @@ class TextReader {
 }  // namespace
 
 Result<Schedule> read_goal_text(std::string_view source, const Watch& watch) {
-  return TextReader(source, watch).whole();
+  return TextReader(source, watch).read();
 }
 
 }  // namespace spinloom::schedule

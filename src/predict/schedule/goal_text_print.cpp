@@ -11,12 +11,12 @@ namespace {
 // A line "l<after> requires l<before>", and the operation behind which it stands.
 struct RequiresLine {
   uint32_t behind;
-  uint32_t number;  // of the edge, among all
+  uint32_t number;  // the number of the edge among all of the program
   uint32_t before;
   Edge edge;
 };
 
-std::string_view word_of(const Edge& edge) {
+std::string_view keyword_of(const Edge& edge) {
   if (edge.join() == Join::first) return edge.awaits() == Awaits::end ? " anyof l" : " ianyof l";
   return edge.awaits() == Awaits::end ? " requires l" : " irequires l";
 }
@@ -42,18 +42,18 @@ class TextWriter {
  public:
   explicit TextWriter(const Schedule& schedule) : schedule_(schedule) {}
 
-  Result<std::string> whole() {
+  Result<std::string> print() {
     add("num_ranks ", uint64_t{schedule_.ranks()}, "\n");
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
       add("rank ", uint64_t{rank}, " {\n");
-      SPL_TRY(operations(rank));
+      SPL_TRY(print_operations(rank));
       add("}\n");
     }
     return std::move(out_);
   }
 
  private:
-  Status operations(uint32_t rank) {
+  Status print_operations(uint32_t rank) {
     const Program& program = schedule_.program(rank);
     const std::vector<RequiresLine> lines = requires_lines(program);
     std::vector<bool> has_label(program.size());
@@ -61,27 +61,27 @@ class TextWriter {
     auto line = lines.begin();
     for (uint32_t number = 0; number < program.size(); ++number) {
       if (has_label[number]) add("l", uint64_t{number}, ": ");
-      SPL_TRY(operation(rank, number));
+      SPL_TRY(print_operation(rank, number));
       for (; line != lines.end() && line->behind == number; ++line) {
-        add("l", uint64_t{line->edge.to()}, word_of(line->edge), uint64_t{line->before}, "\n");
+        add("l", uint64_t{line->edge.to()}, keyword_of(line->edge), uint64_t{line->before}, "\n");
       }
     }
     return {};
   }
 
-  Status operation(uint32_t rank, uint32_t number) {
+  Status print_operation(uint32_t rank, uint32_t number) {
     const Operation& operation = schedule_.program(rank).operations[number];
     const Shape& shape = schedule_.shape(operation);
     const uint32_t peer = schedule_.peer(rank, operation);
-    SPL_TRY(sayable_in_text(schedule_, rank, number));
+    SPL_TRY(check_sayable_in_text(schedule_, rank, number));
     if (has_peer(shape.kind) && peer >= schedule_.ranks() && (peer != any || shape.kind != Kind::receive)) {
       return fail(Code::unsupported, "rank ", rank, ", operation ", number, ": GOAL text has no ",
                   schedule_.describe(rank, operation), ": num_ranks is ", schedule_.ranks());
     }
     add(std::string_view(name_of(shape.kind)), " ", shape.size);
     if (has_peer(shape.kind)) {
-      const bool comes = shape.kind == Kind::receive || shape.kind == Kind::get || shape.kind == Kind::fetch;
-      add(comes ? "b from " : "b to "), add_or_any(peer);
+      const bool is_inbound = shape.kind == Kind::receive || shape.kind == Kind::get || shape.kind == Kind::fetch;
+      add(is_inbound ? "b from " : "b to "), add_or_any(peer);
     }
     if (shape.tag != 0) add(" tag "), add_or_any(shape.tag);
     if (shape.cpu != 0) add(" cpu ", uint64_t{shape.cpu});
@@ -115,7 +115,7 @@ class TextWriter {
 
 Result<std::string> print_goal(const Schedule& schedule) {
   if (schedule.repeats()) return print_goal(schedule.unrolled());
-  return TextWriter(schedule).whole();
+  return TextWriter(schedule).print();
 }
 
 }  // namespace spinloom::schedule

@@ -260,8 +260,8 @@ TEST(GoalText, TheFirstOfSeveralIsAnExtension) {
   const Schedule schedule = read(goal);
   EXPECT_EQ(test::edges_of(schedule.program(0), 0), " any 2");
   EXPECT_EQ(test::edges_of(schedule.program(0), 1), " 2 any start:2");
-  EXPECT_EQ(schedule.program(0).waits(), (std::vector<uint32_t>{0, 0, 2}));
-  EXPECT_EQ(schedule.program(0).wait_for_first(), (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(schedule.program(0).dependency_counts(), (std::vector<uint32_t>{0, 0, 2}));
+  EXPECT_EQ(schedule.program(0).have_any_edges(), (std::vector<bool>{false, false, true}));
   EXPECT_EQ(test::difference(read(printed(goal)), schedule), "");
   EXPECT_EQ(write_goal_binary(schedule).error().message,
             "rank 0, operation 0: operation 2 waits for it or for others, and GOAL's binary form has no any-of edges; "
@@ -273,17 +273,17 @@ TEST(GoalText, WhatTextCannotSayIsAnError) {
   Builder builder;
   Shape send;
   send.kind = Kind::send;
-  builder.add(schedule.number_of(send), any);
+  builder.add(schedule.intern_shape(send), any);
   schedule.intern(1, builder.take());
   EXPECT_EQ(print_goal(schedule).error().message,
             "rank 1, operation 0: GOAL text has no send of 0 B to any rank: num_ranks is 2");
-  builder.add(schedule.number_of(send), 2);
+  builder.add(schedule.intern_shape(send), 2);
   schedule.intern(1, builder.take());
   EXPECT_EQ(print_goal(schedule).error().message,
             "rank 1, operation 0: GOAL text has no send of 0 B to 2: num_ranks is 2");
   Shape compute;
   compute.nic = 3;
-  builder.add(schedule.number_of(compute), 0);
+  builder.add(schedule.intern_shape(compute), 0);
   schedule.intern(1, builder.take());
   EXPECT_EQ(print_goal(schedule).error().message,
             "rank 1, operation 0: GOAL has no computation with tag 0, nic 3 and peer 0: they must be 0");

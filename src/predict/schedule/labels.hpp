@@ -31,13 +31,13 @@ class Labels {
 
   // Returns null if the name is not defined.
   [[nodiscard]] const Label* find(std::string_view name) const {
-    const Slot& slot = slots_[place_of(name)];
+    const Slot& slot = slots_[slot_of(name)];
     return slot.generation == generation_ ? &slot.label : nullptr;
   }
 
   void define(std::string_view name, uint32_t operation) {
     if (2 * (used_ + 1) > slots_.size()) grow();
-    slots_[place_of(name)] = {{name, operation}, generation_};
+    slots_[slot_of(name)] = {{name, operation}, generation_};
     ++used_;
   }
 
@@ -48,18 +48,18 @@ class Labels {
   };
 
   // Returns the slot of a name, or the free one where it would be.
-  [[nodiscard]] size_t place_of(std::string_view name) const {
-    size_t place = std::hash<std::string_view>{}(name) & (slots_.size() - 1);
-    while (slots_[place].generation == generation_ && slots_[place].label.name != name) {
-      place = (place + 1) & (slots_.size() - 1);
+  [[nodiscard]] size_t slot_of(std::string_view name) const {
+    size_t slot = std::hash<std::string_view>{}(name) & (slots_.size() - 1);
+    while (slots_[slot].generation == generation_ && slots_[slot].label.name != name) {
+      slot = (slot + 1) & (slots_.size() - 1);
     }
-    return place;
+    return slot;
   }
 
   void grow() {
     const std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(2 * slots_.size()));
     for (const Slot& slot : old) {
-      if (slot.generation == generation_) slots_[place_of(slot.label.name)] = slot;
+      if (slot.generation == generation_) slots_[slot_of(slot.label.name)] = slot;
     }
   }
 

@@ -46,8 +46,8 @@ TEST(Misread, ReceivesOnAnotherCpuThanTheirSendsAre) {
 TEST(Misread, PassesCountAsWhatIsWrittenOut) {
   Schedule schedule(1);
   Builder builder;
-  builder.add(schedule.number_of({.size = 1}), 0);
-  builder.add(schedule.number_of({.size = 1, .cpu = 1}), 0);
+  builder.add(schedule.intern_shape({.size = 1}), 0);
+  builder.add(schedule.intern_shape({.size = 1, .cpu = 1}), 0);
   builder.require(1, 0, Awaits::end);
   builder.require(2, 1, Awaits::end);  // the next pass
   schedule.intern(0, builder.take(5));

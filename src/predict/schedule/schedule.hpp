@@ -62,10 +62,10 @@ inline constexpr uint32_t contiguous = UINT32_MAX;  // in place of a layout's nu
 
 // The layouts of a transfer's bytes, by numbers of Layouts: in the memory of the operation's own rank, and for a
 // one-sided operation in its target's. The peer of a send has a receive, which gives the other layout.
-struct Ends {
+struct TransferLayouts {
   uint32_t local = contiguous;
   uint32_t remote = contiguous;
-  bool operator==(const Ends&) const = default;
+  bool operator==(const TransferLayouts&) const = default;
 };
 
 // Elements of a datatype, as docs/formats/layout.md writes one down. What is in `blob` is not looked at here.
@@ -77,7 +77,7 @@ struct Layout {
 };
 
 struct Operation {
-  uint32_t shape = 0;  // number of a Shape with its Ends
+  uint32_t shape = 0;  // the number of a Shape with its TransferLayouts
   uint32_t peer = 0;
   uint32_t edges_end = 0;  // its edges begin where those of the operation before it end
   bool operator==(const Operation&) const = default;
@@ -108,26 +108,26 @@ class Edge {
 struct Program {
   Values<Operation> operations;  // of one pass
   Values<Edge> edges;
-  uint32_t times = 1;  // how many passes
+  uint32_t passes = 1;  // how often it is done
 
   // From here on, everything is about all passes unless the comment says otherwise.
-  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations.size()) * times; }
-  [[nodiscard]] const Operation& operation(uint32_t number) const { return operations[in_pass(number)]; }
-  [[nodiscard]] uint32_t in_pass(uint32_t number) const {
-    return times == 1 ? number : number % static_cast<uint32_t>(operations.size());
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations.size()) * passes; }
+  [[nodiscard]] const Operation& operation(uint32_t number) const { return operations[number_in_pass(number)]; }
+  [[nodiscard]] uint32_t number_in_pass(uint32_t number) const {
+    return passes == 1 ? number : number % static_cast<uint32_t>(operations.size());
   }
-  // Calls take(Edge) for each edge of operation `number`.
+  // Calls visit(Edge) for each edge of operation `number`.
   template <class Take>
-  void each_edge(uint32_t number, Take&& take) const {
-    const uint32_t one = in_pass(number);
-    const std::span<const Edge> found = edges_of(one);
-    if (times == 1) {
-      for (const Edge& edge : found) take(edge);
+  void for_each_edge(uint32_t number, Take&& visit) const {
+    const uint32_t in_pass = number_in_pass(number);
+    const std::span<const Edge> edges_in_pass = edges_of(in_pass);
+    if (passes == 1) {
+      for (const Edge& edge : edges_in_pass) visit(edge);
       return;
     }
-    for (const Edge& edge : found) {
-      const uint64_t to = uint64_t{number} - one + edge.to();
-      if (to < size()) take(Edge(static_cast<uint32_t>(to), edge.awaits(), edge.join()));
+    for (const Edge& edge : edges_in_pass) {
+      const uint64_t to = uint64_t{number} - in_pass + edge.to();
+      if (to < size()) visit(Edge(static_cast<uint32_t>(to), edge.awaits(), edge.join()));
     }
   }
   // Returns the edges of operation `number` of one pass, as they are stored.
@@ -137,9 +137,9 @@ struct Program {
   }
   // Returns for each operation the number of dependencies that must come before it begins: its all-of edges, and one
   // for all of its any-of edges.
-  [[nodiscard]] std::vector<uint32_t> waits() const;
+  [[nodiscard]] std::vector<uint32_t> dependency_counts() const;
   // Returns for each operation true if it has any-of edges; empty if no operation has any.
-  [[nodiscard]] std::vector<bool> wait_for_first() const;
+  [[nodiscard]] std::vector<bool> have_any_edges() const;
   // True if each edge goes to an operation with a larger number, so that nothing waits for itself.
   [[nodiscard]] bool is_forward() const;
   // Returns this program written out: all passes as one, so that `times` is 1.
@@ -151,19 +151,19 @@ struct Program {
 
 class Schedule {
  public:
-  // The parts of a Schedule, for its file form. `ends` is empty or has one for each Shape.
+  // The parts of a Schedule, for its file form. `transfer_layouts` is empty or has one for each Shape.
   struct Parts {
     std::vector<uint32_t> program_of;
     std::vector<Program> programs;
     std::vector<Shape> shapes;
-    std::vector<Ends> ends;
+    std::vector<TransferLayouts> transfer_layouts;
     std::vector<Layout> layouts;
-    std::shared_ptr<const void> source;  // where Programs lie that are not in memory of their own
+    std::shared_ptr<const void> source;  // keeps the memory of Programs that have none of their own
   };
 
   Schedule() = default;
   explicit Schedule(Parts parts);  // the numbers in `parts` must be valid
-  explicit Schedule(uint32_t ranks) : program_of_(ranks, 0) { add({}); }  // all without operations
+  explicit Schedule(uint32_t ranks) : program_of_(ranks, 0) { add_program({}); }  // all without operations
 
   [[nodiscard]] uint32_t ranks() const { return static_cast<uint32_t>(program_of_.size()); }
   [[nodiscard]] const Program& program(uint32_t rank) const { return programs_[program_of_[rank]]; }
@@ -172,9 +172,14 @@ class Schedule {
   [[nodiscard]] const std::vector<Program>& programs() const { return programs_; }
   [[nodiscard]] const std::vector<Shape>& shapes() const { return shapes_; }
   [[nodiscard]] const Shape& shape(const Operation& operation) const { return shapes_[operation.shape]; }
-  [[nodiscard]] Ends ends(uint32_t shape) const { return ends_.empty() ? Ends() : ends_[shape]; }
-  [[nodiscard]] Ends ends(const Operation& operation) const { return ends(operation.shape); }
-  [[nodiscard]] const std::vector<Ends>& all_ends() const { return ends_; }  // empty: there are no layouts
+  [[nodiscard]] TransferLayouts transfer_layouts(uint32_t shape) const {
+    return transfer_layouts_.empty() ? TransferLayouts() : transfer_layouts_[shape];
+  }
+  [[nodiscard]] TransferLayouts transfer_layouts(const Operation& operation) const {
+    return transfer_layouts(operation.shape);
+  }
+  // Returns the TransferLayouts of all Shapes; empty if no transfer has a layout.
+  [[nodiscard]] const std::vector<TransferLayouts>& all_transfer_layouts() const { return transfer_layouts_; }
   [[nodiscard]] const std::vector<Layout>& layouts() const { return layouts_; }
   // Returns the rank that `rank` sends to or receives from; `any` stays.
   [[nodiscard]] uint32_t peer(uint32_t rank, const Operation& operation) const {
@@ -186,23 +191,23 @@ class Schedule {
   [[nodiscard]] uint64_t operations() const;  // of all ranks
   [[nodiscard]] bool repeats() const;  // a Program has several passes
   [[nodiscard]] Schedule unrolled() const;  // all Programs in one pass
-  [[nodiscard]] uint64_t bytes() const;  // of memory
+  [[nodiscard]] uint64_t memory_bytes() const;  // what it takes in memory
 
-  // Returns the number of a Shape, which is kept once; the same Shape with other Ends has another number.
-  [[nodiscard]] uint32_t number_of(const Shape& shape, Ends ends = {});
+  // Returns the number of a Shape, which is kept once; the same Shape with other TransferLayouts has another number.
+  [[nodiscard]] uint32_t intern_shape(const Shape& shape, TransferLayouts layouts = {});
   // Returns the number of a Layout, which is kept once.
-  [[nodiscard]] uint32_t number_of_layout(const Layout& layout);
+  [[nodiscard]] uint32_t intern_layout(const Layout& layout);
   // Gives `rank` a Program; one that another rank has, with the same peers or with peers as far away, is kept once. Its
   // peers are absolute.
   void intern(uint32_t rank, Program program);
   // Gives several ranks a Program as it is: its peers may be relative.
-  void give(std::span<const uint32_t> ranks, Program program);
+  void intern_for(std::span<const uint32_t> ranks, Program program);
 
  private:
   void index_shapes(size_t slots);
-  [[nodiscard]] size_t slot_of(const Shape& shape, Ends ends) const;
-  [[nodiscard]] const uint32_t* find(const Program& program);
-  uint32_t add(Program program);
+  [[nodiscard]] size_t slot_of(const Shape& shape, TransferLayouts layouts) const;
+  [[nodiscard]] const uint32_t* find_program(const Program& program);
+  uint32_t add_program(Program program);
   [[nodiscard]] bool make_distances(uint32_t rank, std::vector<Operation>& operations) const;
   void make_relative(std::vector<Operation>& operations);
   void index_programs();
@@ -210,11 +215,11 @@ class Schedule {
   std::vector<uint32_t> program_of_;
   std::vector<Program> programs_;
   std::vector<Shape> shapes_;
-  std::vector<Ends> ends_;  // of Shapes; empty: none has a layout
+  std::vector<TransferLayouts> transfer_layouts_;  // by Shape; empty: none has a layout
   std::vector<Layout> layouts_;
   std::map<std::pair<std::string, int64_t>, uint32_t> layout_numbers_;
-  std::vector<uint32_t> shape_slots_;  // numbers by hash, at most half of the slots are taken
-  std::unordered_multimap<uint64_t, uint32_t> programs_by_hash_;  // the first `hashed_`
+  std::vector<uint32_t> shape_slots_;  // the numbers of Shapes by hash; at most half of the slots are taken
+  std::unordered_multimap<uint64_t, uint32_t> programs_by_hash_;  // the first `hashed_` Programs
   uint32_t hashed_ = 0;
   // Some Programs were kept with absolute peers because they were the first. These are the hashes of what they are with
   // distances.
@@ -231,7 +236,7 @@ class Builder {
   void require(uint32_t after, uint32_t before, Awaits awaits, Join join = Join::all);
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations_.size()); }
   // Leaves the Builder empty.
-  [[nodiscard]] Program take(uint32_t times = 1);
+  [[nodiscard]] Program take(uint32_t passes = 1);
 
  private:
   struct Requirement {

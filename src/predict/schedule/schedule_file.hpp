@@ -20,24 +20,24 @@
 
 namespace spinloom::schedule {
 
-using TakeBytes = std::function<void(std::string_view)>;
+using ByteSink = std::function<void(std::string_view)>;
 
 [[nodiscard]] std::string write_schedule(const Schedule& schedule);
-// Gives `take` the same bytes, one part after the other.
-void write_schedule(const Schedule& schedule, const TakeBytes& take);
+// Gives `sink` the same bytes, one part after the other.
+void write_schedule(const Schedule& schedule, const ByteSink& sink);
 
-// A schedule whose ranks have a Program each, made when it is needed: its operations and then its edges, twice, because
-// the checksum stands before them. `like` has the Shapes and Layouts.
-struct Made {
+// A schedule whose ranks have a Program each, generated when it is needed: its operations and then its edges, twice,
+// because the checksum stands before them. `prototype` has the Shapes and Layouts.
+struct GeneratedSchedule {
   struct Sizes {
     uint32_t operations = 0;
     uint32_t edges = 0;
   };
-  std::vector<Sizes> sizes;  // of each rank
+  std::vector<Sizes> sizes;  // by rank
   std::function<std::vector<Operation>(uint32_t rank)> operations;
   std::function<std::vector<Edge>(uint32_t rank)> edges;
 };
-void write_schedule(const Schedule& like, const Made& made, const TakeBytes& take);
+void write_schedule(const Schedule& prototype, const GeneratedSchedule& generated, const ByteSink& sink);
 
 [[nodiscard]] Result<Schedule> read_schedule_file(std::string_view bytes, const Watch& watch = {});
 // These take our own form, GOAL text and its binary forms.

@@ -1,8 +1,8 @@
 // ScheduleFileForm - the parts of a file of our own form that have a fixed size, as docs/formats/schedule.md has them.
 //
 // Contract: behind the Head lie the ranks' numbers of programs, a ProgramEntry each, how often each is done
-//   (has_times), ShapeEntries, WideEntries (has_wide), Ends (has_ends), a LayoutEntry each, layouts, operations and
-//   edges.
+//   (has_passes), ShapeEntries, WideEntries (has_wide), TransferLayouts (has_transfer_layouts), a LayoutEntry each,
+//   layouts, operations and edges.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -23,10 +23,10 @@ static_assert(std::endian::native == std::endian::little, "the file is little-en
 
 inline constexpr std::string_view magic = "SPLSCHED";
 inline constexpr uint32_t version = 1;
-inline constexpr uint32_t has_ends = 1;
-inline constexpr uint32_t has_times = 2;
+inline constexpr uint32_t has_transfer_layouts = 1;
+inline constexpr uint32_t has_passes = 2;
 inline constexpr uint32_t has_wide = 4;
-inline constexpr uint32_t flags_known = has_ends | has_times | has_wide;
+inline constexpr uint32_t flags_known = has_transfer_layouts | has_passes | has_wide;
 
 struct Head {
   std::array<char, 8> magic{};
@@ -67,7 +67,7 @@ struct LayoutEntry {
   int64_t count;
   uint64_t bytes;
 };
-static_assert(sizeof(ShapeEntry) == 16 && sizeof(Ends) == 8 && sizeof(Operation) == 12 && sizeof(Edge) == 4);
+static_assert(sizeof(ShapeEntry) == 16 && sizeof(TransferLayouts) == 8 && sizeof(Operation) == 12 && sizeof(Edge) == 4);
 static_assert(std::has_unique_object_representations_v<ShapeEntry> &&
               std::has_unique_object_representations_v<LayoutEntry>);
 

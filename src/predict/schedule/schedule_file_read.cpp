@@ -14,21 +14,23 @@ namespace {
 
 class FileReader {
  public:
-  // `kept`: Programs may stay where they are, and this keeps them there.
-  FileReader(std::string_view bytes, std::shared_ptr<const void> kept, const Watch& watch)
-      : bytes_(bytes), looks_(watch, "reading the schedule") {
-    parts_.source = std::move(kept);
+  // `owner`: Programs may stay where they are, and this keeps them there.
+  FileReader(std::string_view bytes, std::shared_ptr<const void> owner, const Watch& watch)
+      : bytes_(bytes), progress_(watch, "reading the schedule") {
+    parts_.source = std::move(owner);
   }
 
-  Result<Schedule> whole() {
-    SPL_TRY(head());
-    const auto programs = take<file::ProgramEntry>(head_.programs, programs_at_);
-    const auto times = take<uint32_t>((head_.flags & file::has_times) != 0 ? head_.programs : 0, times_at_);
-    parts_.program_of = take<uint32_t>(head_.ranks, sizeof(file::Head));
-    if ((head_.flags & file::has_ends) != 0) parts_.ends = take<Ends>(head_.shapes, ends_at_);
-    SPL_TRY(ranks_have_programs());
-    SPL_TRY(shapes());
-    SPL_TRY(layouts());
+  Result<Schedule> read() {
+    SPL_TRY(read_head());
+    const auto programs = read_table<file::ProgramEntry>(head_.programs, programs_at_);
+    const auto passes_of_programs =
+        read_table<uint32_t>((head_.flags & file::has_passes) != 0 ? head_.programs : 0, passes_at_);
+    parts_.program_of = read_table<uint32_t>(head_.ranks, sizeof(file::Head));
+    if ((head_.flags & file::has_transfer_layouts) != 0)
+      parts_.transfer_layouts = read_table<TransferLayouts>(head_.shapes, transfer_layouts_at_);
+    SPL_TRY(check_program_numbers());
+    SPL_TRY(read_shapes());
+    SPL_TRY(read_layouts());
     uint64_t operation = 0;
     uint64_t edge = 0;
     for (uint32_t number = 0; number < head_.programs; ++number) {
@@ -40,14 +42,14 @@ class FileReader {
                     " operations and ", entry.edges, " edges, but ", head_.operations - operation, " and ",
                     head_.edges - edge, " are left");
       }
-      const uint32_t passes = times.empty() ? 1 : times[number];
+      const uint32_t passes = passes_of_programs.empty() ? 1 : passes_of_programs[number];
       if (passes == 0 || uint64_t{passes} * entry.operations > Edge::operations_most) {
-        return fail(Code::invalid, "byte ", times_at_ + number * sizeof(uint32_t), ": program ", number, " has ",
+        return fail(Code::invalid, "byte ", passes_at_ + number * sizeof(uint32_t), ": program ", number, " has ",
                     passes, " passes of ", entry.operations, " operations; there is at least one pass, and ",
                     Edge::operations_most, " operations at most");
       }
-      SPL_TRY(program(number, entry, passes, operations_at_ + operation * sizeof(Operation),
-                      edges_at_ + edge * sizeof(Edge)));
+      SPL_TRY(read_program(number, entry, passes, operations_at_ + operation * sizeof(Operation),
+                           edges_at_ + edge * sizeof(Edge)));
       operation += entry.operations;
       edge += entry.edges;
     }
@@ -59,7 +61,7 @@ class FileReader {
   }
 
  private:
-  Status head() {
+  Status read_head() {
     if (bytes_.size() < sizeof(file::Head)) {
       return fail(Code::invalid, "byte 0: expected a head of ", sizeof(file::Head), " bytes, the file has ",
                   bytes_.size());
@@ -76,42 +78,45 @@ class FileReader {
       return fail(Code::invalid, "byte 12: flags are ", head_.flags, ", of which only 1, 2 and 4 are known");
     }
     programs_at_ = sizeof(file::Head) + uint64_t{head_.ranks} * sizeof(uint32_t);
-    times_at_ = programs_at_ + uint64_t{head_.programs} * sizeof(file::ProgramEntry);
-    shapes_at_ = times_at_ + ((head_.flags & file::has_times) != 0 ? uint64_t{head_.programs} * sizeof(uint32_t) : 0);
+    passes_at_ = programs_at_ + uint64_t{head_.programs} * sizeof(file::ProgramEntry);
+    shapes_at_ = passes_at_ + ((head_.flags & file::has_passes) != 0 ? uint64_t{head_.programs} * sizeof(uint32_t) : 0);
     wide_at_ = shapes_at_ + uint64_t{head_.shapes} * sizeof(file::ShapeEntry);
-    ends_at_ = wide_at_ + ((head_.flags & file::has_wide) != 0 ? uint64_t{head_.shapes} * sizeof(file::WideEntry) : 0);
-    layouts_at_ = ends_at_ + ((head_.flags & file::has_ends) != 0 ? uint64_t{head_.shapes} * sizeof(Ends) : 0);
+    transfer_layouts_at_ =
+        wide_at_ + ((head_.flags & file::has_wide) != 0 ? uint64_t{head_.shapes} * sizeof(file::WideEntry) : 0);
+    layouts_at_ =
+        transfer_layouts_at_ +
+        ((head_.flags & file::has_transfer_layouts) != 0 ? uint64_t{head_.shapes} * sizeof(TransferLayouts) : 0);
     blobs_at_ = layouts_at_ + uint64_t{head_.layouts} * sizeof(file::LayoutEntry);
     // Three numbers of 64 bits, of which none may be larger than the file: their sum then fits.
-    const bool fits = std::max({head_.operations, head_.edges, head_.blob_bytes}) <= bytes_.size();
+    const bool is_within_file = std::max({head_.operations, head_.edges, head_.blob_bytes}) <= bytes_.size();
     operations_at_ = blobs_at_ + head_.blob_bytes;
     edges_at_ = operations_at_ + head_.operations * sizeof(Operation);
-    if (!fits || edges_at_ + head_.edges * sizeof(Edge) != bytes_.size()) {
+    if (!is_within_file || edges_at_ + head_.edges * sizeof(Edge) != bytes_.size()) {
       return fail(Code::invalid, "byte 16: ", head_.ranks, " ranks, ", head_.programs, " programs, ", head_.shapes,
                   " shapes, ", head_.layouts, " layouts of ", head_.blob_bytes, " B, ", head_.operations,
                   " operations and ", head_.edges, " edges do not make a file of ", bytes_.size(), " bytes");
     }
-    file::Checksum found(head_);
+    file::Checksum checksum(head_);
     constexpr size_t part_bytes = size_t{1} << 22;
     for (size_t at = sizeof(file::Head); at < bytes_.size(); at += part_bytes) {
-      found.add(bytes_.substr(at, part_bytes));
-      SPL_TRY(looks_.did(part_bytes / sizeof(uint64_t)));
+      checksum.add(bytes_.substr(at, part_bytes));
+      SPL_TRY(progress_.advance(part_bytes / sizeof(uint64_t)));
     }
-    if (found.value() != head_.checksum) {
+    if (checksum.value() != head_.checksum) {
       return fail(Code::invalid, "byte 56: the file is damaged: its checksum is ", head_.checksum, ", its bytes make ",
-                  found.value());
+                  checksum.value());
     }
     return {};
   }
 
   template <class T>
-  [[nodiscard]] std::vector<T> take(uint64_t count, uint64_t at) const {
-    std::vector<T> taken(count);
-    if (count != 0) std::memcpy(taken.data(), bytes_.data() + at, count * sizeof(T));
-    return taken;
+  [[nodiscard]] std::vector<T> read_table(uint64_t count, uint64_t at) const {
+    std::vector<T> table(count);
+    if (count != 0) std::memcpy(table.data(), bytes_.data() + at, count * sizeof(T));
+    return table;
   }
 
-  [[nodiscard]] Status ranks_have_programs() const {
+  [[nodiscard]] Status check_program_numbers() const {
     for (uint32_t rank = 0; rank < head_.ranks; ++rank) {
       const uint32_t number = parts_.program_of[rank];
       if (number >= head_.programs) {
@@ -122,10 +127,10 @@ class FileReader {
     return {};
   }
 
-  Status shapes() {
-    const auto entries = take<file::ShapeEntry>(head_.shapes, shapes_at_);
+  Status read_shapes() {
+    const auto entries = read_table<file::ShapeEntry>(head_.shapes, shapes_at_);
     const bool is_wide = (head_.flags & file::has_wide) != 0;
-    const auto wide = take<file::WideEntry>(is_wide ? head_.shapes : 0, wide_at_);
+    const auto wide = read_table<file::WideEntry>(is_wide ? head_.shapes : 0, wide_at_);
     parts_.shapes.reserve(entries.size());
     for (uint32_t number = 0; number < head_.shapes; ++number) {
       const file::ShapeEntry& entry = entries[number];
@@ -146,9 +151,9 @@ class FileReader {
     return {};
   }
 
-  Status layouts() {
+  Status read_layouts() {
     uint64_t at = blobs_at_;
-    const auto entries = take<file::LayoutEntry>(head_.layouts, layouts_at_);
+    const auto entries = read_table<file::LayoutEntry>(head_.layouts, layouts_at_);
     for (const file::LayoutEntry& entry : entries) {
       if (entry.blob_bytes > operations_at_ - at) {
         return fail(Code::invalid, "byte ", layouts_at_ + parts_.layouts.size() * sizeof(file::LayoutEntry),
@@ -160,7 +165,8 @@ class FileReader {
     }
     // Zeros fill up to a multiple of 4.
     if (operations_at_ - at < file::blobs_end_at &&
-        std::ranges::all_of(bytes_.substr(at, operations_at_ - at), [](char one) { return one == 0; }))
+        std::ranges::all_of(
+            bytes_.substr(at, operations_at_ - at), [](char operation_number) { return operation_number == 0; }))
       return {};
     return fail(Code::invalid, "byte 48: the layouts have ", at - blobs_at_, " B, but the head says ",
                 head_.blob_bytes);
@@ -168,28 +174,30 @@ class FileReader {
 
   // Returns values where the file has them if it stays in memory and they are aligned there; else a copy of them.
   template <class T>
-  [[nodiscard]] Values<T> values(uint32_t count, uint64_t at) const {
+  [[nodiscard]] Values<T> read_values(uint32_t count, uint64_t at) const {
     const char* const first = bytes_.data() + at;
     if (parts_.source != nullptr && reinterpret_cast<uintptr_t>(first) % alignof(T) == 0) {
       return Values<T>::borrow({reinterpret_cast<const T*>(first), count});
     }
-    std::vector<T> taken(count, T{});
-    if (count != 0) std::memcpy(taken.data(), first, count * sizeof(T));
-    return taken;
+    std::vector<T> table(count, T{});
+    if (count != 0) std::memcpy(table.data(), first, count * sizeof(T));
+    return table;
   }
 
-  Status program(uint32_t number, const file::ProgramEntry& entry, uint32_t times, uint64_t operations_at,
-                 uint64_t edges_at) {
-    Program made{values<Operation>(entry.operations, operations_at), values<Edge>(entry.edges, edges_at), times};
+  Status read_program(uint32_t number, const file::ProgramEntry& entry, uint32_t passes, uint64_t operations_at,
+                      uint64_t edges_at) {
+    Program program{read_values<Operation>(entry.operations, operations_at), read_values<Edge>(entry.edges, edges_at),
+                    passes};
     // Edges of several passes may lead to the next one.
-    const uint64_t targets = uint64_t{entry.operations} * (times == 1 ? 1 : 2);
+    const uint64_t targets = uint64_t{entry.operations} * (passes == 1 ? 1 : 2);
     uint32_t first = 0;
-    for (uint32_t one = 0; one < entry.operations; ++one) {
-      if (one % Looks::steps_between == 0)
-        SPL_TRY(looks_.did(std::min<uint64_t>(Looks::steps_between, entry.operations)));
-      const Operation& operation = made.operations[one];
+    for (uint32_t operation_number = 0; operation_number < entry.operations; ++operation_number) {
+      if (operation_number % Progress::steps_between == 0)
+        SPL_TRY(progress_.advance(std::min<uint64_t>(Progress::steps_between, entry.operations)));
+      const Operation& operation = program.operations[operation_number];
       const auto place = [&] {
-        return text("byte ", operations_at + one * sizeof(Operation), ": program ", number, ", operation ", one, ": ");
+        return text("byte ", operations_at + operation_number * sizeof(Operation), ": program ", number, ", operation ",
+                    operation_number, ": ");
       };
       if (operation.shape >= head_.shapes) {
         return fail(Code::invalid, place(), "shape ", operation.shape, ", but there are ", head_.shapes);
@@ -198,37 +206,38 @@ class FileReader {
         return fail(Code::invalid, place(), "its edges go from ", first, " to ", operation.edges_end, " of ",
                     entry.edges);
       }
-      Awaits before = Awaits::end;
+      Awaits previous = Awaits::end;
       for (; first < operation.edges_end; ++first) {
-        const Edge edge = made.edges[first];
-        if (edge.to() >= targets || edge.awaits() < before) {
+        const Edge edge = program.edges[first];
+        if (edge.to() >= targets || edge.awaits() < previous) {
           return fail(Code::invalid, "byte ", edges_at + first * sizeof(Edge), ": program ", number, ", operation ",
-                      one, ": an edge to operation ", edge.to(), " of ", entry.operations,
+                      operation_number, ": an edge to operation ", edge.to(), " of ", entry.operations,
                       "; those that wait for its end come first");
         }
-        if (times > 1 && edge.to() <= one) {
+        if (passes > 1 && edge.to() <= operation_number) {
           return fail(Code::invalid, "byte ", edges_at + first * sizeof(Edge), ": program ", number, ", operation ",
-                      one, ": an edge back to operation ", edge.to(), "; with several passes edges go forward");
+                      operation_number, ": an edge back to operation ", edge.to(),
+                      "; with several passes edges go forward");
         }
-        before = edge.awaits();
+        previous = edge.awaits();
       }
     }
     if (first != entry.edges) {
       return fail(Code::invalid, "byte ", edges_at + first * sizeof(Edge), ": program ", number, " has ", entry.edges,
                   " edges, but only ", first, " belong to an operation");
     }
-    parts_.programs.push_back(std::move(made));
+    parts_.programs.push_back(std::move(program));
     return {};
   }
 
   std::string_view bytes_;
-  Looks looks_;
+  Progress progress_;
   file::Head head_;
   uint64_t programs_at_ = 0;
-  uint64_t times_at_ = 0;
+  uint64_t passes_at_ = 0;
   uint64_t shapes_at_ = 0;
   uint64_t wide_at_ = 0;
-  uint64_t ends_at_ = 0;
+  uint64_t transfer_layouts_at_ = 0;
   uint64_t layouts_at_ = 0;
   uint64_t blobs_at_ = 0;
   uint64_t operations_at_ = 0;
@@ -239,7 +248,7 @@ class FileReader {
 }  // namespace
 
 Result<Schedule> read_schedule_file(std::string_view bytes, const Watch& watch) {
-  return FileReader(bytes, nullptr, watch).whole();
+  return FileReader(bytes, nullptr, watch).read();
 }
 
 Result<Schedule> read_schedule(std::string_view bytes, const Watch& watch) {
@@ -249,7 +258,7 @@ Result<Schedule> read_schedule(std::string_view bytes, const Watch& watch) {
 Result<Schedule> open_schedule(const std::string& path, const Watch& watch) {
   SPL_ASSIGN(const Content content, content_of(path));
   if (!content.bytes.starts_with(file::magic)) return read_goal(content.bytes, watch);
-  return FileReader(content.bytes, content.kept, watch).whole();
+  return FileReader(content.bytes, content.owner, watch).read();
 }
 
 }  // namespace spinloom::schedule

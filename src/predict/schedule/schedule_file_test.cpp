@@ -32,11 +32,11 @@ Schedule five_ranks() {
   Schedule schedule(5);
   Builder builder;
   const Shape put{.size = 8, .tag = 3, .kind = Kind::put, .peer = Peer::relative, .cpu = 0, .nic = 2};
-  builder.add(schedule.number_of(put), 1);
-  builder.add(schedule.number_of({.size = 1, .tag = 3, .kind = Kind::arrived}), 0);
+  builder.add(schedule.intern_shape(put), 1);
+  builder.add(schedule.intern_shape({.size = 1, .tag = 3, .kind = Kind::arrived}), 0);
   builder.require(1, 0, Awaits::start, Join::first);
   const uint32_t all[] = {0, 1, 2, 3};
-  schedule.give(all, builder.take());
+  schedule.intern_for(all, builder.take());
   return schedule;
 }
 
@@ -67,7 +67,7 @@ TEST(ScheduleFile, LosesNothing) {
     EXPECT_EQ(write_schedule(*again), bytes);
     EXPECT_EQ(again->programs(), schedule.programs());
     EXPECT_EQ(again->shapes(), schedule.shapes());
-    EXPECT_EQ(again->all_ends(), schedule.all_ends());
+    EXPECT_EQ(again->all_transfer_layouts(), schedule.all_transfer_layouts());
     EXPECT_EQ(again->layouts(), schedule.layouts());
   });
   EXPECT_EQ(read_schedule(write_schedule(Schedule()))->ranks(), 0U);
@@ -75,8 +75,8 @@ TEST(ScheduleFile, LosesNothing) {
 
 TEST(ScheduleFile, WhatIsReadMayGrow) {
   Schedule again = *read_schedule(write_schedule(five_ranks()));
-  EXPECT_EQ(again.number_of({.size = 1, .tag = 3, .kind = Kind::arrived}), 1U);
-  EXPECT_EQ(again.number_of({.size = 2, .tag = 3, .kind = Kind::arrived}), 2U);
+  EXPECT_EQ(again.intern_shape({.size = 1, .tag = 3, .kind = Kind::arrived}), 1U);
+  EXPECT_EQ(again.intern_shape({.size = 2, .tag = 3, .kind = Kind::arrived}), 2U);
   again.intern(4, again.program(0));
   EXPECT_EQ(again.number_of_program(4), again.number_of_program(0));
 }
@@ -85,12 +85,12 @@ TEST(ScheduleFile, WhatIsReadMayGrow) {
 Schedule three_passes() {
   Schedule schedule(2);
   Builder builder;
-  builder.add(schedule.number_of({.size = 5}), 0);
-  builder.add(schedule.number_of({.size = 6}), 0);
+  builder.add(schedule.intern_shape({.size = 5}), 0);
+  builder.add(schedule.intern_shape({.size = 6}), 0);
   builder.require(1, 0, Awaits::end);
   builder.require(2, 1, Awaits::end);
   const uint32_t all[] = {0, 1};
-  schedule.give(all, builder.take(3));
+  schedule.intern_for(all, builder.take(3));
   return schedule;
 }
 
@@ -142,19 +142,19 @@ TEST(ScheduleFile, FromAFileItStaysThere) {
 TEST(ScheduleFile, ReadingAndCheckingAskWhetherToGoOn) {
   const Schedule schedule = test::dissemination(1 << 20);
   const std::string bytes = write_schedule(schedule);
-  for (uint64_t looks = 0; looks < 3; ++looks) {
+  for (uint64_t progress = 0; progress < 3; ++progress) {
     uint64_t seen = 0;
-    const Watch ends = [&](uint64_t) { return seen++ < looks; };
+    const Watch ends = [&](uint64_t) { return seen++ < progress; };
     const Status checked = check(schedule, ends);
     ASSERT_FALSE(checked);
     EXPECT_EQ(checked.error().message, "the check of the schedule was ended from outside");
-    EXPECT_EQ(seen, looks + 1);
+    EXPECT_EQ(seen, progress + 1);
   }
   const Watch at_once = [](uint64_t) { return false; };
   const std::string text = "num_ranks 1\nrank 0 {\n" + std::string(size_t{1} << 21, '\n') + "}\n";
   EXPECT_TRUE(read_schedule(text, at_once));
   std::string many = "num_ranks 1\nrank 0 {\n";
-  for (uint64_t one = 0; one < Looks::steps_between; ++one) many += "calc 1\n";
+  for (uint64_t one = 0; one < Progress::steps_between; ++one) many += "calc 1\n";
   EXPECT_EQ(read_schedule(many + "}\n", at_once).error().message, "reading the schedule was ended from outside");
 }
 

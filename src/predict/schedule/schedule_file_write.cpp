@@ -10,55 +10,56 @@ namespace spinloom::schedule {
 namespace {
 
 // Makes large parts of small ones.
-class Parts {
+class ChunkedSink {
  public:
-  explicit Parts(const TakeBytes& take) : take_(take) {}
+  explicit ChunkedSink(const ByteSink& sink) : sink_(sink) {}
   template <class T>
   void add(const T* values, size_t count) {
-    std::string_view more(reinterpret_cast<const char*>(values), count * sizeof(T));
-    while (!more.empty()) {
-      const size_t length = std::min(more.size(), part_bytes - part_.size());
-      part_ += more.substr(0, length);
-      more.remove_prefix(length);
-      if (part_.size() == part_bytes) end();
+    std::string_view rest(reinterpret_cast<const char*>(values), count * sizeof(T));
+    while (!rest.empty()) {
+      const size_t length = std::min(rest.size(), chunk_bytes - chunk_.size());
+      chunk_ += rest.substr(0, length);
+      rest.remove_prefix(length);
+      if (chunk_.size() == chunk_bytes) flush();
     }
   }
-  void end() {
-    if (!part_.empty()) take_(part_);
-    part_.clear();
+  void flush() {
+    if (!chunk_.empty()) sink_(chunk_);
+    chunk_.clear();
   }
 
  private:
-  static constexpr size_t part_bytes = size_t{1} << 20;
-  const TakeBytes& take_;
-  std::string part_;
+  static constexpr size_t chunk_bytes = size_t{1} << 20;
+  const ByteSink& sink_;
+  std::string chunk_;
 };
 
 // Adds everything behind the head twice: for the checksum, and to be written.
 template <class Body>
-void write(file::Head head, const Body& body, const TakeBytes& take) {
+void write_twice(file::Head head, const Body& body, const ByteSink& sink) {
   file::Checksum checksum(head);
-  const TakeBytes add = [&](std::string_view bytes) { checksum.add(bytes); };
-  Parts sums(add);
-  body(sums);
-  sums.end();
+  const ByteSink add = [&](std::string_view bytes) { checksum.add(bytes); };
+  ChunkedSink checksum_input(add);
+  body(checksum_input);
+  checksum_input.flush();
   head.checksum = checksum.value();
-  Parts parts(take);
-  parts.add(&head, 1);
-  body(parts);
-  parts.end();
+  ChunkedSink file(sink);
+  file.add(&head, 1);
+  body(file);
+  file.flush();
 }
 
-bool is_wide(const Schedule& schedule) {
+bool needs_wide_entries(const Schedule& schedule) {
   return std::ranges::any_of(schedule.shapes(),
                              [](const Shape& shape) { return shape.cpu > UINT8_MAX || shape.nic > UINT8_MAX; });
 }
 
-file::Head head_like(const Schedule& schedule) {
+file::Head head_of(const Schedule& schedule) {
   file::Head head;
   std::memcpy(head.magic.data(), file::magic.data(), file::magic.size());
   head.version = file::version;
-  head.flags = (schedule.all_ends().empty() ? 0 : file::has_ends) | (is_wide(schedule) ? file::has_wide : 0);
+  head.flags = (schedule.all_transfer_layouts().empty() ? 0 : file::has_transfer_layouts) |
+               (needs_wide_entries(schedule) ? file::has_wide : 0);
   head.shapes = static_cast<uint32_t>(schedule.shapes().size());
   head.layouts = static_cast<uint32_t>(schedule.layouts().size());
   for (const Layout& layout : schedule.layouts()) head.blob_bytes += layout.blob.size();
@@ -66,23 +67,23 @@ file::Head head_like(const Schedule& schedule) {
   return head;
 }
 
-void add_shapes(Parts& out, const Schedule& schedule, uint64_t blob_bytes) {
-  const bool wide = is_wide(schedule);
+void add_shapes(ChunkedSink& out, const Schedule& schedule, uint64_t blob_bytes) {
+  const bool has_wide_entries = needs_wide_entries(schedule);
   for (const Shape& shape : schedule.shapes()) {
     const file::ShapeEntry entry{shape.size,
                                  shape.tag,
                                  static_cast<uint8_t>(shape.kind),
                                  static_cast<uint8_t>(shape.peer),
-                                 static_cast<uint8_t>(wide ? 0 : shape.cpu),
-                                 static_cast<uint8_t>(wide ? 0 : shape.nic)};
+                                 static_cast<uint8_t>(has_wide_entries ? 0 : shape.cpu),
+                                 static_cast<uint8_t>(has_wide_entries ? 0 : shape.nic)};
     out.add(&entry, 1);
   }
   for (const Shape& shape : schedule.shapes()) {
-    if (!wide) break;
+    if (!has_wide_entries) break;
     const file::WideEntry entry{shape.cpu, shape.nic};
     out.add(&entry, 1);
   }
-  out.add(schedule.all_ends().data(), schedule.all_ends().size());
+  out.add(schedule.all_transfer_layouts().data(), schedule.all_transfer_layouts().size());
   for (const Layout& layout : schedule.layouts()) {
     const file::LayoutEntry entry{layout.blob.size(), layout.count, layout.bytes};
     out.add(&entry, 1);
@@ -99,48 +100,49 @@ void add_shapes(Parts& out, const Schedule& schedule, uint64_t blob_bytes) {
 struct Tables {
   std::vector<uint32_t> program_of;
   std::vector<file::ProgramEntry> programs;
-  std::vector<uint32_t> times;  // empty: all once
+  std::vector<uint32_t> passes;  // by Program; empty: all have one
 };
 
 template <class AddOperations, class AddEdges>
-void write_file(const Schedule& like, const Tables& tables, const AddOperations& add_operations,
-                const AddEdges& add_edges, const TakeBytes& take) {
-  file::Head head = head_like(like);
+void write_file(const Schedule& prototype, const Tables& tables, const AddOperations& add_operations,
+                const AddEdges& add_edges, const ByteSink& sink) {
+  file::Head head = head_of(prototype);
   head.ranks = static_cast<uint32_t>(tables.program_of.size());
   head.programs = static_cast<uint32_t>(tables.programs.size());
-  if (!tables.times.empty()) head.flags |= file::has_times;
-  for (const file::ProgramEntry& one : tables.programs) {
-    head.operations += one.operations;
-    head.edges += one.edges;
+  if (!tables.passes.empty()) head.flags |= file::has_passes;
+  for (const file::ProgramEntry& entry : tables.programs) {
+    head.operations += entry.operations;
+    head.edges += entry.edges;
   }
-  const auto body = [&](Parts& out) {
+  const auto body = [&](ChunkedSink& out) {
     out.add(tables.program_of.data(), tables.program_of.size());
     out.add(tables.programs.data(), tables.programs.size());
-    out.add(tables.times.data(), tables.times.size());
-    add_shapes(out, like, head.blob_bytes);
+    out.add(tables.passes.data(), tables.passes.size());
+    add_shapes(out, prototype, head.blob_bytes);
     for (uint32_t number = 0; number < head.programs; ++number) add_operations(out, number);
     for (uint32_t number = 0; number < head.programs; ++number) add_edges(out, number);
   };
-  write(head, body, take);
+  write_twice(head, body, sink);
 }
 
 }  // namespace
 
-void write_schedule(const Schedule& schedule, const TakeBytes& take) {
+void write_schedule(const Schedule& schedule, const ByteSink& sink) {
   Tables tables;
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     tables.program_of.push_back(schedule.number_of_program(rank));
   }
   const std::vector<Program>& programs = schedule.programs();
   const bool repeats = schedule.repeats();
-  for (const Program& one : programs) {
-    tables.programs.push_back({static_cast<uint32_t>(one.operations.size()), static_cast<uint32_t>(one.edges.size())});
-    if (repeats) tables.times.push_back(one.times);
+  for (const Program& entry : programs) {
+    tables.programs.push_back(
+        {static_cast<uint32_t>(entry.operations.size()), static_cast<uint32_t>(entry.edges.size())});
+    if (repeats) tables.passes.push_back(entry.passes);
   }
-  const auto add = [](Parts& out, const auto& values) { out.add(values.data(), values.size()); };
+  const auto add = [](ChunkedSink& out, const auto& values) { out.add(values.data(), values.size()); };
   write_file(
-      schedule, tables, [&](Parts& out, uint32_t number) { add(out, programs[number].operations); },
-      [&](Parts& out, uint32_t number) { add(out, programs[number].edges); }, take);
+      schedule, tables, [&](ChunkedSink& out, uint32_t number) { add(out, programs[number].operations); },
+      [&](ChunkedSink& out, uint32_t number) { add(out, programs[number].edges); }, sink);
 }
 
 std::string write_schedule(const Schedule& schedule) {
@@ -149,16 +151,16 @@ std::string write_schedule(const Schedule& schedule) {
   return out;
 }
 
-void write_schedule(const Schedule& like, const Made& made, const TakeBytes& take) {
+void write_schedule(const Schedule& prototype, const GeneratedSchedule& generated, const ByteSink& sink) {
   Tables tables;
-  for (const Made::Sizes& one : made.sizes) {
+  for (const GeneratedSchedule::Sizes& entry : generated.sizes) {
     tables.program_of.push_back(static_cast<uint32_t>(tables.programs.size()));
-    tables.programs.push_back({one.operations, one.edges});
+    tables.programs.push_back({entry.operations, entry.edges});
   }
-  const auto add = [](Parts& out, const auto& values) { out.add(values.data(), values.size()); };
+  const auto add = [](ChunkedSink& out, const auto& values) { out.add(values.data(), values.size()); };
   write_file(
-      like, tables, [&](Parts& out, uint32_t rank) { add(out, made.operations(rank)); },
-      [&](Parts& out, uint32_t rank) { add(out, made.edges(rank)); }, take);
+      prototype, tables, [&](ChunkedSink& out, uint32_t rank) { add(out, generated.operations(rank)); },
+      [&](ChunkedSink& out, uint32_t rank) { add(out, generated.edges(rank)); }, sink);
 }
 
 }  // namespace spinloom::schedule

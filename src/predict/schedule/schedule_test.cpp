@@ -26,9 +26,10 @@ TEST(Schedule, LayoutsCostAScheduleWithoutThemNothing) {
   const auto made = [](bool with_layouts) {
     Schedule schedule(1);
     Builder builder;
-    const Ends ends = with_layouts ? Ends{schedule.number_of_layout(Layout{"blob", 2, 8}), contiguous} : Ends();
+    const TransferLayouts layouts =
+        with_layouts ? TransferLayouts{schedule.intern_layout(Layout{"blob", 2, 8}), contiguous} : TransferLayouts();
     for (uint32_t number = 0; number < count; ++number) {
-      builder.add(schedule.number_of(shape_of(Kind::send, 8), ends), number % 7);
+      builder.add(schedule.intern_shape(shape_of(Kind::send, 8), layouts), number % 7);
       for (uint32_t before = 1; before <= 2 && before <= number; ++before) {
         builder.require(number, number - before, Awaits::end);
       }
@@ -36,22 +37,22 @@ TEST(Schedule, LayoutsCostAScheduleWithoutThemNothing) {
     schedule.intern(0, builder.take());
     return schedule;
   };
-  EXPECT_LT(made(false).bytes(), 21U * count);  // two edges each: 20 B
-  EXPECT_LT(made(true).bytes(), made(false).bytes() + 200);
-  EXPECT_EQ(made(false).all_ends().size(), 0U);
+  EXPECT_LT(made(false).memory_bytes(), 21U * count);  // two edges each: 20 B
+  EXPECT_LT(made(true).memory_bytes(), made(false).memory_bytes() + 200);
+  EXPECT_EQ(made(false).all_transfer_layouts().size(), 0U);
 }
 
 TEST(Schedule, AShapeWithALayoutIsAnotherOne) {
   Schedule schedule(2);
   const Shape send = shape_of(Kind::send, 8);
-  EXPECT_EQ(schedule.number_of(send), 0U);
-  const uint32_t first = schedule.number_of_layout(Layout{"x", 2, 8});
-  EXPECT_EQ(schedule.number_of_layout(Layout{"x", 2, 8}), first);
-  EXPECT_EQ(schedule.number_of_layout(Layout{"x", 4, 16}), 1U);
-  EXPECT_EQ(schedule.number_of(send, {first, contiguous}), 1U);
-  EXPECT_EQ(schedule.number_of(send), 0U);
-  EXPECT_EQ(schedule.ends(0), Ends());
-  EXPECT_EQ(schedule.ends(1), (Ends{first, contiguous}));
+  EXPECT_EQ(schedule.intern_shape(send), 0U);
+  const uint32_t first = schedule.intern_layout(Layout{"x", 2, 8});
+  EXPECT_EQ(schedule.intern_layout(Layout{"x", 2, 8}), first);
+  EXPECT_EQ(schedule.intern_layout(Layout{"x", 4, 16}), 1U);
+  EXPECT_EQ(schedule.intern_shape(send, {first, contiguous}), 1U);
+  EXPECT_EQ(schedule.intern_shape(send), 0U);
+  EXPECT_EQ(schedule.transfer_layouts(0), TransferLayouts());
+  EXPECT_EQ(schedule.transfer_layouts(1), (TransferLayouts{first, contiguous}));
   // Ranks as far from their peers share a Program, and its layouts stay.
   Builder builder;
   for (uint32_t rank = 0; rank < 2; ++rank) {
@@ -59,7 +60,7 @@ TEST(Schedule, AShapeWithALayoutIsAnotherOne) {
     schedule.intern(rank, builder.take());
   }
   EXPECT_EQ(schedule.shape(schedule.program(1).operations[0]).peer, Peer::relative);
-  EXPECT_EQ(schedule.ends(schedule.program(1).operations[0]), (Ends{first, contiguous}));
+  EXPECT_EQ(schedule.transfer_layouts(schedule.program(1).operations[0]), (TransferLayouts{first, contiguous}));
 }
 
 TEST(Schedule, BeginsWithoutOperations) {
@@ -74,19 +75,19 @@ TEST(Schedule, AShapeIsKeptOnce) {
   Schedule schedule(1);
   for (int round = 0; round < 2; ++round) {
     for (uint32_t size = 0; size < 5000; ++size) {
-      EXPECT_EQ(schedule.number_of(shape_of(Kind::compute, size)), size);
+      EXPECT_EQ(schedule.intern_shape(shape_of(Kind::compute, size)), size);
     }
   }
   Shape other = shape_of(Kind::compute, 0);
   other.cpu = 1;
-  EXPECT_EQ(schedule.number_of(other), 5000U);
+  EXPECT_EQ(schedule.intern_shape(other), 5000U);
   EXPECT_EQ(schedule.shapes().size(), 5001U);
 }
 
 TEST(Builder, EdgesThatWaitForTheEndComeFirst) {
   Schedule schedule(1);
   Builder builder;
-  const uint32_t shape = schedule.number_of(shape_of(Kind::compute, 1));
+  const uint32_t shape = schedule.intern_shape(shape_of(Kind::compute, 1));
   for (int i = 0; i < 5; ++i) builder.add(shape, 0);
   builder.require(4, 1, Awaits::start);
   builder.require(3, 1, Awaits::end);
@@ -97,7 +98,7 @@ TEST(Builder, EdgesThatWaitForTheEndComeFirst) {
   EXPECT_EQ(test::edges_of(program, 0), " 3");
   EXPECT_EQ(test::edges_of(program, 1), " 3 2 start:4 start:2");
   EXPECT_EQ(test::edges_of(program, 2), "");
-  EXPECT_EQ(program.waits(), (std::vector<uint32_t>{0, 0, 2, 2, 1}));
+  EXPECT_EQ(program.dependency_counts(), (std::vector<uint32_t>{0, 0, 2, 2, 1}));
   EXPECT_EQ(builder.size(), 0U);
   EXPECT_EQ(builder.take(), Program());
 }
@@ -107,15 +108,15 @@ TEST(Schedule, EqualRanksShareOneProgram) {
   Schedule schedule(ranks);
   Builder builder;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    const uint32_t first = builder.add(schedule.number_of(shape_of(Kind::compute, 100)), 0);
-    const uint32_t second = builder.add(schedule.number_of(shape_of(Kind::send, 8)), 0);
+    const uint32_t first = builder.add(schedule.intern_shape(shape_of(Kind::compute, 100)), 0);
+    const uint32_t second = builder.add(schedule.intern_shape(shape_of(Kind::send, 8)), 0);
     builder.require(second, first, Awaits::end);
     schedule.intern(rank, builder.take());
   }
   EXPECT_EQ(schedule.operations(), 2 * ranks);
   EXPECT_EQ(schedule.number_of_program(1), schedule.number_of_program(ranks - 1));
   EXPECT_EQ(schedule.programs().size(), 2U);  // the empty one, and that of all
-  EXPECT_LT(schedule.bytes(), 5U * ranks);
+  EXPECT_LT(schedule.memory_bytes(), 5U * ranks);
 }
 
 TEST(Schedule, RanksWithEquallyFarPeersShareOneProgram) {
@@ -124,15 +125,15 @@ TEST(Schedule, RanksWithEquallyFarPeersShareOneProgram) {
   EXPECT_EQ(schedule.number_of_program(1), schedule.number_of_program(65535));
   EXPECT_EQ(schedule.peer(65535, schedule.program(65535).operations[0]), 0U);
   EXPECT_EQ(schedule.peer(0, schedule.program(0).operations[1]), 65535U);
-  EXPECT_LT(schedule.bytes(), 5U * 65536);
+  EXPECT_LT(schedule.memory_bytes(), 5U * 65536);
 }
 
 TEST(Schedule, APeerThatIsNoRankStaysWhatItIs) {
   Schedule schedule(4);
   Builder builder;
   for (uint32_t rank = 0; rank < 4; ++rank) {
-    builder.add(schedule.number_of(shape_of(Kind::send, 8)), 9);
-    builder.add(schedule.number_of(shape_of(Kind::receive, 8)), any);
+    builder.add(schedule.intern_shape(shape_of(Kind::send, 8)), 9);
+    builder.add(schedule.intern_shape(shape_of(Kind::receive, 8)), any);
     schedule.intern(rank, builder.take());
     EXPECT_EQ(schedule.peer(rank, schedule.program(rank).operations[0]), 9U);
     EXPECT_EQ(schedule.peer(rank, schedule.program(rank).operations[1]), any);
@@ -144,9 +145,9 @@ TEST(Schedule, GivesOneProgramToSeveralRanksAsItIs) {
   Shape ring = shape_of(Kind::send, 8);
   ring.peer = Peer::relative;
   Builder builder;
-  builder.add(schedule.number_of(ring), 1);
+  builder.add(schedule.intern_shape(ring), 1);
   const uint32_t given[] = {3, 7};
-  schedule.give(given, builder.take());
+  schedule.intern_for(given, builder.take());
   EXPECT_EQ(schedule.number_of_program(3), schedule.number_of_program(7));
   EXPECT_EQ(schedule.peer(7, schedule.program(7).operations[0]), 0U);
   EXPECT_EQ(schedule.program(0).size(), 0U);

@@ -20,10 +20,10 @@ class Values {
   Values() = default;
   Values(const std::vector<T>& values) : Values(std::span<const T>(values)) {}  // NOLINT: a vector is a row of values
   [[nodiscard]] static Values borrow(std::span<const T> values) {
-    Values made;
-    made.data_ = values.data();
-    made.size_ = static_cast<uint32_t>(values.size());
-    return made;
+    Values borrowed;
+    borrowed.data_ = values.data();
+    borrowed.size_ = static_cast<uint32_t>(values.size());
+    return borrowed;
   }
   Values(const Values& other) : Values(other.owns_ ? Values(std::span<const T>(other)) : borrow(other)) {}
   Values(Values&& other) noexcept { swap(other); }

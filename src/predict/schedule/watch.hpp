@@ -1,6 +1,6 @@
 // Watch - a caller's look at a long piece of work, which it may end.
 //
-// Contract: called now and then with how much has been done; false ends the work, with an error that says so. Looks
+// Contract: called now and then with how much has been done; false ends the work, with an error that says so. Progress
 //   calls it at most once for each `steps_between` steps.
 // Threads: called by the thread that works. Time: none; nobody here knows how long it is between two calls.
 #pragma once
@@ -14,12 +14,12 @@ namespace spinloom::schedule {
 
 using Watch = std::function<bool(uint64_t done)>;
 
-class Looks {
+class Progress {
  public:
   static constexpr uint64_t steps_between = uint64_t{1} << 20;
-  Looks(const Watch& watch, const char* what) : watch_(watch), what_(what) {}
+  Progress(const Watch& watch, const char* what) : watch_(watch), what_(what) {}
 
-  [[nodiscard]] Status did(uint64_t steps) {
+  [[nodiscard]] Status advance(uint64_t steps) {
     done_ += steps;
     if (done_ < next_) return {};
     next_ = done_ + steps_between;

@@ -20,7 +20,7 @@ TypeEntry column_type() {
   const auto type = layout::vector(4, 1, 16, layout::primitive("int32_t").value());
   const auto blob = layout::Blob::build(type.value());
   const auto bytes = blob->bytes();
-  return {"column", 16, blob->extent(), {bytes.begin(), bytes.end()}, Sequence::one("MPI_INT", 4).repeated(4).hash()};
+  return {"column", 16, blob->extent(), {bytes.begin(), bytes.end()}, Sequence::basic("MPI_INT", 4).repeated(4).hash()};
 }
 
 class Rank {
@@ -28,9 +28,9 @@ class Rank {
   Rank(uint32_t rank, uint32_t ranks) {
     trace.rank = rank;
     trace.ranks = ranks;
-    trace.ended = true;
-    trace.types = {{"MPI_INT", 4, 4, {}, Sequence::one("MPI_INT", 4).hash()},
-                   {"MPI_FLOAT", 4, 4, {}, Sequence::one("MPI_FLOAT", 4).hash()},
+    trace.has_ended = true;
+    trace.types = {{"MPI_INT", 4, 4, {}, Sequence::basic("MPI_INT", 4).hash()},
+                   {"MPI_FLOAT", 4, 4, {}, Sequence::basic("MPI_FLOAT", 4).hash()},
                    column_type()};
     CommEntry world;
     world.rank = rank;
@@ -279,7 +279,7 @@ TEST(Check, SaysWhatMetNobody) {
   EXPECT_EQ(all.findings[0].doubt, Doubt::no);
   EXPECT_EQ(all.findings[1].trouble, Trouble::not_sent);
   EXPECT_EQ(all.findings[1].from, none);
-  b.trace.ended = false;
+  b.trace.has_ended = false;
   EXPECT_EQ(told(a, b).findings[0].doubt, Doubt::short_trace);
   // Without the trace of rank 1 nobody knows.
   const RankTrace* const alone[] = {&a.trace};

@@ -22,7 +22,7 @@ class Encoder {
     if (to_.size() - at_ < varint_bytes_most) to_.resize(2 * to_.size());
     at_ = static_cast<size_t>(put_varint(to_.data() + at_, value) - to_.data());
   }
-  void number(int64_t value) { varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63)); }
+  void signed_varint(int64_t value) { varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63)); }
   void index(uint32_t value) { varint(value == none ? 0 : uint64_t{value} + 1); }
   void bytes(const void* from, size_t length) {
     varint(length);
@@ -38,32 +38,32 @@ class Encoder {
   size_t at_;
 };
 
-void put(Encoder& to, const std::vector<Block>& blocks) {
+void encode_blocks(Encoder& to, const std::vector<Block>& blocks) {
   to.varint(blocks.size());
   for (const Block& block : blocks) {
     to.varint(block.address);
-    to.number(block.count);
+    to.signed_varint(block.count);
     to.index(block.type);
   }
 }
 
-bool take(Decoder& from, size_t types, std::vector<Block>& blocks) {
+bool decode_blocks(Decoder& from, size_t types, std::vector<Block>& blocks) {
   blocks.resize(from.length());
   for (Block& block : blocks) {
     block.address = from.varint();
-    block.count = from.number();
+    block.count = from.signed_varint();
     block.type = from.index();
     if (block.type != none && block.type >= types) return false;
   }
-  return !from.bad();
+  return !from.has_failed();
 }
 
 template <class Number>
-void put_list(Encoder& to, const std::vector<Number>& list) {
+void encode_list(Encoder& to, const std::vector<Number>& list) {
   to.varint(list.size());
   for (const Number one : list) {
     if constexpr (std::is_signed_v<Number>) {
-      to.number(one);
+      to.signed_varint(one);
     } else {
       to.index(one);
     }
@@ -71,11 +71,11 @@ void put_list(Encoder& to, const std::vector<Number>& list) {
 }
 
 template <class Number>
-void take_list(Decoder& from, std::vector<Number>& list) {
+void decode_list(Decoder& from, std::vector<Number>& list) {
   list.resize(from.length());
   for (Number& one : list) {
     if constexpr (std::is_signed_v<Number>) {
-      one = from.rank();
+      one = from.int32();
     } else {
       one = from.index();
     }
@@ -95,7 +95,7 @@ uint64_t Decoder::varint() {
   return fail();
 }
 
-int64_t Decoder::number() {
+int64_t Decoder::signed_varint() {
   const uint64_t value = varint();
   return static_cast<int64_t>(value >> 1 ^ (0 - (value & 1)));
 }
@@ -106,14 +106,14 @@ uint32_t Decoder::index() {
   return value == 0 ? none : static_cast<uint32_t>(value - 1);
 }
 
-int32_t Decoder::rank() {
-  const int64_t value = number();
+int32_t Decoder::int32() {
+  const int64_t value = signed_varint();
   if (value != static_cast<int32_t>(value)) return static_cast<int32_t>(fail());
   return static_cast<int32_t>(value);
 }
 
 std::span<const uint8_t> Decoder::bytes(uint64_t length) {
-  if (length > left()) {
+  if (length > remaining()) {
     fail();
     return {};
   }
@@ -129,7 +129,7 @@ std::string Decoder::string() {
 
 size_t Decoder::length() {
   const uint64_t value = varint();
-  return static_cast<size_t>(value > left() ? fail() : value);
+  return static_cast<size_t>(value > remaining() ? fail() : value);
 }
 
 void encode(const Head& head, Bytes& bytes) {
@@ -153,18 +153,18 @@ bool decode(std::span<const uint8_t> bytes, Head& head) {
   head.host = from.string();
   head.mpi = from.string();
   head.program = from.string();
-  if (!from.done()) head.is_cpu_time = from.varint() != 0;  // older traces end here
+  if (!from.is_at_end()) head.is_cpu_time = from.varint() != 0;  // older traces end here
   if (ranks > static_cast<uint64_t>(std::numeric_limits<int32_t>::max()) || rank >= ranks) return false;
   head.rank = static_cast<uint32_t>(rank);
   head.ranks = static_cast<uint32_t>(ranks);
-  return from.ended_well();
+  return from.is_complete();
 }
 
 void encode(const TypeEntry& type, Bytes& bytes) {
   Encoder to(bytes);
   to.string(type.name);
-  to.number(type.size_bytes);
-  to.number(type.extent_bytes);
+  to.signed_varint(type.size_bytes);
+  to.signed_varint(type.extent_bytes);
   to.varint(type.signature_hash);
   to.string(type.text);
   to.bytes(type.blob.data(), type.blob.size());
@@ -173,12 +173,12 @@ void encode(const TypeEntry& type, Bytes& bytes) {
 bool decode(std::span<const uint8_t> bytes, TypeEntry& type) {
   Decoder from(bytes);
   type.name = from.string();
-  type.size_bytes = from.number();
-  type.extent_bytes = from.number();
+  type.size_bytes = from.signed_varint();
+  type.extent_bytes = from.signed_varint();
   type.signature_hash = from.varint();
   type.text = from.string();
   const auto blob = std::as_bytes(from.bytes(from.varint()));
-  if (!from.ended_well() || type.size_bytes < 0) return false;
+  if (!from.is_complete() || type.size_bytes < 0) return false;
   if (blob.empty()) return true;
   type.blob.assign(blob.begin(), blob.end());
   const auto valid = layout::Blob::validate(type.blob);
@@ -188,25 +188,25 @@ bool decode(std::span<const uint8_t> bytes, TypeEntry& type) {
 void encode(const CommEntry& comm, Bytes& bytes) {
   Encoder to(bytes);
   to.varint(comm.rank);
-  put_list(to, comm.world_ranks);
-  put_list(to, comm.remote_ranks);
+  encode_list(to, comm.world_ranks);
+  encode_list(to, comm.remote_ranks);
   to.varint(comm.has_topology ? 1 : 0);
-  put_list(to, comm.sources);
-  put_list(to, comm.destinations);
-  put_list(to, comm.dims);
+  encode_list(to, comm.sources);
+  encode_list(to, comm.destinations);
+  encode_list(to, comm.dims);
   to.index(comm.parent);
 }
 
 bool decode(std::span<const uint8_t> bytes, CommEntry& comm) {
   Decoder from(bytes);
   const uint64_t rank = from.varint();
-  take_list(from, comm.world_ranks);
-  take_list(from, comm.remote_ranks);
+  decode_list(from, comm.world_ranks);
+  decode_list(from, comm.remote_ranks);
   const uint64_t has_topology = from.varint();
-  take_list(from, comm.sources);
-  take_list(from, comm.destinations);
-  take_list(from, comm.dims);
-  if (!from.done()) comm.parent = from.index();  // older traces end here
+  decode_list(from, comm.sources);
+  decode_list(from, comm.destinations);
+  decode_list(from, comm.dims);
+  if (!from.is_at_end()) comm.parent = from.index();  // older traces end here
   if (rank >= comm.world_ranks.size() || has_topology > 1) return false;
   const auto size = static_cast<int64_t>(comm.world_ranks.size());
   for (const auto* const list : {&comm.sources, &comm.destinations}) {
@@ -216,7 +216,7 @@ bool decode(std::span<const uint8_t> bytes, CommEntry& comm) {
   }
   comm.rank = static_cast<uint32_t>(rank);
   comm.has_topology = has_topology == 1;
-  return from.ended_well();
+  return from.is_complete();
 }
 
 void encode(const Signature& signature, Bytes& bytes) {
@@ -224,25 +224,25 @@ void encode(const Signature& signature, Bytes& bytes) {
   to.varint(static_cast<uint64_t>(signature.call));
   to.varint(static_cast<uint64_t>(signature.form) << 1 | (signature.in_place ? 1 : 0));
   to.index(signature.comm);
-  to.number(signature.peer);
-  to.number(signature.tag);
-  to.number(signature.receive_peer);
-  to.number(signature.receive_tag);
-  to.number(signature.error);
+  to.signed_varint(signature.peer);
+  to.signed_varint(signature.tag);
+  to.signed_varint(signature.receive_peer);
+  to.signed_varint(signature.receive_tag);
+  to.signed_varint(signature.error);
   to.index(signature.window);
-  put(to, signature.sends);
-  put(to, signature.receives);
-  put_list(to, signature.requests);
+  encode_blocks(to, signature.sends);
+  encode_blocks(to, signature.receives);
+  encode_list(to, signature.requests);
   to.varint(signature.matches.size());
   for (const Match& match : signature.matches) {
     to.index(match.request);
-    to.number(match.source);
-    to.number(match.tag);
-    to.number(match.bytes);
+    to.signed_varint(match.source);
+    to.signed_varint(match.tag);
+    to.signed_varint(match.bytes);
   }
 }
 
-bool decode(std::span<const uint8_t> bytes, const RankTrace& known, Signature& signature) {
+bool decode(std::span<const uint8_t> bytes, const RankTrace& trace, Signature& signature) {
   Decoder from(bytes);
   const uint64_t call = from.varint();
   const uint64_t form = from.varint();
@@ -251,28 +251,28 @@ bool decode(std::span<const uint8_t> bytes, const RankTrace& known, Signature& s
   signature.form = static_cast<CallForm>(form >> 1);
   signature.in_place = (form & 1) != 0;
   signature.comm = from.index();
-  if (signature.comm != none && signature.comm >= known.comms.size()) return false;
-  signature.peer = from.rank();
-  signature.tag = from.rank();
-  signature.receive_peer = from.rank();
-  signature.receive_tag = from.rank();
-  signature.error = from.rank();
+  if (signature.comm != none && signature.comm >= trace.comms.size()) return false;
+  signature.peer = from.int32();
+  signature.tag = from.int32();
+  signature.receive_peer = from.int32();
+  signature.receive_tag = from.int32();
+  signature.error = from.int32();
   signature.window = from.index();
-  if (!take(from, known.types.size(), signature.sends)) return false;
-  if (!take(from, known.types.size(), signature.receives)) return false;
-  take_list(from, signature.requests);
+  if (!decode_blocks(from, trace.types.size(), signature.sends)) return false;
+  if (!decode_blocks(from, trace.types.size(), signature.receives)) return false;
+  decode_list(from, signature.requests);
   for (const uint32_t slot : signature.requests) {
     if (slot >= slots_most) return false;
   }
   signature.matches.resize(from.length());
   for (Match& match : signature.matches) {
     match.request = from.index();
-    match.source = from.rank();
-    match.tag = from.rank();
-    match.bytes = from.number();
+    match.source = from.int32();
+    match.tag = from.int32();
+    match.bytes = from.signed_varint();
     if (match.request != none && match.request >= slots_most) return false;
   }
-  return from.ended_well();
+  return from.is_complete();
 }
 
 }  // namespace spinloom::trace

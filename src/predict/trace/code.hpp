@@ -42,19 +42,19 @@ inline uint8_t* put_varint(uint8_t* to, uint64_t value) {
   return to;
 }
 
-// Reads varints and bytes. After the first read that fails, the decoder is `bad` and all later reads give 0.
+// Reads varints and bytes. After the first read that fails, the decoder has failed, and all later reads give 0.
 class Decoder {
  public:
   explicit Decoder(std::span<const uint8_t> bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
-  [[nodiscard]] bool bad() const { return bad_; }
-  [[nodiscard]] bool done() const { return at_ == end_; }
-  [[nodiscard]] bool ended_well() const { return !bad_ && done(); }
-  [[nodiscard]] size_t left() const { return static_cast<size_t>(end_ - at_); }
+  [[nodiscard]] bool has_failed() const { return has_failed_; }
+  [[nodiscard]] bool is_at_end() const { return at_ == end_; }
+  [[nodiscard]] bool is_complete() const { return !has_failed_ && is_at_end(); }
+  [[nodiscard]] size_t remaining() const { return static_cast<size_t>(end_ - at_); }
   uint64_t varint();
-  int64_t number();  // zigzag: 0, -1, 1, -2, ...
+  int64_t signed_varint();  // zigzag: 0, -1, 1, -2, ...
   uint32_t index();  // `none` is 0, all others are one more
-  int32_t rank();
+  int32_t int32();
   std::span<const uint8_t> bytes(uint64_t length);
   std::string string();
   // Reads the length of a list whose entries take at least a byte each.
@@ -62,23 +62,23 @@ class Decoder {
 
  private:
   uint64_t fail() {
-    bad_ = true;
+    has_failed_ = true;
     at_ = end_;
     return 0;
   }
   const uint8_t* at_;
   const uint8_t* end_;
-  bool bad_ = false;
+  bool has_failed_ = false;
 };
 
-void encode(const Head& head, Bytes& to);
-void encode(const TypeEntry& type, Bytes& to);
-void encode(const CommEntry& comm, Bytes& to);
-void encode(const Signature& signature, Bytes& to);
+void encode(const Head& head, Bytes& bytes);
+void encode(const TypeEntry& type, Bytes& bytes);
+void encode(const CommEntry& comm, Bytes& bytes);
+void encode(const Signature& signature, Bytes& bytes);
 [[nodiscard]] bool decode(std::span<const uint8_t> bytes, Head& head);
 [[nodiscard]] bool decode(std::span<const uint8_t> bytes, TypeEntry& type);
 [[nodiscard]] bool decode(std::span<const uint8_t> bytes, CommEntry& comm);
-// The signature may name only types and communicators of `known`.
-[[nodiscard]] bool decode(std::span<const uint8_t> bytes, const RankTrace& known, Signature& signature);
+// The signature may name only types and communicators of `trace`.
+[[nodiscard]] bool decode(std::span<const uint8_t> bytes, const RankTrace& trace, Signature& signature);
 
 }  // namespace spinloom::trace

@@ -8,7 +8,7 @@ namespace spinloom::trace {
 
 Communicators::Communicators(std::span<const RankTrace* const> traces) : numbers_(traces.size()) {
   using Groups = std::tuple<uint32_t, std::vector<uint32_t>, std::vector<uint32_t>>;  // the parent's number, both sides
-  std::map<std::pair<Groups, uint32_t>, uint32_t> known;  // the n-th of them
+  std::map<std::pair<Groups, uint32_t>, uint32_t> numbers_by_groups;  // the n-th of them
   for (size_t trace = 0; trace < traces.size(); ++trace) {
     std::map<Groups, uint32_t> seen;
     std::vector<uint32_t>& numbers = numbers_[trace];
@@ -18,8 +18,8 @@ Communicators::Communicators(std::span<const RankTrace* const> traces) : numbers
       auto& [_, here, there] = groups;
       if (!there.empty() && there < here) std::swap(here, there);
       const uint32_t ordinal = seen[groups]++;
-      const auto next = static_cast<uint32_t>(known.size());
-      numbers.push_back(known.try_emplace({std::move(groups), ordinal}, next).first->second);
+      const auto next = static_cast<uint32_t>(numbers_by_groups.size());
+      numbers.push_back(numbers_by_groups.try_emplace({std::move(groups), ordinal}, next).first->second);
     }
   }
 }

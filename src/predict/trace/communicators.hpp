@@ -19,7 +19,7 @@ class Communicators {
  public:
   explicit Communicators(std::span<const RankTrace* const> traces);
   // Returns the number that a communicator has on all ranks; `comm` is its number in the trace.
-  [[nodiscard]] uint32_t number(size_t trace, uint32_t comm) const { return numbers_[trace][comm]; }
+  [[nodiscard]] uint32_t number_of(size_t trace, uint32_t comm) const { return numbers_[trace][comm]; }
 
  private:
   std::vector<std::vector<uint32_t>> numbers_;

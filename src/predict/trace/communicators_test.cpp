@@ -22,11 +22,11 @@ TEST(Communicators, AreThoseOfTheirParentsInWhateverOrderThreadsMadeThem) {
   for (const uint32_t parent : {2, 1, 1}) ranks[1].comms.push_back(copy_of(ranks[1].comms[0], parent));
   const RankTrace* const both[] = {&ranks[0], &ranks[1]};
   const Communicators found(both);
-  for (const uint32_t same : {0, 1, 2, 5}) EXPECT_EQ(found.number(0, same), found.number(1, same)) << same;
-  EXPECT_EQ(found.number(0, 3), found.number(1, 4));
-  EXPECT_EQ(found.number(0, 4), found.number(1, 3));
-  EXPECT_NE(found.number(0, 3), found.number(0, 4));
-  EXPECT_NE(found.number(0, 3), found.number(0, 5));
+  for (const uint32_t same : {0, 1, 2, 5}) EXPECT_EQ(found.number_of(0, same), found.number_of(1, same)) << same;
+  EXPECT_EQ(found.number_of(0, 3), found.number_of(1, 4));
+  EXPECT_EQ(found.number_of(0, 4), found.number_of(1, 3));
+  EXPECT_NE(found.number_of(0, 3), found.number_of(0, 4));
+  EXPECT_NE(found.number_of(0, 3), found.number_of(0, 5));
 }
 
 TEST(Communicators, BothSidesOfAnIntercommunicatorShareANumber) {
@@ -39,7 +39,7 @@ TEST(Communicators, BothSidesOfAnIntercommunicatorShareANumber) {
   }
   const RankTrace* const both[] = {&ranks[0], &ranks[1]};
   const Communicators found(both);
-  EXPECT_EQ(found.number(0, 1), found.number(1, 1));
+  EXPECT_EQ(found.number_of(0, 1), found.number_of(1, 1));
 }
 
 TEST(Communicators, AParentIsKeptAndOlderEntriesHaveNone) {

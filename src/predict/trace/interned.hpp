@@ -20,8 +20,8 @@ class Interned {
     uint64_t hash = bytes.size() * odd;
     const uint8_t* at = bytes.data();
     size_t left = bytes.size();
-    for (; left >= 8; at += 8, left -= 8) hash = mixed(hash, load(at, 8));
-    return mixed(hash, load(at, left));
+    for (; left >= 8; at += 8, left -= 8) hash = mix(hash, load(at, 8));
+    return mix(hash, load(at, left));
   }
   [[nodiscard]] uint32_t find(std::span<const uint8_t> bytes, uint64_t hash) const {
     if (cells_.empty()) return none;
@@ -29,17 +29,17 @@ class Interned {
       const Cell& cell = cells_[i];
       if (cell.number == none) return none;
       if (cell.hash == hash && cell.length == bytes.size() &&
-          std::memcmp(kept_.data() + cell.first, bytes.data(), bytes.size()) == 0) {
+          std::memcmp(bytes_.data() + cell.first, bytes.data(), bytes.size()) == 0) {
         return cell.number;
       }
     }
   }
   void add(std::span<const uint8_t> bytes, uint64_t hash, uint32_t number) {
     if (2 * (used_ + 1) > cells_.size()) grow();
-    place({hash, kept_.size(), static_cast<uint32_t>(bytes.size()), number});
-    kept_.insert(kept_.end(), bytes.begin(), bytes.end());
+    insert({hash, bytes_.size(), static_cast<uint32_t>(bytes.size()), number});
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
-  [[nodiscard]] size_t bytes() const { return kept_.size() + cells_.size() * sizeof(Cell); }
+  [[nodiscard]] size_t memory_bytes() const { return bytes_.size() + cells_.size() * sizeof(Cell); }
   void clear() { *this = {}; }
 
  private:
@@ -55,12 +55,12 @@ class Interned {
     std::memcpy(&word, at, length);
     return word;
   }
-  static uint64_t mixed(uint64_t hash, uint64_t word) {
+  static uint64_t mix(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * odd;
     return hash ^ hash >> 29;
   }
   [[nodiscard]] size_t mask() const { return cells_.size() - 1; }
-  void place(const Cell& cell) {
+  void insert(const Cell& cell) {
     size_t i = cell.hash & mask();
     while (cells_[i].number != none) i = (i + 1) & mask();
     cells_[i] = cell;
@@ -71,12 +71,12 @@ class Interned {
     old.swap(cells_);
     used_ = 0;
     for (const Cell& cell : old) {
-      if (cell.number != none) place(cell);
+      if (cell.number != none) insert(cell);
     }
   }
 
   std::vector<Cell> cells_;
-  std::vector<uint8_t> kept_;
+  std::vector<uint8_t> bytes_;
   size_t used_ = 0;
 };
 

@@ -19,8 +19,9 @@ bool is_send(Call call) { return call >= Call::Send && call <= Call::Bsend; }
 // The transfers of one rank, each list in the order in which they began.
 class Collector {
  public:
-  enum class Cancel : uint8_t { no, untold, done };
-  struct Found {
+  enum class Cancel : uint8_t { no, unknown, done };
+  // A transfer, of which later events tell more.
+  struct PendingTransfer {
     Transfer transfer;
     uint32_t comm = none;  // its number in the trace; none: the trace has none
     Cancel cancel = Cancel::no;
@@ -30,112 +31,112 @@ class Collector {
 
   void started(uint32_t event, const Signature& made, uint32_t slot) { begin(event, made, slot); }
   void ended(uint32_t event, const OpenSlot&, uint32_t slot) {
-    const auto found = open_.find(slot);
-    if (found == open_.end()) return;
-    for (const auto& [list, place] : found->second) (*list)[place].transfer.done = event;
+    const auto transfers = under_way_.find(slot);
+    if (transfers == under_way_.end()) return;
+    for (const auto& [list, place] : transfers->second) (*list)[place].transfer.done = event;
     const auto& matches = trace_.signatures[trace_.events[event].signature].matches;
     for (const Match& match : matches) {
-      if (match.request == slot) meet(found->second, match);
+      if (match.request == slot) apply_match(transfers->second, match);
     }
-    open_.erase(found);
+    under_way_.erase(transfers);
   }
   void event(uint32_t number, const Signature& signature) {
     if (signature.error != 0) return;
-    if (signature.call == Call::Mprobe || signature.call == Call::Improbe) return probe(number, signature);
+    if (signature.call == Call::Mprobe || signature.call == Call::Improbe) return add_probed(number, signature);
     if (signature.call == Call::Cancel) {
       for (const uint32_t slot : signature.requests) {
-        const auto found = open_.find(slot);
-        if (found == open_.end()) continue;
-        for (const auto& [list, place] : found->second) (*list)[place].cancel = Cancel::untold;
+        const auto transfers = under_way_.find(slot);
+        if (transfers == under_way_.end()) continue;
+        for (const auto& [list, place] : transfers->second) (*list)[place].cancel = Cancel::unknown;
       }
       return;
     }
     if (signature.call == Call::Request_free) {
-      for (const uint32_t slot : signature.requests) open_.erase(slot);
+      for (const uint32_t slot : signature.requests) under_way_.erase(slot);
       return;
     }
     if (signature.form == CallForm::persistent) {
-      for (const uint32_t slot : signature.requests) made_[slot] = trace_.events[number].signature;
+      for (const uint32_t slot : signature.requests) persistent_signatures_[slot] = trace_.events[number].signature;
       return;
     }
     begin(number, signature, signature.requests.empty() ? none : signature.requests[0]);
   }
 
-  std::vector<Found> sends, receives;
+  std::vector<PendingTransfer> sends, receives;
 
  private:
-  using Places = std::vector<std::pair<std::vector<Found>*, size_t>>;
+  using Places = std::vector<std::pair<std::vector<PendingTransfer>*, size_t>>;
 
   void begin(uint32_t event, const Signature& signature, uint32_t slot) {
     Places places;
-    const bool both = signature.call == Call::Sendrecv || signature.call == Call::Sendrecv_replace;
+    const bool is_exchange = signature.call == Call::Sendrecv || signature.call == Call::Sendrecv_replace;
     if (signature.call == Call::Mrecv) {
       take_probed(event, signature, places);
     } else {
-      if ((is_send(signature.call) || both) && !signature.sends.empty()) {
+      if ((is_send(signature.call) || is_exchange) && !signature.sends.empty()) {
         add(sends, places, event, signature, signature.sends[0], signature.peer, signature.tag);
       }
-      if ((signature.call == Call::Recv || both) && !signature.receives.empty()) {
-        add(receives, places, event, signature, signature.receives[0], both ? signature.receive_peer : signature.peer,
-            both ? signature.receive_tag : signature.tag);
+      if ((signature.call == Call::Recv || is_exchange) && !signature.receives.empty()) {
+        add(receives, places, event, signature, signature.receives[0],
+            is_exchange ? signature.receive_peer : signature.peer, is_exchange ? signature.receive_tag : signature.tag);
       }
     }
     if (places.empty()) return;
     for (const auto& [list, place] : places) {
-      const auto made = made_.find(slot);
+      const auto persistent = persistent_signatures_.find(slot);
       const bool is_start = trace_.signatures[trace_.events[event].signature].call != signature.call;
       (*list)[place].transfer.signature =
-          is_start && made != made_.end() ? made->second : trace_.events[event].signature;
+          is_start && persistent != persistent_signatures_.end() ? persistent->second : trace_.events[event].signature;
     }
     if (slot != none) {
-      open_[slot] = std::move(places);
+      under_way_[slot] = std::move(places);
       return;
     }
     for (const auto& [list, place] : places) (*list)[place].transfer.done = event;
-    for (const Match& match : signature.matches) meet(places, match);
+    for (const Match& match : signature.matches) apply_match(places, match);
   }
 
-  void add(std::vector<Found>& list, Places& places, uint32_t event, const Signature& signature, const Block& block,
-           int32_t peer, int32_t tag) {
-    const bool is_untold = signature.comm == none && peer == any;
-    if (peer == nobody || (signature.comm == none && !is_untold)) return;
-    Found found;
-    found.comm = signature.comm;
-    found.transfer = {.trace = number_,
-                      .event = event,
-                      .peer = is_untold ? none : world_rank(signature.comm, peer),
-                      .tag = tag,
-                      .block = block,
-                      .bytes = bytes_of(block)};
-    if (peer != any && found.transfer.peer == none) return;
+  void add(std::vector<PendingTransfer>& list, Places& places, uint32_t event, const Signature& signature,
+           const Block& block, int32_t peer, int32_t tag) {
+    const bool has_unknown_sender = signature.comm == none && peer == any;
+    if (peer == nobody || (signature.comm == none && !has_unknown_sender)) return;
+    PendingTransfer pending;
+    pending.comm = signature.comm;
+    pending.transfer = {.trace = number_,
+                        .event = event,
+                        .peer = has_unknown_sender ? none : world_rank(signature.comm, peer),
+                        .tag = tag,
+                        .block = block,
+                        .bytes = bytes_of(block)};
+    if (peer != any && pending.transfer.peer == none) return;
     places.emplace_back(&list, list.size());
-    list.push_back(found);
+    list.push_back(pending);
   }
 
-  void meet(const Places& places, const Match& match) {
+  void apply_match(const Places& places, const Match& match) {
     for (const auto& [list, place] : places) {
-      Found& found = (*list)[place];
-      found.cancel = match.source == cancelled ? Cancel::done : Cancel::no;
-      if (list != &receives || match.source < 0 || found.comm == none) continue;
-      found.transfer.peer = world_rank(found.comm, match.source);
-      found.transfer.tag = match.tag;
+      PendingTransfer& pending = (*list)[place];
+      pending.cancel = match.source == cancelled ? Cancel::done : Cancel::no;
+      if (list != &receives || match.source < 0 || pending.comm == none) continue;
+      pending.transfer.peer = world_rank(pending.comm, match.source);
+      pending.transfer.tag = match.tag;
     }
   }
 
   // The message is taken now; MPI_Mrecv gives the buffer later.
-  void probe(uint32_t event, const Signature& signature) {
+  void add_probed(uint32_t event, const Signature& signature) {
     if (signature.matches.empty() || signature.matches[0].source < 0 || signature.comm == none) return;
     const Match& match = signature.matches[0];
     probed_[{signature.comm, match.source, match.tag}].push_back(receives.size());
-    Found found;
-    found.comm = signature.comm;
-    found.transfer = {.trace = number_,
-                      .event = event,
-                      .peer = world_rank(signature.comm, match.source),
-                      .tag = match.tag,
-                      .block = {},
-                      .bytes = match.bytes};
-    receives.push_back(found);
+    PendingTransfer pending;
+    pending.comm = signature.comm;
+    pending.transfer = {.trace = number_,
+                        .event = event,
+                        .peer = world_rank(signature.comm, match.source),
+                        .tag = match.tag,
+                        .block = {},
+                        .bytes = match.bytes};
+    receives.push_back(pending);
   }
   void take_probed(uint32_t event, const Signature& signature, Places& places) {
     auto& waiting = probed_[{signature.comm, signature.peer, signature.tag}];
@@ -163,55 +164,55 @@ class Collector {
 
   const RankTrace& trace_;
   uint32_t number_;
-  std::unordered_map<uint32_t, Places> open_;  // by slot
-  std::unordered_map<uint32_t, uint32_t> made_;  // persistent: the signature that made the slot's request
+  std::unordered_map<uint32_t, Places> under_way_;  // by slot: the transfers of its request
+  std::unordered_map<uint32_t, uint32_t> persistent_signatures_;  // by slot: the signature that made its request
   std::map<std::tuple<uint32_t, int32_t, int32_t>, std::deque<size_t>> probed_;
 };
 
-using Found = Collector::Found;
+using PendingTransfer = Collector::PendingTransfer;
 
-bool may_be_cancelled(const Found* one) { return one->cancel == Collector::Cancel::untold; }
+bool may_be_cancelled(const PendingTransfer* pending) { return pending->cancel == Collector::Cancel::unknown; }
 
 using Key = std::tuple<uint32_t, uint32_t, uint32_t, int32_t>;  // communicator, sender, receiver, tag
 
 // Both ends of the messages of one key. Receives that may have got one of several messages have a key with `none` or
 // `any`.
-struct Ends {
-  std::vector<Found*> sends;
-  std::vector<Found*> receives;
-  size_t met = 0;  // how many of the receives have got their message
+struct MessageEnds {
+  std::vector<PendingTransfer*> sends;
+  std::vector<PendingTransfer*> receives;
+  size_t matched = 0;  // how many of the receives have got their message
 
-  void settle() {
+  void settle_cancels() {
     const bool is_doubtful =
         std::ranges::any_of(sends, may_be_cancelled) || std::ranges::any_of(receives, may_be_cancelled);
-    for (Found* const one : drop_surplus(receives, sends.size(), may_be_cancelled)) {
-      one->cancel = Collector::Cancel::done;
+    for (PendingTransfer* const pending : drop_surplus(receives, sends.size(), may_be_cancelled)) {
+      pending->cancel = Collector::Cancel::done;
     }
-    for (Found* const one : drop_surplus(sends, receives.size(), may_be_cancelled)) {
-      one->cancel = Collector::Cancel::done;
+    for (PendingTransfer* const pending : drop_surplus(sends, receives.size(), may_be_cancelled)) {
+      pending->cancel = Collector::Cancel::done;
     }
     for (auto* const list : {&sends, &receives}) {
-      for (Found* const one : *list) one->transfer.is_doubtful = is_doubtful;
+      for (PendingTransfer* const pending : *list) pending->transfer.is_doubtful = is_doubtful;
     }
   }
 };
-using Messages = std::map<Key, Ends>;
+using Messages = std::map<Key, MessageEnds>;
 
-bool is_untold(const Key& key) { return std::get<1>(key) == none || std::get<3>(key) == any; }
+bool has_unknown_sender(const Key& key) { return std::get<1>(key) == none || std::get<3>(key) == any; }
 
 // Looks for a receive that can take this message and whose own match is not in the traces. Returns true if one is left.
 // Marks the message as doubtful if there are such receives.
-bool take_untold(Messages& messages, const Key& key, Transfer& send) {
-  const auto& [of_comm, sender, receiver, of_tag] = key;
-  for (const uint32_t comm : {of_comm, none}) {
+bool take_unknown_receive(Messages& messages, const Key& key, Transfer& send) {
+  const auto& [message_comm, sender, receiver, message_tag] = key;
+  for (const uint32_t comm : {message_comm, none}) {
     for (const uint32_t from : {sender, none}) {
-      for (const int32_t tag : {of_tag, any}) {
+      for (const int32_t tag : {message_tag, any}) {
         const Key other(comm, from, receiver, tag);
-        const auto found = is_untold(other) ? messages.find(other) : messages.end();
-        if (found == messages.end() || found->second.receives.empty()) continue;
+        const auto ends = has_unknown_sender(other) ? messages.find(other) : messages.end();
+        if (ends == messages.end() || ends->second.receives.empty()) continue;
         send.is_doubtful = true;
-        if (found->second.met == found->second.receives.size()) continue;
-        ++found->second.met;
+        if (ends->second.matched == ends->second.receives.size()) continue;
+        ++ends->second.matched;
         return true;
       }
     }
@@ -226,45 +227,46 @@ Matching match(std::span<const RankTrace* const> traces) {
   Messages messages;
   std::vector<Collector> collected;
   collected.reserve(traces.size());
-  const auto comm_of = [&](uint32_t trace, const Found& found) {
-    return found.comm == none ? none : communicators.number(trace, found.comm);
+  const auto comm_of = [&](uint32_t trace, const PendingTransfer& pending) {
+    return pending.comm == none ? none : communicators.number_of(trace, pending.comm);
   };
   for (uint32_t i = 0; i < traces.size(); ++i) {
     const uint32_t rank = traces[i]->rank;
     Collector& own = collected.emplace_back(*traces[i], i);
     walk(*traces[i], own);
-    for (Found& found : own.sends) {
-      if (found.cancel == Collector::Cancel::done) continue;
-      messages[{comm_of(i, found), rank, found.transfer.peer, found.transfer.tag}].sends.push_back(&found);
+    for (PendingTransfer& pending : own.sends) {
+      if (pending.cancel == Collector::Cancel::done) continue;
+      messages[{comm_of(i, pending), rank, pending.transfer.peer, pending.transfer.tag}].sends.push_back(&pending);
     }
-    for (Found& found : own.receives) {
-      if (found.cancel == Collector::Cancel::done) continue;
-      messages[{comm_of(i, found), found.transfer.peer, rank, found.transfer.tag}].receives.push_back(&found);
+    for (PendingTransfer& pending : own.receives) {
+      if (pending.cancel == Collector::Cancel::done) continue;
+      messages[{comm_of(i, pending), pending.transfer.peer, rank, pending.transfer.tag}].receives.push_back(&pending);
     }
   }
   for (auto& [key, ends] : messages) {
-    if (!is_untold(key)) ends.settle();
+    if (!has_unknown_sender(key)) ends.settle_cancels();
   }
   Matching matching;
   for (uint32_t i = 0; i < traces.size(); ++i) {
-    for (Found& found : collected[i].sends) {
-      if (found.cancel == Collector::Cancel::done) continue;
-      const Key key(comm_of(i, found), traces[i]->rank, found.transfer.peer, found.transfer.tag);
-      Ends& ends = messages[key];
-      if (ends.met < ends.receives.size()) {
-        matching.pairs.push_back({found.transfer, ends.receives[ends.met++]->transfer});
-      } else if (!take_untold(messages, key, found.transfer)) {
-        matching.sends.push_back(found.transfer);
+    for (PendingTransfer& pending : collected[i].sends) {
+      if (pending.cancel == Collector::Cancel::done) continue;
+      const Key key(comm_of(i, pending), traces[i]->rank, pending.transfer.peer, pending.transfer.tag);
+      MessageEnds& ends = messages[key];
+      if (ends.matched < ends.receives.size()) {
+        matching.pairs.push_back({pending.transfer, ends.receives[ends.matched++]->transfer});
+      } else if (!take_unknown_receive(messages, key, pending.transfer)) {
+        matching.sends.push_back(pending.transfer);
       }
     }
   }
   for (auto& [key, ends] : messages) {
-    for (size_t i = ends.met; i < ends.receives.size(); ++i) {
-      const Found& found = *ends.receives[i];
+    for (size_t i = ends.matched; i < ends.receives.size(); ++i) {
+      const PendingTransfer& pending = *ends.receives[i];
       // A receive from an unknown sender or with any tag is not missing a message if it has ended or had a cancel.
-      if (is_untold(key) && (found.transfer.done != none || found.cancel != Collector::Cancel::no)) continue;
-      matching.receives.push_back(found.transfer);
-      matching.receives.back().is_doubtful |= found.comm == none;
+      if (has_unknown_sender(key) && (pending.transfer.done != none || pending.cancel != Collector::Cancel::no))
+        continue;
+      matching.receives.push_back(pending.transfer);
+      matching.receives.back().is_doubtful |= pending.comm == none;
     }
   }
   return matching;

@@ -43,22 +43,22 @@ struct Columns {
 
 uint64_t sum(const std::array<uint32_t, columns>& bytes) { return uint64_t{bytes[0]} + bytes[1] + bytes[2]; }
 
-// Takes chunks in their order.
-class Builder {
+// Makes a trace of chunks, which come in their order.
+class TraceBuilder {
  public:
-  explicit Builder(RankTrace& trace) : trace_(trace) {}
+  explicit TraceBuilder(RankTrace& trace) : trace_(trace) {}
 
   [[nodiscard]] bool has_head() const { return has_head_; }
   // Returns false if the chunk holds something that no writer writes. The events before that are kept.
-  [[nodiscard]] bool take(const Columns& chunk) { return define(chunk.definitions) && add_events(chunk); }
+  [[nodiscard]] bool add_chunk(const Columns& chunk) { return define(chunk.definitions) && add_events(chunk); }
 
  private:
   bool define(std::span<const uint8_t> definitions) {
     Decoder from(definitions);
-    while (!from.done()) {
+    while (!from.is_at_end()) {
       const auto tag = static_cast<Tag>(from.bytes(1)[0]);
       const auto bytes = from.bytes(from.varint());
-      if (from.bad() || !define(tag, bytes)) return false;
+      if (from.has_failed() || !define(tag, bytes)) return false;
     }
     return true;
   }
@@ -67,9 +67,10 @@ class Builder {
     if ((tag == Tag::head) == has_head_) return false;
     switch (tag) {
       case Tag::head: return define_head(bytes);
-      case Tag::type: return decode(bytes, trace_.types.emplace_back()) || drop(trace_.types);
-      case Tag::comm: return (decode(bytes, trace_.comms.emplace_back()) && has_parent()) || drop(trace_.comms);
-      case Tag::signature: return decode(bytes, trace_, trace_.signatures.emplace_back()) || drop(trace_.signatures);
+      case Tag::type: return decode(bytes, trace_.types.emplace_back()) || remove_last(trace_.types);
+      case Tag::comm: return (decode(bytes, trace_.comms.emplace_back()) && has_parent()) || remove_last(trace_.comms);
+      case Tag::signature:
+        return decode(bytes, trace_, trace_.signatures.emplace_back()) || remove_last(trace_.signatures);
     }
     return false;
   }
@@ -77,8 +78,9 @@ class Builder {
     const uint32_t parent = trace_.comms.back().parent;
     return parent == none || parent + 1 < trace_.comms.size();
   }
+  // Removes an entry that could not be decoded. Returns false.
   template <class Entry>
-  static bool drop(std::vector<Entry>& entries) {
+  static bool remove_last(std::vector<Entry>& entries) {
     entries.pop_back();
     return false;
   }
@@ -102,19 +104,21 @@ class Builder {
     Decoder signatures(chunk.signatures);
     Decoder times(chunk.times);
     uint64_t last_end_ns = 0;
-    while (!signatures.done()) {
+    while (!signatures.is_at_end()) {
       const uint64_t word = signatures.varint();
       const uint64_t polls = (word & 1) != 0 ? signatures.varint() : 0;
-      const uint64_t since = times.varint();
-      const uint64_t took = times.varint();
-      if (signatures.bad() || times.bad() || word >> 1 >= trace_.signatures.size() || polls > UINT32_MAX) return false;
+      const uint64_t since_last_ns = times.varint();
+      const uint64_t duration_ns = times.varint();
+      if (signatures.has_failed() || times.has_failed() || word >> 1 >= trace_.signatures.size() || polls > UINT32_MAX)
+        return false;
       uint64_t end_ns = 0;
-      if (__builtin_add_overflow(last_end_ns, since, &end_ns) || took > end_ns) return false;
+      if (__builtin_add_overflow(last_end_ns, since_last_ns, &end_ns) || duration_ns > end_ns) return false;
       if (!trace_.events.empty() && end_ns < trace_.events.back().end_ns) return false;
-      trace_.events.push_back({static_cast<uint32_t>(word >> 1), static_cast<uint32_t>(polls), end_ns - took, end_ns});
+      trace_.events.push_back(
+          {static_cast<uint32_t>(word >> 1), static_cast<uint32_t>(polls), end_ns - duration_ns, end_ns});
       last_end_ns = end_ns;
     }
-    return times.done();
+    return times.is_at_end();
   }
 
   RankTrace& trace_;
@@ -153,8 +157,8 @@ std::optional<OpenChunk> snapshot(const Bytes& file) {
                      file.begin() + static_cast<std::ptrdiff_t>(at + chunk.bytes[i]));
     at += rooms[i];
   }
-  const auto* const trouble = reinterpret_cast<const char*>(file.data()) + offsetof(OpenHeader, trouble);
-  chunk.trouble.assign(trouble, strnlen(trouble, sizeof OpenHeader::trouble));
+  const auto* const reason = reinterpret_cast<const char*>(file.data()) + offsetof(OpenHeader, trouble);
+  chunk.trouble.assign(reason, strnlen(reason, sizeof OpenHeader::trouble));
   return chunk;
 }
 
@@ -164,20 +168,20 @@ std::optional<OpenChunk> read_open(const std::string& path) {
   std::optional<OpenChunk> last;
   for (int i = 0; i < tries; ++i) {
     const auto file = content_of(path);
-    const auto again = file ? content_of(path) : std::nullopt;
+    const auto reread = file ? content_of(path) : std::nullopt;
     last = file ? snapshot(*file) : std::nullopt;
-    const auto check = again ? snapshot(*again) : std::nullopt;
-    if (!last || !check || last->sequence == check->sequence) return last;
+    const auto later = reread ? snapshot(*reread) : std::nullopt;
+    if (!last || !later || last->sequence == later->sequence) return last;
   }
   return last;
 }
 
 struct Chunks {
-  uint32_t taken = 0;
+  uint32_t complete = 0;  // how many chunks have been read
   std::string warning;
 };
 
-Chunks take_chunks(const Bytes& file, const std::string& path, Builder& builder) {
+Chunks read_chunks(const Bytes& file, const std::string& path, TraceBuilder& builder) {
   Chunks chunks;
   size_t at = trace_magic.size();
   while (at < file.size()) {
@@ -188,9 +192,9 @@ Chunks take_chunks(const Bytes& file, const std::string& path, Builder& builder)
     ChunkHeader header;
     if (file.size() - at < sizeof header) return damaged("cut");
     std::memcpy(&header, file.data() + at, sizeof header);
-    const size_t left = file.size() - at - sizeof header;
-    if (header.magic != chunk_magic || header.sequence != chunks.taken) return damaged("damaged");
-    if (header.stored_bytes > left) return damaged("cut");
+    const size_t remaining = file.size() - at - sizeof header;
+    if (header.magic != chunk_magic || header.sequence != chunks.complete) return damaged("damaged");
+    if (header.stored_bytes > remaining) return damaged("cut");
     const std::span<const uint8_t> stored{file.data() + at + sizeof header, header.stored_bytes};
     if (checksum_of(header, stored) != header.checksum) return damaged("damaged");
     const uint64_t raw_bytes = sum(header.bytes);
@@ -204,10 +208,10 @@ Chunks take_chunks(const Bytes& file, const std::string& path, Builder& builder)
     } else if (header.packing != Packing::raw || raw_bytes != stored.size()) {
       return damaged("damaged");
     }
-    if (!builder.take({header.packing == Packing::raw ? stored : std::span<const uint8_t>(raw), header.bytes})) {
+    if (!builder.add_chunk({header.packing == Packing::raw ? stored : std::span<const uint8_t>(raw), header.bytes})) {
       return damaged("damaged");
     }
-    ++chunks.taken;
+    ++chunks.complete;
     at += sizeof header + header.stored_bytes;
   }
   return chunks;
@@ -226,10 +230,10 @@ void note_under_way(uint64_t word, RankTrace& trace) {
 }  // namespace
 
 Result<std::vector<uint32_t>> ranks_in(const std::string& directory) {
-  std::error_code trouble;
+  std::error_code code;
   std::vector<uint32_t> ranks;
-  for (auto entry = fs::directory_iterator(directory, trouble); !trouble && entry != fs::directory_iterator();
-       entry.increment(trouble)) {
+  for (auto entry = fs::directory_iterator(directory, code); !code && entry != fs::directory_iterator();
+       entry.increment(code)) {
     const std::string file = entry->path().filename().string();
     std::string_view name = file;
     if (!name.starts_with("rank-") || !name.ends_with(".trace")) continue;
@@ -238,7 +242,7 @@ Result<std::vector<uint32_t>> ranks_in(const std::string& directory) {
     const auto read = std::from_chars(name.data(), name.data() + name.size(), rank);
     if (read.ec == std::errc{} && read.ptr == name.data() + name.size()) ranks.push_back(rank);
   }
-  if (trouble) return fail(Code::environment, directory, ": ", trouble.message());
+  if (code) return fail(Code::environment, directory, ": ", code.message());
   if (ranks.empty()) {
     return fail(Code::environment, directory, " holds no recorded program (rank-0.trace): 'spinloom record' makes one");
   }
@@ -257,12 +261,12 @@ Result<RankTrace> read_rank(const std::string& directory, uint32_t rank) {
     return fail(Code::invalid, path, " is no recorded program: it does not begin with SPLTRC01");
   }
   RankTrace trace;
-  Builder builder(trace);
-  Chunks chunks = take_chunks(*file, path, builder);
-  if (open && open->sequence == chunks.taken) {
+  TraceBuilder builder(trace);
+  Chunks chunks = read_chunks(*file, path, builder);
+  if (open && open->sequence == chunks.complete) {
     // A rank that was killed while it added this chunk has left a part of it in the file; the open chunk is the whole.
     chunks.warning.clear();
-    if (!builder.take({open->raw, open->bytes})) {
+    if (!builder.add_chunk({open->raw, open->bytes})) {
       chunks.warning = text(open_path(directory, rank), " is damaged: the trace ends before its end");
     }
   }
@@ -275,7 +279,7 @@ Result<RankTrace> read_rank(const std::string& directory, uint32_t rank) {
   }
   if (trace.rank != rank) return fail(Code::invalid, path, " is the trace of rank ", trace.rank);
   trace.warning = std::move(chunks.warning);
-  trace.ended = !trace.events.empty() && trace.signatures[trace.events.back().signature].call == Call::Finalize;
+  trace.has_ended = !trace.events.empty() && trace.signatures[trace.events.back().signature].call == Call::Finalize;
   return trace;
 }
 

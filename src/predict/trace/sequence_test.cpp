@@ -10,8 +10,8 @@
 namespace spinloom::trace {
 namespace {
 
-const Sequence integer = Sequence::one("MPI_INT", 4);
-const Sequence real = Sequence::one("MPI_DOUBLE", 8);
+const Sequence integer = Sequence::basic("MPI_INT", 4);
+const Sequence real = Sequence::basic("MPI_DOUBLE", 8);
 
 TEST(Sequence, IsThatOfTheBasicTypesInTheirOrder) {
   // 2 x (3 x int) = 6 x int; (int, double) differs from (double, int), and from ints of the same bytes.
@@ -19,7 +19,7 @@ TEST(Sequence, IsThatOfTheBasicTypesInTheirOrder) {
   EXPECT_EQ((integer + integer).hash(), integer.repeated(2).hash());
   EXPECT_NE((integer + real).hash(), (real + integer).hash());
   EXPECT_NE((integer + real).hash(), integer.repeated(3).hash());
-  EXPECT_NE(integer.hash(), Sequence::one("MPI_FLOAT", 4).hash());
+  EXPECT_NE(integer.hash(), Sequence::basic("MPI_FLOAT", 4).hash());
   EXPECT_NE(integer.repeated(2).hash(), integer.repeated(3).hash());
   EXPECT_EQ((integer + Sequence()).hash(), integer.hash());
   EXPECT_EQ((Sequence() + integer).hash(), integer.hash());

@@ -20,7 +20,7 @@ int64_t bytes_of(const RankTrace& trace, const std::vector<Block>& blocks) {
   return sum;
 }
 
-int64_t times(int64_t bytes, size_t peers) {
+int64_t saturating_product(int64_t bytes, size_t peers) {
   int64_t all = 0;
   return __builtin_mul_overflow(bytes, static_cast<int64_t>(peers), &all) ? INT64_MAX : all;
 }
@@ -29,14 +29,14 @@ int64_t times(int64_t bytes, size_t peers) {
 bool sends_to_each(Call call) { return call == Call::Alltoall || call == Call::Scatter; }
 bool receives_from_each(Call call) { return call == Call::Alltoall || call == Call::Allgather || call == Call::Gather; }
 
-class Counter {
+class CallCounter {
  public:
-  explicit Counter(const RankTrace& trace) : trace_(trace) {}
+  explicit CallCounter(const RankTrace& trace) : trace_(trace) {}
 
   void started(uint32_t, const Signature& made, uint32_t) {
-    const Traffic one = traffic_of(trace_, made);
-    begun_.sent_bytes += one.sent_bytes;
-    begun_.received_bytes += one.received_bytes;
+    const Traffic traffic_of_start = traffic_of(trace_, made);
+    started_traffic_.sent_bytes += traffic_of_start.sent_bytes;
+    started_traffic_.received_bytes += traffic_of_start.received_bytes;
   }
   void ended(uint32_t, const OpenSlot&, uint32_t) {}
   void event(uint32_t number, const Signature& signature) {
@@ -44,8 +44,8 @@ class Counter {
     CallSum& sum = sum_of(signature);
     (event.polls != 0 ? sum.polls : sum.count) += event.polls != 0 ? event.polls : 1;
     sum.errors += signature.error != 0 ? 1 : 0;
-    sum.ns += event.end_ns - event.begin_ns;
-    Traffic traffic = std::exchange(begun_, {});
+    sum.time_ns += event.end_ns - event.begin_ns;
+    Traffic traffic = std::exchange(started_traffic_, {});
     const bool counts = signature.form != CallForm::persistent && signature.error == 0;
     if (counts && !(signature.sends.empty() && signature.receives.empty())) traffic = traffic_of(trace_, signature);
     sum.traffic.sent_bytes += traffic.sent_bytes;
@@ -55,13 +55,13 @@ class Counter {
 
  private:
   CallSum& sum_of(const Signature& signature) {
-    const auto [found, is_new] = places_.try_emplace({signature.call, signature.form}, sums_.size());
+    const auto [index, is_new] = places_.try_emplace({signature.call, signature.form}, sums_.size());
     if (is_new) sums_.push_back({.call = signature.call, .form = signature.form, .traffic = {}});
-    return sums_[found->second];
+    return sums_[index->second];
   }
 
   const RankTrace& trace_;
-  Traffic begun_;
+  Traffic started_traffic_;
   std::vector<CallSum> sums_;
   std::map<std::pair<Call, CallForm>, size_t> places_;
 };
@@ -83,13 +83,13 @@ Traffic traffic_of(const RankTrace& trace, const Signature& signature) {
   if (signature.comm == none) return traffic;
   const CommEntry& comm = trace.comms[signature.comm];
   const size_t peers = comm.remote_ranks.empty() ? comm.world_ranks.size() : comm.remote_ranks.size();
-  if (sends_to_each(signature.call)) traffic.sent_bytes = times(traffic.sent_bytes, peers);
-  if (receives_from_each(signature.call)) traffic.received_bytes = times(traffic.received_bytes, peers);
+  if (sends_to_each(signature.call)) traffic.sent_bytes = saturating_product(traffic.sent_bytes, peers);
+  if (receives_from_each(signature.call)) traffic.received_bytes = saturating_product(traffic.received_bytes, peers);
   return traffic;
 }
 
 std::vector<CallSum> calls_of(const RankTrace& trace) {
-  Counter counter(trace);
+  CallCounter counter(trace);
   walk(trace, counter);
   return counter.take();
 }

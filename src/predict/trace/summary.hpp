@@ -29,7 +29,7 @@ struct CallSum {
   uint64_t count = 0;  // calls, without polls in vain
   uint64_t polls = 0;
   uint64_t errors = 0;
-  uint64_t ns = 0;
+  uint64_t time_ns = 0;
   Traffic traffic;
 };
 [[nodiscard]] std::vector<CallSum> calls_of(const RankTrace& trace);

@@ -15,7 +15,7 @@ class ArgumentReader {
   Result<TextCall> read() {
     SPL_TRY(count_fields());
     SPL_TRY(read_times());
-    for (const char letter : call_.form->arguments) SPL_TRY(take(letter));
+    for (const char letter : call_.form->arguments) SPL_TRY(read_argument(letter));
     if (call_.form->arguments.starts_with("bb")) share_operand();
     if (call_.form->call == Call::Sendrecv_replace) share_buffer();
     return std::move(call_);
@@ -28,7 +28,7 @@ class ArgumentReader {
     if (!read) return fail(Code::invalid, line_.name, ": ", what, " is '", field, "', and a number was expected");
     return *read;
   }
-  Result<int64_t> whole(std::string_view what, std::string_view field, int64_t least = 0) {
+  Result<int64_t> integer(std::string_view what, std::string_view field, int64_t least = 0) {
     SPL_ASSIGN(const auto value, number<int64_t>(what, field));
     if (value < least || value > INT_MAX) return fail(Code::invalid, line_.name, ": ", what, " is ", value);
     return value;
@@ -55,14 +55,14 @@ class ArgumentReader {
   // Some wrappers write only the addresses of lists of counts, not their contents.
   Status count_fields() {
     const std::string_view arguments = call_.form->arguments;
-    const auto lists =
+    const auto list_count =
         static_cast<size_t>(std::ranges::count_if(arguments, [](char one) { return one == 'v' || one == 'd'; }));
-    const size_t found = line_.fields.size() - 2;
-    if (found == arguments.size() + lists) return {};
-    call_.has_counts = lists == 0;
-    if (lists != 0 && found == arguments.size()) return {};
-    return fail(Code::invalid, line_.name, " has ", found, " fields between its times, and ", arguments.size() + lists,
-                " were expected");
+    const size_t count = line_.fields.size() - 2;
+    if (count == arguments.size() + list_count) return {};
+    call_.has_counts = list_count == 0;
+    if (list_count != 0 && count == arguments.size()) return {};
+    return fail(Code::invalid, line_.name, " has ", count, " fields between its times, and ",
+                arguments.size() + list_count, " were expected");
   }
 
   std::string_view next() { return line_.fields[at_++]; }
@@ -71,7 +71,7 @@ class ArgumentReader {
     return call_.ends.back();
   }
 
-  Status take(char letter) {
+  Status read_argument(char letter) {
     switch (letter) {
       case 'b': {
         SPL_ASSIGN(const auto buffer, number<uint64_t>("a buffer's address", next()));
@@ -79,7 +79,7 @@ class ArgumentReader {
         return {};
       }
       case 'n': {
-        SPL_ASSIGN(const auto count, whole("the count", next()));
+        SPL_ASSIGN(const auto count, integer("the count", next()));
         if (call_.ends.empty()) {
           call_.requests = count;
         } else {
@@ -87,72 +87,72 @@ class ArgumentReader {
         }
         return {};
       }
-      case 'v': return take_list("a count", 0, end().counts);
-      case 'd': return take_list("a displacement", INT_MIN, end().places);
-      case 't': return take_type();
+      case 'v': return read_list("a count", 0, end().counts);
+      case 'd': return read_list("a displacement", INT_MIN, end().displacements);
+      case 't': return read_type();
       case 'p': {
         // The second peer of a call with one buffer is that of its second end.
         if (call_.ends.size() < ++peers_) call_.ends.resize(peers_);
-        SPL_ASSIGN(const auto peer, whole("the rank", next(), INT_MIN));
+        SPL_ASSIGN(const auto peer, integer("the rank", next(), INT_MIN));
         end().peer = static_cast<int32_t>(peer);
         return {};
       }
       case 'g': {
-        SPL_ASSIGN(const auto tag, whole("the tag", next(), INT_MIN));
+        SPL_ASSIGN(const auto tag, integer("the tag", next(), INT_MIN));
         end().tag = static_cast<int32_t>(tag);
         return {};
       }
       case 'r': {
-        SPL_ASSIGN(const auto root, whole("the root", next(), INT_MIN));
+        SPL_ASSIGN(const auto root, integer("the root", next(), INT_MIN));
         call_.root = static_cast<int32_t>(root);
         return {};
       }
-      case 'c': return take_comm();
+      case 'c': return read_comm();
       case 'q': {
         SPL_ASSIGN(call_.request, number<uint64_t>("the request's address", next()));
         if (!call_.form->arguments.starts_with("nq")) call_.requests = 1;
         return {};
       }
       case 'm': {
-        SPL_ASSIGN(call_.made, number<uint64_t>("the communicator's address", next()));
+        SPL_ASSIGN(call_.comm_place, number<uint64_t>("the communicator's address", next()));
         return {};
       }
       case 'i': {
-        SPL_ASSIGN(const auto value, whole("an argument", next(), INT_MIN));
+        SPL_ASSIGN(const auto value, integer("an argument", next(), INT_MIN));
         call_.numbers.push_back(value);
         return {};
       }
       default: next(); return {};
     }
   }
-  Status take_list(std::string_view what, int64_t least, std::vector<int64_t>& list) {
+  Status read_list(std::string_view what, int64_t least, std::vector<int64_t>& list) {
     SPL_TRY(number<uint64_t>("a list's address", next()));
     if (!call_.has_counts) return {};
-    for (const std::string_view field : cut_at(next(), ',')) {
-      SPL_ASSIGN(const auto value, whole(what, field, least));
+    for (const std::string_view field : split_at(next(), ',')) {
+      SPL_ASSIGN(const auto value, integer(what, field, least));
       list.push_back(value);
     }
     return {};
   }
 
-  Status take_type() {
+  Status read_type() {
     const std::string_view field = next();
-    const auto parts = cut_at(field, ',');
+    const auto parts = split_at(field, ',');
     if (parts.size() != 3) {
       return fail(Code::invalid, line_.name, ": the type is '", field, "', and number,size,extent were expected");
     }
     TextType& type = end().type;
     SPL_ASSIGN(type.number, number<uint64_t>("the type", parts[0]));
-    SPL_ASSIGN(type.size, whole("the type's size", parts[1]));
+    SPL_ASSIGN(type.size, integer("the type's size", parts[1]));
     SPL_ASSIGN(const auto extent, number<uint64_t>("the type's extent", parts[2]));
     // From Fortran the upper half of an extent may be anything.
     type.extent = extent > INT_MAX ? static_cast<int32_t>(static_cast<uint32_t>(extent)) : static_cast<int64_t>(extent);
     return {};
   }
 
-  Status take_comm() {
+  Status read_comm() {
     const std::string_view field = next();
-    const auto parts = cut_at(field, ',');
+    const auto parts = split_at(field, ',');
     if (parts.size() != 3) {
       return fail(Code::invalid, line_.name, ": the communicator is '", field, "', and number,rank,size were expected");
     }
@@ -165,8 +165,8 @@ class ArgumentReader {
     }
     // The lower half is the same for both.
     if (call_.comm.handle >> 32 == UINT32_MAX) call_.comm.handle &= UINT32_MAX;
-    SPL_ASSIGN(const auto rank, whole("the rank in the communicator", parts[1]));
-    SPL_ASSIGN(const auto size, whole("the communicator's size", parts[2], 1));
+    SPL_ASSIGN(const auto rank, integer("the rank in the communicator", parts[1]));
+    SPL_ASSIGN(const auto size, integer("the communicator's size", parts[2], 1));
     if (rank >= size) return fail(Code::invalid, line_.name, ": rank ", rank, " of a communicator of ", size);
     call_.has_comm = true;
     call_.comm.rank = static_cast<uint32_t>(rank);

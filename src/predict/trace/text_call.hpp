@@ -22,12 +22,12 @@ enum class TextGroup : uint8_t { same, reordered, split, untold };
 struct TextForm {
   std::string_view name;  // without "MPI_"
   Call call = Call::Init;
-  CallForm form = CallForm::blocking;
+  CallForm call_form = CallForm::blocking;
   // One letter for each argument: b buffer, n count, v list of counts, d list of displacements, t type, p peer, g tag,
   // r root; c communicator, q request, m place of a handle of a communicator that is made or freed, i number, _ an
   // argument that is not needed.
   std::string_view arguments;
-  TextGroup makes = TextGroup::untold;
+  TextGroup new_group = TextGroup::untold;
 };
 // Returns how to read the arguments of the call with this name; null if calls of this name are not imported.
 [[nodiscard]] const TextForm* form_of(std::string_view name);
@@ -51,7 +51,7 @@ struct TextComm {
 struct TextEnd {
   uint64_t buffer = 0;
   std::vector<int64_t> counts;  // one, or one for each rank of the communicator
-  std::vector<int64_t> places;
+  std::vector<int64_t> displacements;
   TextType type;
   int32_t peer = any;
   int32_t tag = 0;
@@ -69,7 +69,7 @@ struct TextCall {
   int32_t root = any;
   uint64_t request = 0;  // where the handle lies, or the first of them
   int64_t requests = 0;
-  uint64_t made = 0;  // the place of the handle of a communicator that is made or freed
+  uint64_t comm_place = 0;  // where the handle of a communicator lies that is made or freed
   std::vector<int64_t> numbers;
   bool has_counts = true;
 };

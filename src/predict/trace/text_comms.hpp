@@ -2,7 +2,7 @@
 // each rank's own handle, its rank and the size.
 //
 // Contract: a CommBinder follows one rank's calls: use() returns the communicator of a call; make() and release()
-//   take the calls that make and free communicators. After learn(), TextComms knows the members of each.
+//   take the calls that make and free communicators. After find_all_members(), TextComms knows the members of each.
 // Invariants: (1) a communicator is the n-th that its ranks made of the same parent; of MPI_Comm_split, with one
 //   colour; (2) a handle stands for a living communicator of a fitting rank and size that was made and not yet used; of
 //   several, lower handles are older ones; (3) all ranks that bind to a communicator have different ranks in it, or it
@@ -39,7 +39,7 @@ class TextComms {
   static constexpr uint32_t unknown = none;
 
   explicit TextComms(uint32_t ranks);
-  void learn(std::span<const std::vector<CommMark>> marks);
+  void find_all_members(std::span<const std::vector<CommMark>> marks);
 
   [[nodiscard]] uint32_t ranks() const { return ranks_; }
   [[nodiscard]] uint32_t count() const { return static_cast<uint32_t>(members_.size()); }
@@ -49,26 +49,29 @@ class TextComms {
 
  private:
   friend class CommBinder;
-  struct Piece {  // one rank's arguments of MPI_Comm_split
+  // One rank's arguments of MPI_Comm_split.
+  struct SplitArguments {
     int64_t colour = 0;
     int64_t key = 0;
   };
-  struct Making {  // the n-th call on a parent that makes communicators, by all its ranks
+  // The n-th call on a parent that makes communicators, by all its ranks.
+  struct CommCreation {
     uint32_t parent = unknown;
     TextGroup group = TextGroup::untold;
-    std::map<uint32_t, Piece> pieces;  // by rank of the world
+    std::map<uint32_t, SplitArguments> split_arguments;  // by rank of the world
   };
-  [[nodiscard]] uint32_t making(uint32_t parent, uint32_t nth, TextGroup group);
-  [[nodiscard]] uint32_t comm_of(uint32_t making, int64_t colour);
+  [[nodiscard]] uint32_t intern_creation(uint32_t parent, uint32_t nth, TextGroup group);
+  [[nodiscard]] uint32_t intern_comm(uint32_t creation, int64_t colour);
   void find_members();
-  void find_members_of(uint32_t comm, uint32_t making, int64_t colour);
+  void find_members_of(uint32_t comm, uint32_t creation, int64_t colour);
 
   uint32_t ranks_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> making_numbers_;
-  std::vector<Making> makings_;
-  std::map<std::pair<uint32_t, int64_t>, uint32_t> comm_numbers_;  // by making and colour
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> creation_numbers_;  // by parent and n
+  std::vector<CommCreation> creations_;
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> comm_numbers_;  // by creation and colour
   std::vector<std::vector<uint32_t>> members_;
-  std::vector<std::map<uint32_t, TextComm>> seen_;  // by communicator and rank of the world
+  // The handles with which ranks use communicators, by communicator and rank of the world.
+  std::vector<std::map<uint32_t, TextComm>> uses_;
   std::vector<std::vector<TextComm>> handles_;  // by rank: the handles that it uses
 };
 
@@ -82,10 +85,12 @@ class CommBinder {
   uint32_t make(const CommMark& mark);
   uint32_t release(uint64_t place);
   uint32_t apply(const CommMark& mark);
-  [[nodiscard]] uint64_t guessed() const { return guessed_; }  // handles that fitted several
+  // Returns how many handles fitted several communicators.
+  [[nodiscard]] uint64_t ambiguous_handles() const { return ambiguous_handles_; }
 
  private:
-  struct Living {
+  // A communicator that was made and not freed, and the handle that stands for it, once one does.
+  struct LiveComm {
     uint32_t comm = TextComms::unknown;
     TextGroup group = TextGroup::untold;
     TextComm parent;
@@ -93,14 +98,14 @@ class CommBinder {
     std::optional<TextComm> bound;
   };
   [[nodiscard]] size_t lower_handles(const TextComm& comm) const;
-  [[nodiscard]] bool fits(const Living& one, const TextComm& comm) const;
+  [[nodiscard]] bool fits(const LiveComm& live, const TextComm& comm) const;
 
   TextComms& comms_;
   uint32_t world_rank_;
   std::optional<TextComm> world_;
-  std::vector<Living> living_;
-  std::map<uint32_t, uint32_t> made_;  // by parent: how many were made of it
-  uint64_t guessed_ = 0;
+  std::vector<LiveComm> live_;
+  std::map<uint32_t, uint32_t> creations_of_parent_;  // by parent: how many communicators were made of it
+  uint64_t ambiguous_handles_ = 0;
 };
 
 }  // namespace spinloom::trace

@@ -24,7 +24,7 @@ Result<std::string> text_in(const std::string& path) {
   return std::move(content).str();
 }
 
-// Calls visit.call(call), visit.left_out(name) or visit.remark(line) for each line.
+// Calls visit.call(call), visit.on_unknown_call(name) or visit.remark(line) for each line.
 template <class Visit>
 Status for_each_line(const std::string& path, std::string_view content, Visit&& visit) {
   uint64_t number = 0;
@@ -41,27 +41,27 @@ Status for_each_line(const std::string& path, std::string_view content, Visit&& 
       visit.remark(text_of_line);
       continue;
     }
-    const auto take = [&]() -> Status {
-      if (!line.cut(text_of_line)) {
+    const auto read_line = [&]() -> Status {
+      if (!line.split(text_of_line)) {
         return fail(Code::invalid, "this is no call: 'MPI_Name:begin:arguments:end' was expected");
       }
       const TextForm* const form = form_of(line.name);
-      if (form == nullptr) return visit.left_out(line.name);
+      if (form == nullptr) return visit.on_unknown_call(line.name);
       SPL_ASSIGN(const TextCall call, read_call(*form, line));
       return visit.call(call);
     };
-    const Status taken = take();
-    if (taken) continue;
+    const Status status = read_line();
+    if (status) continue;
     // The end of a file whose rank was killed.
     if (is_cut) return visit.cut_line();
-    return fail(taken.error().code, path, ":", number, ": ", taken.error().message);
+    return fail(status.error().code, path, ":", number, ": ", status.error().message);
   }
   return {};
 }
 
-class Scanner {
+class FactScanner {
  public:
-  Scanner(FileFacts& facts, uint32_t ranks) : facts_(facts), ranks_(ranks) {}
+  FactScanner(FileFacts& facts, uint32_t ranks) : facts_(facts), ranks_(ranks) {}
 
   void remark(std::string_view line) {
     constexpr std::string_view host = "# hostname: ";
@@ -73,12 +73,12 @@ class Scanner {
       facts_.clock_ahead_us = number_in<double>(rest.substr(0, rest.find(' '))).value_or(0);
     }
   }
-  Status left_out(std::string_view) { return {}; }
+  Status on_unknown_call(std::string_view) { return {}; }
   Status cut_line() { return {}; }
   Status call(const TextCall& call) {
     if (!call.has_begin && !call.has_end) return fail(Code::invalid, "MPI_", call.form->name, " has no time");
     facts_.first_ns = std::min(facts_.first_ns, call.has_begin ? call.begin_ns : call.end_ns);
-    const bool makes_request = call.form->form != CallForm::blocking;
+    const bool makes_request = call.form->call_form != CallForm::blocking;
     if (makes_request && call.request % sizeof(void*) != 0) facts_.has_int_handles = true;
     if (call.has_comm && call.comm.size > ranks_) {
       return fail(Code::invalid, "a communicator of ", call.comm.size, " ranks, and there are files of ", ranks_);
@@ -104,9 +104,9 @@ class Scanner {
 // Checks by the communicators of a file's calls that the file belongs to this rank.
 Status check_ranks(std::span<const std::string> files, std::span<const std::vector<CommMark>> marks) {
   const auto ranks = static_cast<uint32_t>(files.size());
-  size_t alone = 0;
+  size_t single_rank_files = 0;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    std::optional<TextComm> other;
+    std::optional<TextComm> other_rank;
     bool is_own = false;
     uint32_t largest = 0;
     for (const CommMark& mark : marks[rank]) {
@@ -114,15 +114,15 @@ Status check_ranks(std::span<const std::string> files, std::span<const std::vect
       largest = std::max(largest, mark.comm.size);
       if (mark.comm.size != ranks) continue;
       is_own = is_own || mark.comm.rank == rank;
-      if (!other) other = mark.comm;
+      if (!other_rank) other_rank = mark.comm;
     }
-    if (largest == 1) ++alone;
-    if (other && !is_own) {
+    if (largest == 1) ++single_rank_files;
+    if (other_rank && !is_own) {
       return fail(Code::invalid, files[rank], " is that of rank ", rank,
-                  " by its name, and the calls in it are those of rank ", other->rank, " of ", other->size);
+                  " by its name, and the calls in it are those of rank ", other_rank->rank, " of ", other_rank->size);
     }
   }
-  if (ranks > 1 && alone == ranks) {
+  if (ranks > 1 && single_rank_files == ranks) {
     return fail(Code::invalid, "each of the ", ranks, " files, ", files[0], " and so on, is of rank 0 of 1: these are ",
                 ranks,
                 " programs of one rank, as they come of another MPI's mpiexec; name one file of a folder of its own");
@@ -140,7 +140,7 @@ Result<TextImport> import_text(std::span<const std::string> files, const std::st
   bool is_mpich = false;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     SPL_ASSIGN(const std::string content, text_in(files[rank]));
-    SPL_TRY(for_each_line(files[rank], content, Scanner(facts[rank], ranks)));
+    SPL_TRY(for_each_line(files[rank], content, FactScanner(facts[rank], ranks)));
     if (facts[rank].first_ns == UINT64_MAX) return fail(Code::invalid, files[rank], " has no call");
     is_mpich = is_mpich || facts[rank].is_mpich;
     marks.push_back(std::move(facts[rank].marks));
@@ -152,26 +152,26 @@ Result<TextImport> import_text(std::span<const std::string> files, const std::st
     }
   }
   TextComms comms(ranks);
-  comms.learn(marks);
-  TextImport sums;
+  comms.find_all_members(marks);
+  TextImport totals;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     facts[rank].is_mpich = is_mpich;
     const auto import_rank = [&]() -> Status {
       SPL_ASSIGN(const std::string content, text_in(files[rank]));
-      TextRank own(comms, facts[rank], rank, sums);
+      TextRank own(comms, facts[rank], rank, totals);
       SPL_TRY(for_each_line(files[rank], content, own));
       return own.write(directory, ranks);
     };
     if (const Status done = import_rank(); !done) {
-      for (uint32_t one = 0; one <= rank; ++one) {
+      for (uint32_t written_rank = 0; written_rank <= rank; ++written_rank) {
         std::error_code ignored;
-        std::filesystem::remove(trace_path(directory, one), ignored);
-        std::filesystem::remove(open_path(directory, one), ignored);
+        std::filesystem::remove(trace_path(directory, written_rank), ignored);
+        std::filesystem::remove(open_path(directory, written_rank), ignored);
       }
       return done.error();
     }
   }
-  return sums;
+  return totals;
 }
 
 }  // namespace spinloom::trace

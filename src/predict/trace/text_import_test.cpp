@@ -76,7 +76,7 @@ TEST(TextImport, ARingOfTwo) {
   for (uint32_t rank = 0; rank < 2; ++rank) {
     const RankTrace& trace = one.traces[rank];
     EXPECT_EQ(trace.host, text("node", rank));
-    EXPECT_TRUE(trace.ended);
+    EXPECT_TRUE(trace.has_ended);
     EXPECT_EQ(trace.begun_ns, 1'000'000U);
     EXPECT_EQ(trace.begun_unix_ns, 1'000'000U + rank * 5'000U);
     EXPECT_EQ(trace.comms[0].world_ranks, (std::vector<uint32_t>{0, 1}));
@@ -218,7 +218,7 @@ TEST(TextImport, WhatIsLeftOutIsCountedByName) {
                                                                  {{LeftOut::no_counts, "MPI_Alltoallv"}, 1}}));
   EXPECT_EQ(one.sums->any_source, 1U);
   EXPECT_EQ(one.sums->cut_lines, 1U);
-  EXPECT_FALSE(one.traces[0].ended);
+  EXPECT_FALSE(one.traces[0].has_ended);
   EXPECT_EQ(traffic_of(one.traces[0], one.call(0, 2)).sent_bytes, 20);
 }
 

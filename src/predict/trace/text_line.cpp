@@ -2,7 +2,7 @@
 
 namespace spinloom::trace {
 
-std::vector<std::string_view> cut_at(std::string_view text, char separator) {
+std::vector<std::string_view> split_at(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (size_t first = 0;;) {
     const size_t end = text.find(separator, first);
@@ -12,8 +12,8 @@ std::vector<std::string_view> cut_at(std::string_view text, char separator) {
   }
 }
 
-bool TextLine::cut(std::string_view line) {
-  fields = cut_at(line, ':');
+bool TextLine::split(std::string_view line) {
+  fields = split_at(line, ':');
   name = fields[0];
   fields.erase(fields.begin());
   return name.size() > 4 && name.starts_with("MPI_") && fields.size() >= 2;

@@ -1,7 +1,8 @@
 // TextLine - a line of a text trace: the call's name, and its fields between colons.
 //
-// Contract: cut() takes `MPI_Name:begin:arguments:end`; a field may hold a list, with commas. The numbers of fields are
-//   read by number_in(), whole, or not at all. time_ns() reads microseconds, with decimals or without, and returns ns.
+// Contract: split() takes `MPI_Name:begin:arguments:end`; a field may hold a list, with commas. The numbers of fields
+//   are read by number_in(), whole, or not at all. time_ns() reads microseconds, with decimals or without, and returns
+//   ns.
 // Invariants: (1) names and fields are views into the line; nothing is copied.
 // Threads: pure. Time: the writing host's, in ns.
 #pragma once
@@ -19,10 +20,10 @@ struct TextLine {
   std::vector<std::string_view> fields;  // the first is when it began, the last when it ended
 
   // Returns false if the line is no call.
-  [[nodiscard]] bool cut(std::string_view line);
+  [[nodiscard]] bool split(std::string_view line);
 };
 
-[[nodiscard]] std::vector<std::string_view> cut_at(std::string_view text, char separator);
+[[nodiscard]] std::vector<std::string_view> split_at(std::string_view text, char separator);
 
 template <class Number>
 [[nodiscard]] std::optional<Number> number_in(std::string_view field) {

@@ -13,7 +13,7 @@ constexpr uint64_t unix_ns_most = uint64_t{1} << 62;
 
 // Text traces do not give the results of probes and tests: an Iprobe, or a test that ended no request, is a poll in
 // vain.
-bool is_poll(const Signature& signature) {
+bool is_failed_poll(const Signature& signature) {
   switch (signature.call) {
     case Call::Iprobe: return true;
     case Call::Test:
@@ -27,7 +27,7 @@ bool is_poll(const Signature& signature) {
 }  // namespace
 
 CommMark mark_of(const TextCall& call) {
-  CommMark mark{.comm = call.comm, .group = call.form->makes, .place = call.made};
+  CommMark mark{.comm = call.comm, .group = call.form->new_group, .place = call.comm_place};
   if (call.form->call == Call::Comm_free) {
     mark.kind = CommMark::Kind::release;
   } else if (call.form->call == Call::Comm_make) {
@@ -42,32 +42,33 @@ CommMark mark_of(const TextCall& call) {
 bool has_mark(const TextCall& call) { return call.has_comm || call.form->call == Call::Comm_free; }
 
 Status TextRank::cut_line() {
-  ++sums_.cut_lines;
+  ++totals_.cut_lines;
   return {};
 }
 
-Status TextRank::left_out(std::string_view name) {
+Status TextRank::on_unknown_call(std::string_view name) {
   count(is_local(name) ? LeftOut::local : LeftOut::not_known, name);
   return {};
 }
 
 Status TextRank::call(const TextCall& call) {
   uint32_t comm = none;
-  if (has_mark(call)) comm = number_of(binder_.apply(mark_of(call)), call);
-  const bool makes = call.form->call == Call::Comm_make;
-  if (call.has_comm && comm == none && !makes) return leave_out(LeftOut::no_members, call);
-  if (makes && comm == none && call.form->makes != TextGroup::split) return leave_out(LeftOut::no_members, call);
+  if (has_mark(call)) comm = trace_number_of(binder_.apply(mark_of(call)), call);
+  const bool makes_comm = call.form->call == Call::Comm_make;
+  if (call.has_comm && comm == none && !makes_comm) return leave_out(LeftOut::no_members, call);
+  if (makes_comm && comm == none && call.form->new_group != TextGroup::split)
+    return leave_out(LeftOut::no_members, call);
   if (!call.has_counts) return leave_out(LeftOut::no_counts, call);
-  TextFacts facts{
+  TextFacts text_facts{
       .is_mpich = facts_.is_mpich, .comm = comm, .type_of = [this](const TextType& type) { return type_of(type); }};
-  SPL_ASSIGN(Signature made, signature_of(call, facts));
+  SPL_ASSIGN(Signature signature, signature_of(call, text_facts));
   if (!trouble_.ok()) return trouble_;
-  take_requests(call);
-  if (made.call == Call::Recv && made.peer == any) ++sums_.any_source;
-  if (made.receive_peer == any && (made.call == Call::Sendrecv || made.call == Call::Sendrecv_replace)) {
-    ++sums_.any_source;
+  note_requests(call);
+  if (signature.call == Call::Recv && signature.peer == any) ++totals_.any_source;
+  if (signature.receive_peer == any && (signature.call == Call::Sendrecv || signature.call == Call::Sendrecv_replace)) {
+    ++totals_.any_source;
   }
-  add(call, std::move(made));
+  add(call, std::move(signature));
   return {};
 }
 
@@ -84,18 +85,18 @@ Status TextRank::write(const std::string& directory, uint32_t ranks) {
   }
   for (const CommEntry& comm : entries()) (void)writer->add(comm);
   auto slots = requests_.solve(static_cast<uint32_t>(calls_.size()));
-  sums_.never_ended += requests_.never_ended();
-  sums_.guessed_comms += binder_.guessed();
+  totals_.never_ended += requests_.never_ended();
+  totals_.guessed_comms += binder_.ambiguous_handles();
   for (size_t i = 0; i < calls_.size(); ++i) {
-    Done& one = calls_[i];
-    one.signature.requests = std::move(slots[i]);
-    if (is_poll(one.signature)) {
-      writer->poll(one.signature, one.begin_ns, one.end_ns);
+    RankCall& rank_call = calls_[i];
+    rank_call.signature.requests = std::move(slots[i]);
+    if (is_failed_poll(rank_call.signature)) {
+      writer->poll(rank_call.signature, rank_call.begin_ns, rank_call.end_ns);
     } else {
-      writer->record(one.signature, one.begin_ns, one.end_ns);
+      writer->record(rank_call.signature, rank_call.begin_ns, rank_call.end_ns);
     }
   }
-  sums_.calls += calls_.size();
+  totals_.calls += calls_.size();
   writer->end();
   if (!writer->trouble().empty()) return fail(Code::environment, writer->trouble());
   return {};
@@ -107,33 +108,33 @@ Status TextRank::leave_out(LeftOut why, const TextCall& call) {
 }
 
 // Returns the communicator's number in the trace; none: its members are not known, or contradict the line.
-uint32_t TextRank::number_of(uint32_t comm, const TextCall& call) {
+uint32_t TextRank::trace_number_of(uint32_t comm, const TextCall& call) {
   if (comm == TextComms::unknown) return none;
   if (comm == TextComms::itself) return 1;
   const auto rank = comms_.rank_in(comm, rank_);
   if (!rank) return none;
   const bool is_used = call.has_comm && call.form->call != Call::Comm_make;
   if (is_used && (*rank != call.comm.rank || comms_.members(comm).size() != call.comm.size)) return none;
-  if (numbers_.empty()) find_numbers();
-  return numbers_[comm];
+  if (comm_numbers_.empty()) find_numbers();
+  return comm_numbers_[comm];
 }
 
 // Numbers this rank's communicators, in the same order on all ranks.
 void TextRank::find_numbers() {
-  numbers_.assign(comms_.count(), none);
-  numbers_[TextComms::world] = 0;
+  comm_numbers_.assign(comms_.count(), none);
+  comm_numbers_[TextComms::world] = 0;
   uint32_t next = 2;
   for (uint32_t comm = 2; comm < comms_.count(); ++comm) {
-    if (comms_.rank_in(comm, rank_)) numbers_[comm] = next++;
+    if (comms_.rank_in(comm, rank_)) comm_numbers_[comm] = next++;
   }
 }
 
 std::vector<CommEntry> TextRank::entries() {
-  if (numbers_.empty()) find_numbers();
+  if (comm_numbers_.empty()) find_numbers();
   std::vector<CommEntry> entries;
-  for (uint32_t comm = 0; comm < numbers_.size(); ++comm) {
+  for (uint32_t comm = 0; comm < comm_numbers_.size(); ++comm) {
     const bool is_own = comm == TextComms::itself;
-    if (!is_own && numbers_[comm] == none) continue;
+    if (!is_own && comm_numbers_[comm] == none) continue;
     CommEntry& entry = entries.emplace_back();
     entry.rank = is_own ? 0 : *comms_.rank_in(comm, rank_);
     entry.world_ranks = is_own ? std::vector<uint32_t>{rank_} : comms_.members(comm);
@@ -142,24 +143,25 @@ std::vector<CommEntry> TextRank::entries() {
 }
 
 uint32_t TextRank::type_of(const TextType& type) {
-  const auto [found, is_new] = type_numbers_.try_emplace(type, static_cast<uint32_t>(types_.size()));
-  if (!is_new) return found->second;
+  const auto [number, is_new] = type_numbers_.try_emplace(type, static_cast<uint32_t>(types_.size()));
+  if (!is_new) return number->second;
   auto entry = entry_of(type);
   if (!entry) {
     trouble_ = entry.error();
-    type_numbers_.erase(found);
+    type_numbers_.erase(number);
     return none;
   }
   // Types of other handles may be the same.
-  const auto same = std::ranges::find_if(types_, [&](const TypeEntry& one) {
-    return one.name == entry->name && one.size_bytes == entry->size_bytes && one.extent_bytes == entry->extent_bytes;
+  const auto same_type = std::ranges::find_if(types_, [&](const TypeEntry& other) {
+    return other.name == entry->name && other.size_bytes == entry->size_bytes &&
+           other.extent_bytes == entry->extent_bytes;
   });
-  if (same != types_.end()) return found->second = static_cast<uint32_t>(same - types_.begin());
+  if (same_type != types_.end()) return number->second = static_cast<uint32_t>(same_type - types_.begin());
   types_.push_back(std::move(*entry));
-  return found->second;
+  return number->second;
 }
 
-void TextRank::take_requests(const TextCall& call) {
+void TextRank::note_requests(const TextCall& call) {
   const auto number = static_cast<uint32_t>(calls_.size());
   switch (call.form->call) {
     case Call::Start:
@@ -176,8 +178,8 @@ void TextRank::take_requests(const TextCall& call) {
     case Call::Cancel: return requests_.cancel(number, call.request);
     default: break;
   }
-  if (call.form->form != CallForm::blocking) {
-    requests_.make(number, call.request, call.form->form == CallForm::persistent);
+  if (call.form->call_form != CallForm::blocking) {
+    requests_.make(number, call.request, call.form->call_form == CallForm::persistent);
   }
 }
 
@@ -185,7 +187,7 @@ void TextRank::add(const TextCall& call, Signature signature) {
   uint64_t begin = call.has_begin ? call.begin_ns : call.end_ns;
   uint64_t end = call.has_end ? call.end_ns : call.begin_ns;
   if (end < last_ns_) {
-    ++sums_.times_back;
+    ++totals_.times_back;
     end = last_ns_;
   }
   begin = std::min(std::max(begin, last_ns_), end);

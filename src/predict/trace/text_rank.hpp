@@ -32,48 +32,48 @@ struct FileFacts {
 
 class TextRank {
  public:
-  TextRank(TextComms& comms, const FileFacts& facts, uint32_t rank, TextImport& sums)
+  TextRank(TextComms& comms, const FileFacts& facts, uint32_t rank, TextImport& totals)
       : comms_(comms),
         binder_(comms, rank),
         facts_(facts),
         rank_(rank),
-        sums_(sums),
+        totals_(totals),
         requests_(facts.has_int_handles ? sizeof(int) : sizeof(void*)),
         last_ns_(facts.first_ns) {}
 
   void remark(std::string_view) {}
   Status cut_line();
-  Status left_out(std::string_view name);
+  Status on_unknown_call(std::string_view name);
   Status call(const TextCall& call);
   Status write(const std::string& directory, uint32_t ranks);
 
  private:
-  struct Done {
+  struct RankCall {
     Signature signature;
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
   };
-  void count(LeftOut why, std::string_view name) { ++sums_.left_out[{why, std::string(name)}]; }
+  void count(LeftOut why, std::string_view name) { ++totals_.left_out[{why, std::string(name)}]; }
   Status leave_out(LeftOut why, const TextCall& call);
-  [[nodiscard]] uint32_t number_of(uint32_t comm, const TextCall& call);
+  [[nodiscard]] uint32_t trace_number_of(uint32_t comm, const TextCall& call);
   void find_numbers();
   [[nodiscard]] std::vector<CommEntry> entries();
   [[nodiscard]] uint32_t type_of(const TextType& type);
-  void take_requests(const TextCall& call);
+  void note_requests(const TextCall& call);
   void add(const TextCall& call, Signature signature);
 
   TextComms& comms_;
   CommBinder binder_;
   const FileFacts& facts_;
   uint32_t rank_;
-  TextImport& sums_;
+  TextImport& totals_;
   TextRequests requests_;
   uint64_t last_ns_;
-  std::vector<uint32_t> numbers_;  // of the trace, by communicator
+  std::vector<uint32_t> comm_numbers_;  // by communicator of TextComms: its number in the trace
   std::map<TextType, uint32_t> type_numbers_;
   std::vector<TypeEntry> types_;
   Status trouble_;
-  std::vector<Done> calls_;
+  std::vector<RankCall> calls_;
 };
 
 }  // namespace spinloom::trace

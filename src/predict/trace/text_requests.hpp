@@ -34,25 +34,26 @@ class TextRequests {
 
  private:
   struct Request {
-    uint32_t named = none;  // the last call that may have ended it
+    uint32_t last_naming_call = none;  // the last call that may have ended it
     bool is_persistent = false;
     bool is_active = false;
   };
-  struct Touch {
+  // A call that makes, names, ends or frees a request.
+  struct RequestUse {
     enum class Kind : uint8_t { makes, names, ends, frees };
     uint32_t call = 0;
     Kind kind = Kind::makes;
     uint32_t request = 0;
   };
   // Returns the requests in `count` places from `place` on, each with its place.
-  [[nodiscard]] std::vector<std::pair<uint64_t, uint32_t>> at(uint64_t place, int64_t count) const;
+  [[nodiscard]] std::vector<std::pair<uint64_t, uint32_t>> requests_at(uint64_t place, int64_t count) const;
   void end(uint32_t request);
-  void close(uint32_t call, uint64_t place);
+  void reuse_place(uint32_t call, uint64_t place);
 
   uint64_t handle_bytes_;
-  std::map<uint64_t, uint32_t> open_;  // by place
+  std::map<uint64_t, uint32_t> by_place_;  // the numbers of the requests that are open, by the place of their handle
   std::vector<Request> requests_;
-  std::vector<Touch> touches_;
+  std::vector<RequestUse> uses_;
   uint64_t never_ended_ = 0;
 };
 

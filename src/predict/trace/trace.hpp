@@ -76,8 +76,8 @@ struct Signature {
   Call call = Call::Init;
   CallForm form = CallForm::blocking;
   bool in_place = false;  // MPI_IN_PLACE was given for one of the ends
-  uint32_t comm = none;  // of Comm_make: the new one; of windows' calls: the window's
-  int32_t peer = any;  // destination, source, root, target
+  uint32_t comm = none;  // Comm_make: the new communicator; calls of windows: the window's
+  int32_t peer = any;  // the destination, source, root or target
   int32_t tag = 0;
   int32_t receive_peer = any;  // Sendrecv: the source, and its tag
   int32_t receive_tag = 0;
@@ -113,14 +113,14 @@ struct TypeEntry {
 };
 
 struct CommEntry {
-  uint32_t rank = 0;  // of this rank in it
-  std::vector<uint32_t> world_ranks;  // of its members; of ranks outside the world: none
-  std::vector<uint32_t> remote_ranks;  // of an intercommunicator's other side
+  uint32_t rank = 0;  // the rank in it of the traced rank
+  std::vector<uint32_t> world_ranks;  // its members as ranks of MPI_COMM_WORLD; none: the member is not in it
+  std::vector<uint32_t> remote_ranks;  // the members of an intercommunicator's other side, in the same way
   // The neighbours of a communicator with a topology, as ranks of the communicator: neighbourhood calls receive from
   // `sources` and send to `destinations`, in this order.
   std::vector<int32_t> sources;
   std::vector<int32_t> destinations;
-  std::vector<int32_t> dims;  // of a Cartesian grid
+  std::vector<int32_t> dims;  // the sizes of a Cartesian grid
   bool has_topology = false;
   uint32_t parent = none;  // the communicator that it was made of, if a call said so; it has a lower number
 };
@@ -134,7 +134,7 @@ struct RankTrace {
   std::string mpi;  // what MPI_Get_library_version says, its first line
   std::string program;  // its command line
   bool is_cpu_time = false;  // times of events are CPU time of the rank's thread, in which it does not wait
-  bool ended = false;  // MPI_Finalize was recorded; else the trace ends with the rank, or where recording stopped
+  bool has_ended = false;  // MPI_Finalize was recorded; else the trace ends with the rank, or where recording stopped
   bool tells_under_way = false;  // the rank's last chunk is open, and says in which call the rank was
   bool is_under_way = false;  // a call had not ended when the rank was killed, or when the trace was read
   Call under_way = Call::Init;

@@ -28,7 +28,7 @@ TEST(Trace, IsWhatWasWritten) {
   const auto found = read_rank(folder.path(), 0);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->warning, "");
-  EXPECT_TRUE(found->ended);
+  EXPECT_TRUE(found->has_ended);
   program.check(*found, program.calls.size());
   const Head head = head_of_tests();
   EXPECT_EQ(found->ranks, head.ranks);
@@ -119,7 +119,7 @@ TEST(Trace, TakesDefinitionsLongerThanTheOpenChunk) {
   const auto found = read_rank(folder.path(), 0);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->warning, "");
-  EXPECT_FALSE(found->ended);
+  EXPECT_FALSE(found->has_ended);
   program.check(*found, program.calls.size());
 }
 

@@ -38,19 +38,19 @@ int64_t bytes_of(const RankTrace& trace, const Block& block) {
   return bytes;
 }
 
-class Lanes {
+class TrafficMatrix {
  public:
-  explicit Lanes(std::map<std::pair<uint32_t, uint32_t>, Lane>& lanes) : lanes_(lanes) {}
+  explicit TrafficMatrix(std::map<std::pair<uint32_t, uint32_t>, PairTraffic>& traffic) : traffic_(traffic) {}
   void add(const RankTrace& trace, const Signature& signature) {
     if (signature.comm == none || signature.sends.empty()) return;
     const CommEntry& comm = trace.comms[signature.comm];
     const auto& ranks = comm.remote_ranks.empty() ? comm.world_ranks : comm.remote_ranks;
-    const auto put = [&](int32_t peer, const Block& block) {
+    const auto count_message = [&](int32_t peer, const Block& block) {
       if (peer < 0 || static_cast<size_t>(peer) >= ranks.size() || ranks[static_cast<size_t>(peer)] == none) return;
       const uint32_t to = ranks[static_cast<size_t>(peer)];
-      Lane& lane = lanes_.try_emplace({trace.rank, to}, Lane{trace.rank, to}).first->second;
-      ++lane.messages;
-      lane.bytes += bytes_of(trace, block);
+      PairTraffic& pair_traffic = traffic_.try_emplace({trace.rank, to}, PairTraffic{trace.rank, to}).first->second;
+      ++pair_traffic.messages;
+      pair_traffic.bytes += bytes_of(trace, block);
     };
     switch (signature.call) {
       case Call::Send:
@@ -58,23 +58,23 @@ class Lanes {
       case Call::Rsend:
       case Call::Bsend:
       case Call::Sendrecv:
-      case Call::Sendrecv_replace: put(signature.peer, signature.sends[0]); break;
+      case Call::Sendrecv_replace: count_message(signature.peer, signature.sends[0]); break;
       case Call::Neighbor_allgather:
       case Call::Neighbor_allgatherv:
       case Call::Neighbor_alltoall:
       case Call::Neighbor_alltoallv:
       case Call::Neighbor_alltoallw:
         for (size_t i = 0; i < std::min(signature.sends.size(), comm.destinations.size()); ++i) {
-          put(comm.destinations[i], signature.sends[i]);
+          count_message(comm.destinations[i], signature.sends[i]);
         }
         break;
       case Call::Alltoall:
-        for (size_t i = 0; i < ranks.size(); ++i) put(static_cast<int32_t>(i), signature.sends[0]);
+        for (size_t i = 0; i < ranks.size(); ++i) count_message(static_cast<int32_t>(i), signature.sends[0]);
         break;
       case Call::Alltoallv:
       case Call::Alltoallw:
         for (size_t i = 0; i < signature.sends.size(); ++i) {
-          if (signature.sends[i].count > 0) put(static_cast<int32_t>(i), signature.sends[i]);
+          if (signature.sends[i].count > 0) count_message(static_cast<int32_t>(i), signature.sends[i]);
         }
         break;
       default: break;
@@ -82,7 +82,7 @@ class Lanes {
   }
 
  private:
-  std::map<std::pair<uint32_t, uint32_t>, Lane>& lanes_;
+  std::map<std::pair<uint32_t, uint32_t>, PairTraffic>& traffic_;
 };
 
 void describe(TypeUse& use) {
@@ -107,34 +107,35 @@ bool tells_buffers(const RankTrace& trace) {
   });
 }
 
-std::vector<Lane> matrix(std::span<const RankTrace* const> traces) {
-  std::map<std::pair<uint32_t, uint32_t>, Lane> found;
+std::vector<PairTraffic> matrix(std::span<const RankTrace* const> traces) {
+  std::map<std::pair<uint32_t, uint32_t>, PairTraffic> by_pair;
   for (const RankTrace* const trace : traces) {
-    visit_beginnings(*trace, [&, lanes = Lanes(found)](const Signature& one) mutable { lanes.add(*trace, one); });
+    visit_beginnings(*trace,
+                     [&, traffic = TrafficMatrix(by_pair)](const Signature& one) mutable { traffic.add(*trace, one); });
   }
-  std::vector<Lane> lanes;
-  for (const auto& [pair, lane] : found) lanes.push_back(lane);
-  return lanes;
+  std::vector<PairTraffic> traffic;
+  for (const auto& [pair, pair_traffic] : by_pair) traffic.push_back(pair_traffic);
+  return traffic;
 }
 
 std::vector<TypeUse> types(std::span<const RankTrace* const> traces) {
   using Key = std::tuple<std::string, int64_t, int64_t, std::vector<std::byte>, uint64_t>;
-  std::map<Key, size_t> places;
+  std::map<Key, size_t> use_numbers;
   std::vector<TypeUse> uses;
   for (const RankTrace* const trace : traces) {
-    std::vector<size_t> own;
+    std::vector<size_t> use_of_type;
     for (const TypeEntry& type : trace->types) {
-      const auto [place, is_new] = places.try_emplace(
+      const auto [place, is_new] = use_numbers.try_emplace(
           {type.name, type.size_bytes, type.extent_bytes, type.blob, type.signature_hash}, uses.size());
       if (is_new) {
         uses.emplace_back().type = type;
         describe(uses.back());
       }
-      own.push_back(place->second);
+      use_of_type.push_back(place->second);
     }
     const auto count = [&](const Block& block, uint64_t TypeUse::* which) {
       if (block.type == none) return;
-      TypeUse& use = uses[own[block.type]];
+      TypeUse& use = uses[use_of_type[block.type]];
       const bool is_first = use.sends + use.receives == 0;
       ++(use.*which);
       use.elements += block.count;

@@ -14,13 +14,13 @@
 
 namespace spinloom::trace {
 
-struct Lane {
+struct PairTraffic {
   uint32_t from = 0;  // ranks of MPI_COMM_WORLD
   uint32_t to = 0;
   uint64_t messages = 0;
   int64_t bytes = 0;
 };
-[[nodiscard]] std::vector<Lane> matrix(std::span<const RankTrace* const> traces);
+[[nodiscard]] std::vector<PairTraffic> matrix(std::span<const RankTrace* const> traces);
 
 struct TypeUse {
   TypeEntry type;

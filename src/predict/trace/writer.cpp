@@ -35,8 +35,8 @@ int write_all(int file, std::span<const uint8_t> bytes) {
 }
 
 template <class Struct>
-std::span<const uint8_t> bytes_of_struct(const Struct& one) {
-  return {reinterpret_cast<const uint8_t*>(&one), sizeof one};
+std::span<const uint8_t> bytes_of_struct(const Struct& value) {
+  return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
 }
 
 Result<OpenHeader*> make_open(const std::string& path) {
@@ -63,12 +63,12 @@ Result<std::unique_ptr<Writer>> Writer::create(const std::string& directory, con
   SPL_ASSIGN(OpenHeader* const open, make_open(open_path(directory, head.rank)));
   open->magic = open_magic;
   open->rooms = open_rooms;
-  std::unique_ptr<Writer> made(new Writer(directory, head.rank, head.begun_ns, open));
+  std::unique_ptr<Writer> writer(new Writer(directory, head.rank, head.begun_ns, open));
   Bytes bytes;
   encode(head, bytes);
-  made->define(Tag::head, bytes);
-  made->publish();
-  return made;
+  writer->define(Tag::head, bytes);
+  writer->publish();
+  return writer;
 }
 
 Writer::Writer(std::string directory, uint32_t rank, uint64_t begun_ns, OpenHeader* open)
@@ -76,30 +76,31 @@ Writer::Writer(std::string directory, uint32_t rank, uint64_t begun_ns, OpenHead
 
 Writer::~Writer() { munmap(open_, open_bytes); }
 
-uint8_t* Writer::column(Column which) const {
+uint8_t* Writer::column_end(Column which) const {
   auto* at = reinterpret_cast<uint8_t*>(open_) + OpenHeader::bytes;
   for (size_t i = 0; i < static_cast<size_t>(which); ++i) at += open_rooms[i];
-  return at + used_[static_cast<size_t>(which)];
+  return at + used_bytes_[static_cast<size_t>(which)];
 }
 
 bool Writer::fits(size_t definition_bytes, size_t events) const {
-  return used_[0] + definition_bytes <= open_rooms[0] && used_[1] + events * signature_column_most <= open_rooms[1] &&
-         used_[2] + events * time_column_most <= open_rooms[2];
+  return used_bytes_[0] + definition_bytes <= open_rooms[0] &&
+         used_bytes_[1] + events * signature_column_most <= open_rooms[1] &&
+         used_bytes_[2] + events * time_column_most <= open_rooms[2];
 }
 
-void Writer::publish() { open_->lengths.store(lengths_of(used_), std::memory_order_release); }
+void Writer::publish() { open_->lengths.store(lengths_of(used_bytes_), std::memory_order_release); }
 
 void Writer::define(Tag tag, const Bytes& bytes) {
-  const size_t whole = 1 + varint_bytes_most + bytes.size();
-  if (!fits(whole, 0)) close_chunk();
+  const size_t needed_bytes = 1 + varint_bytes_most + bytes.size();
+  if (!fits(needed_bytes, 0)) close_chunk();
   if (!trouble_.empty()) return;
-  if (fits(whole, 0)) {
-    uint8_t* const first = column(Column::definitions);
+  if (fits(needed_bytes, 0)) {
+    uint8_t* const first = column_end(Column::definitions);
     uint8_t* at = first;
     *at++ = static_cast<uint8_t>(tag);
     at = put_varint(at, bytes.size());
     std::memcpy(at, bytes.data(), bytes.size());
-    used_[0] += static_cast<uint32_t>(at - first + static_cast<std::ptrdiff_t>(bytes.size()));
+    used_bytes_[0] += static_cast<uint32_t>(at - first + static_cast<std::ptrdiff_t>(bytes.size()));
     return;
   }
   // More than the open chunk holds: a chunk by itself.
@@ -130,12 +131,12 @@ uint32_t Writer::add(const CommEntry& comm) {
   return comms_++;
 }
 
-uint32_t Writer::number_of(const Signature& signature) {
+uint32_t Writer::intern(const Signature& signature) {
   scratch_.clear();
   encode(signature, scratch_);
   const uint64_t hash = Interned::hash_of(scratch_);
   if (const uint32_t found = known_signatures_.find(scratch_, hash); found != none) return found;
-  if (known_signatures_.bytes() > known_bytes_most) known_signatures_.clear();
+  if (known_signatures_.memory_bytes() > known_bytes_most) known_signatures_.clear();
   known_signatures_.add(scratch_, hash, signatures_);
   define(Tag::signature, scratch_);
   return signatures_++;
@@ -144,29 +145,29 @@ uint32_t Writer::number_of(const Signature& signature) {
 void Writer::put_event(const Event& event) {
   if (!fits(0, 1)) close_chunk();
   if (!trouble_.empty()) return;
-  uint8_t* at = column(Column::signatures);
+  uint8_t* at = column_end(Column::signatures);
   uint8_t* behind = put_varint(at, uint64_t{event.signature} << 1 | (event.polls != 0 ? 1 : 0));
   if (event.polls != 0) behind = put_varint(behind, event.polls);
-  used_[1] += static_cast<uint32_t>(behind - at);
-  at = column(Column::times);
+  used_bytes_[1] += static_cast<uint32_t>(behind - at);
+  at = column_end(Column::times);
   behind = put_varint(at, event.end_ns - last_end_ns_);
   behind = put_varint(behind, event.end_ns - event.begin_ns);
-  used_[2] += static_cast<uint32_t>(behind - at);
+  used_bytes_[2] += static_cast<uint32_t>(behind - at);
   last_end_ns_ = event.end_ns;
 }
 
-void Writer::put_pending() {
-  if (!has_pending_) return;
-  has_pending_ = false;
-  put_event(pending_);
+void Writer::flush_poll() {
+  if (!has_pending_poll_) return;
+  has_pending_poll_ = false;
+  put_event(pending_poll_);
   publish();
 }
 
 void Writer::record(const Signature& signature, uint64_t begin_ns, uint64_t end_ns) {
   if (!trouble_.empty()) return;
   open_->under_way.store(0, std::memory_order_relaxed);
-  put_pending();
-  const uint32_t number = number_of(signature);
+  flush_poll();
+  const uint32_t number = intern(signature);
   put_event({number, 0, begin_ns - begun_ns_, end_ns - begun_ns_});
   publish();
 }
@@ -174,28 +175,28 @@ void Writer::record(const Signature& signature, uint64_t begin_ns, uint64_t end_
 void Writer::poll(const Signature& signature, uint64_t begin_ns, uint64_t end_ns) {
   if (!trouble_.empty()) return;
   open_->under_way.store(0, std::memory_order_relaxed);
-  const uint32_t number = number_of(signature);
-  if (has_pending_ && pending_.signature == number && pending_.polls < UINT32_MAX &&
-      end_ns - begun_ns_ - pending_.begin_ns < polls_ns_most) {
-    ++pending_.polls;
-    pending_.end_ns = end_ns - begun_ns_;
+  const uint32_t number = intern(signature);
+  if (has_pending_poll_ && pending_poll_.signature == number && pending_poll_.polls < UINT32_MAX &&
+      end_ns - begun_ns_ - pending_poll_.begin_ns < polls_ns_most) {
+    ++pending_poll_.polls;
+    pending_poll_.end_ns = end_ns - begun_ns_;
     return;
   }
-  put_pending();
-  pending_ = {number, 1, begin_ns - begun_ns_, end_ns - begun_ns_};
-  has_pending_ = true;
+  flush_poll();
+  pending_poll_ = {number, 1, begin_ns - begun_ns_, end_ns - begun_ns_};
+  has_pending_poll_ = true;
 }
 
 void Writer::close_chunk() {
-  if (used_ == std::array<uint32_t, columns>{} || !trouble_.empty()) return;
+  if (used_bytes_ == std::array<uint32_t, columns>{} || !trouble_.empty()) return;
   Bytes raw;
-  raw.reserve(used_[0] + used_[1] + used_[2]);
+  raw.reserve(used_bytes_[0] + used_bytes_[1] + used_bytes_[2]);
   const auto* at = reinterpret_cast<const uint8_t*>(open_) + OpenHeader::bytes;
   for (size_t i = 0; i < columns; ++i) {
-    raw.insert(raw.end(), at, at + used_[i]);
+    raw.insert(raw.end(), at, at + used_bytes_[i]);
     at += open_rooms[i];
   }
-  append(used_, raw);
+  append(used_bytes_, raw);
 }
 
 // Adds a chunk to the file; then the open chunk, which is empty or the one that was added, begins again.
@@ -213,7 +214,7 @@ void Writer::append(std::array<uint32_t, columns> bytes, std::span<const uint8_t
   if (code == 0) code = write_all(file, stored);
   if (file >= 0 && close(file) != 0 && code == 0) code = errno;
   if (code != 0) return stop(text(path, ": ", reason(code)));
-  used_ = {};
+  used_bytes_ = {};
   last_end_ns_ = 0;
   publish();
   open_->sequence.store(++sequence_, std::memory_order_release);
@@ -226,7 +227,7 @@ void Writer::stop(std::string why) {
 
 void Writer::end() {
   if (!trouble_.empty()) return;
-  put_pending();
+  flush_poll();
   close_chunk();
   if (trouble_.empty()) unlink(open_path(directory_, rank_).c_str());
 }
@@ -234,7 +235,7 @@ void Writer::end() {
 // The open chunk is then empty: its file says only in which call the rank is.
 void Writer::end_within(Call call, CallForm form, uint64_t begin_ns) {
   if (!trouble_.empty()) return;
-  put_pending();
+  flush_poll();
   close_chunk();
   if (!trouble_.empty()) return;
   enter(call, form, begin_ns);

@@ -39,7 +39,7 @@ class Writer {
     return word;
   }
   // After an event, shows the call of another thread that has not ended; `word` is what enter() gave for it.
-  void stays_in(uint64_t word) { open_->under_way.store(word, std::memory_order_relaxed); }
+  void restore_call(uint64_t word) { open_->under_way.store(word, std::memory_order_relaxed); }
   void record(const Signature& signature, uint64_t begin_ns, uint64_t end_ns);
   void poll(const Signature& signature, uint64_t begin_ns, uint64_t end_ns);
   void end();
@@ -49,12 +49,12 @@ class Writer {
 
  private:
   Writer(std::string directory, uint32_t rank, uint64_t begun_ns, OpenHeader* open);
-  [[nodiscard]] uint8_t* column(Column which) const;
-  [[nodiscard]] uint32_t number_of(const Signature& signature);
+  [[nodiscard]] uint8_t* column_end(Column which) const;
+  [[nodiscard]] uint32_t intern(const Signature& signature);
   [[nodiscard]] bool fits(size_t definition_bytes, size_t events) const;
   void define(Tag tag, const Bytes& bytes);
   void put_event(const Event& event);
-  void put_pending();
+  void flush_poll();
   void publish();
   void close_chunk();
   void append(std::array<uint32_t, columns> bytes, std::span<const uint8_t> raw);
@@ -63,7 +63,7 @@ class Writer {
   uint32_t rank_;
   uint64_t begun_ns_;
   OpenHeader* open_;
-  std::array<uint32_t, columns> used_{};
+  std::array<uint32_t, columns> used_bytes_{};
   uint32_t sequence_ = 0;
   uint64_t last_end_ns_ = 0;  // of the event before, since begun_ns_; 0 at the beginning of a chunk
   uint32_t types_ = 0;
@@ -71,8 +71,8 @@ class Writer {
   uint32_t signatures_ = 0;
   Interned known_types_;
   Interned known_signatures_;
-  Event pending_{};
-  bool has_pending_ = false;
+  Event pending_poll_{};
+  bool has_pending_poll_ = false;
   Bytes scratch_;
   std::string trouble_;
 };

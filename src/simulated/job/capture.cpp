@@ -26,11 +26,11 @@ int write_all(int descriptor, const char* bytes, size_t length) {
 
 Status Capture::begin(uint32_t ranks, bool prefix) {
   std::fflush(stream_);
-  unfinished_.resize(ranks);
+  unfinished_lines_.resize(ranks);
   prefix_ = prefix;
-  real_ = dup(descriptor_);
+  real_descriptor_ = dup(descriptor_);
   const int memory = memfd_create("spinloom-output", MFD_CLOEXEC);
-  if (real_ < 0 || memory < 0 || dup2(memory, descriptor_) < 0) {
+  if (real_descriptor_ < 0 || memory < 0 || dup2(memory, descriptor_) < 0) {
     return fail(Code::environment, "the ranks' output cannot be redirected: ", std::strerror(errno));
   }
   close(memory);
@@ -39,12 +39,12 @@ Status Capture::begin(uint32_t ranks, bool prefix) {
 
 void Capture::collect(uint32_t rank) {
   if (__fpending(stream_) > 0) std::fflush(stream_);
-  drain(rank);
+  take_captured(rank);
 }
 
 void Capture::finish(uint32_t rank) {
   collect(rank);
-  std::string& line = unfinished_[rank];
+  std::string& line = unfinished_lines_[rank];
   if (line.empty()) return;
   line += '\n';
   print(rank, line.data(), line.size());
@@ -63,18 +63,18 @@ void Capture::rescue(uint32_t rank) {
   for (off_t at = 0; at < end;) {
     const ssize_t got = pread(descriptor_, bytes, sizeof bytes, at);
     if (got <= 0) break;
-    if (at == 0) write_all(real_, unfinished_[rank].data(), unfinished_[rank].size());
-    write_all(real_, bytes, static_cast<size_t>(got));
+    if (at == 0) write_all(real_descriptor_, unfinished_lines_[rank].data(), unfinished_lines_[rank].size());
+    write_all(real_descriptor_, bytes, static_cast<size_t>(got));
     at += got;
   }
 }
 
-void Capture::say_beside(const char* bytes, size_t length) const { write_all(real_, bytes, length); }
+void Capture::write_unprefixed(const char* bytes, size_t length) const { write_all(real_descriptor_, bytes, length); }
 
-void Capture::drain(uint32_t rank) {
+void Capture::take_captured(uint32_t rank) {
   const off_t end = lseek(descriptor_, 0, SEEK_CUR);
   if (end <= 0) return;
-  std::string& line = unfinished_[rank];
+  std::string& line = unfinished_lines_[rank];
   const size_t before = line.size();
   line.resize(before + static_cast<size_t>(end));
   const ssize_t got = pread(descriptor_, line.data() + before, static_cast<size_t>(end), 0);
@@ -87,13 +87,13 @@ void Capture::drain(uint32_t rank) {
   line.erase(0, last + 1);
 }
 
-void Capture::keep(int error) {
+void Capture::note_error(int error) {
   if (error_ == 0) error_ = error;
 }
 
 // Prints whole lines.
 void Capture::print(uint32_t rank, const char* bytes, size_t length) {
-  if (!prefix_) return keep(write_all(real_, bytes, length));
+  if (!prefix_) return note_error(write_all(real_descriptor_, bytes, length));
   const std::string name = text("[", rank, "] ");
   std::string out;
   const char* const end = bytes + length;
@@ -103,7 +103,7 @@ void Capture::print(uint32_t rank, const char* bytes, size_t length) {
     out.append(bytes, newline + 1);
     bytes = newline + 1;
   }
-  keep(write_all(real_, out.data(), out.size()));
+  note_error(write_all(real_descriptor_, out.data(), out.size()));
 }
 
 }  // namespace spinloom::job

@@ -28,21 +28,23 @@ class Capture {
   // held then.
   void rescue(uint32_t rank);
   // Writes bytes that belong to no rank to the stream's real descriptor. A signal handler may call it.
-  void say_beside(const char* bytes, size_t length) const;
+  void write_unprefixed(const char* bytes, size_t length) const;
   // The errno of the first write that failed; 0 if all lines were written.
   [[nodiscard]] int error() const { return error_; }
 
  private:
-  void drain(uint32_t rank);
+  // Takes the captured bytes, which are the rank's, and prints the lines that they finish.
+  void take_captured(uint32_t rank);
   void print(uint32_t rank, const char* bytes, size_t length);
-  void keep(int error);
+  // Keeps the first errno that is not 0.
+  void note_error(int error);
 
   FILE* stream_;
   int descriptor_;
-  int real_ = -1;
+  int real_descriptor_ = -1;
   int error_ = 0;
   bool prefix_ = false;
-  std::vector<std::string> unfinished_;  // unfinished lines, by rank
+  std::vector<std::string> unfinished_lines_;  // unfinished lines, by rank
 };
 
 }  // namespace spinloom::job

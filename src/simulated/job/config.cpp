@@ -11,7 +11,7 @@ namespace spinloom::job {
 namespace {
 
 // Takes the text up to the first `separator`, which is removed, too.
-std::string_view take(std::string_view& text, char separator) {
+std::string_view take_until(std::string_view& text, char separator) {
   const size_t end = text.find(separator);
   const std::string_view head = text.substr(0, end);
   text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
@@ -19,7 +19,7 @@ std::string_view take(std::string_view& text, char separator) {
 }
 
 template <class T>
-Result<T> number(std::string_view line, std::string_view text) {
+Result<T> read_number(std::string_view line, std::string_view text) {
   T value{};
   const auto [end, trouble] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (trouble == std::errc() && end == text.data() + text.size() && !text.empty()) return value;
@@ -30,36 +30,36 @@ Result<simulated::ProfileValue> profile_value(std::string_view line, std::string
   if (text.size() >= 2 && text.front() == '"')
     return simulated::ProfileValue{std::string(text.substr(1, text.size() - 2))};
   if (text.find('/') == std::string_view::npos) {
-    SPL_ASSIGN(const int64_t value, number<int64_t>(line, text));
+    SPL_ASSIGN(const int64_t value, read_number<int64_t>(line, text));
     return simulated::ProfileValue{value};
   }
   simulated::Rational value;
-  SPL_ASSIGN(value.numerator, number<int64_t>(line, take(text, '/')));
-  SPL_ASSIGN(value.denominator, number<int64_t>(line, text));
+  SPL_ASSIGN(value.numerator, read_number<int64_t>(line, take_until(text, '/')));
+  SPL_ASSIGN(value.denominator, read_number<int64_t>(line, text));
   return simulated::ProfileValue{value};
 }
 
-struct Split {
-  uint32_t first = 0;  // ranks in the first fabric
+struct FabricSplit {
+  uint32_t first_ranks = 0;  // ranks in the first fabric
   simulated::BridgeConfig bridge;
 };
 
-Result<Split> split_of(std::string_view line, std::string_view value) {
-  Split split;
-  SPL_ASSIGN(split.first, number<uint32_t>(line, take(value, ' ')));
-  split.bridge.stores = take(value, ' ') == "1";
-  SPL_ASSIGN(split.bridge.forward.ps, number<int64_t>(line, value));
+Result<FabricSplit> read_split(std::string_view line, std::string_view value) {
+  FabricSplit split;
+  SPL_ASSIGN(split.first_ranks, read_number<uint32_t>(line, take_until(value, ' ')));
+  split.bridge.stores = take_until(value, ' ') == "1";
+  SPL_ASSIGN(split.bridge.forward.ps, read_number<int64_t>(line, value));
   return split;
 }
 
-Status apply(const Split& split, simulated::WorldOptions& world) {
-  if (split.first == 0 || split.first >= world.ranks) {
-    return fail(Code::invalid, "a bridge of ", split.first, " ranks and the others: with ", world.ranks,
+Status apply(const FabricSplit& split, simulated::WorldOptions& world) {
+  if (split.first_ranks == 0 || split.first_ranks >= world.ranks) {
+    return fail(Code::invalid, "a bridge of ", split.first_ranks, " ranks and the others: with ", world.ranks,
                 " ranks there must be 1 to ", world.ranks - 1);
   }
   world.bridge = split.bridge;
   world.bridge->fabric.assign(world.ranks, 1);
-  std::fill_n(world.bridge->fabric.begin(), split.first, 0);
+  std::fill_n(world.bridge->fabric.begin(), split.first_ranks, 0);
   return {};
 }
 
@@ -67,40 +67,40 @@ Status apply(const Split& split, simulated::WorldOptions& world) {
 
 Result<JobConfig> read_config(std::string_view text) {
   JobConfig config;
-  std::optional<Split> split;
+  std::optional<FabricSplit> split;
   simulated::ProfileFields fields;
   std::map<uint32_t, simulated::ProfileFields> rails;  // the profiles of further NICs, by number
   while (!text.empty()) {
-    const std::string_view line = take(text, '\n');
+    const std::string_view line = take_until(text, '\n');
     std::string_view value = line;
-    const std::string_view key = take(value, ' ');
+    const std::string_view key = take_until(value, ' ');
     if (key == "profile") {
-      const std::string name(take(value, ' '));
+      const std::string name(take_until(value, ' '));
       SPL_ASSIGN(fields[name], profile_value(line, value));
     } else if (key == "rail") {
-      SPL_ASSIGN(const uint32_t rail, number<uint32_t>(line, take(value, ' ')));
-      const std::string name(take(value, ' '));
+      SPL_ASSIGN(const uint32_t rail, read_number<uint32_t>(line, take_until(value, ' ')));
+      const std::string name(take_until(value, ' '));
       SPL_ASSIGN(rails[rail][name], profile_value(line, value));
     } else if (key == "image") {
-      const std::string name(take(value, ' '));
+      const std::string name(take_until(value, ' '));
       config.images[name] = std::string(value);
     } else if (key == "ranks") {
-      SPL_ASSIGN(config.world.ranks, number<uint32_t>(line, value));
+      SPL_ASSIGN(config.world.ranks, read_number<uint32_t>(line, value));
       if (config.world.ranks == 0 || config.world.ranks > limits::rank_count_max) {
         return fail(Code::invalid, "'", line, "': a job has 1 to ", limits::rank_count_max, " ranks");
       }
     } else if (key == "hpus") {
-      SPL_ASSIGN(config.world.node.hpus, number<uint32_t>(line, value));
+      SPL_ASSIGN(config.world.node.hpus, read_number<uint32_t>(line, value));
     } else if (key == "mtu") {
-      SPL_ASSIGN(config.world.node.payload_bytes, number<uint32_t>(line, value));
+      SPL_ASSIGN(config.world.node.payload_bytes, read_number<uint32_t>(line, value));
     } else if (key == "stack") {
-      SPL_ASSIGN(config.stack_bytes, number<size_t>(line, value));
+      SPL_ASSIGN(config.stack_bytes, read_number<size_t>(line, value));
     } else if (key == "compute") {
-      SPL_ASSIGN(config.compute_s, number<uint32_t>(line, value));
+      SPL_ASSIGN(config.compute_limit_s, read_number<uint32_t>(line, value));
     } else if (key == "seed") {
-      SPL_ASSIGN(config.world.ordering.seed, number<uint64_t>(line, value));
+      SPL_ASSIGN(config.world.ordering.seed, read_number<uint64_t>(line, value));
     } else if (key == "bridge") {
-      SPL_ASSIGN(split, split_of(line, value));
+      SPL_ASSIGN(split, read_split(line, value));
     } else if (key == "prefix") {
       config.prefix = value == "1";
     } else {

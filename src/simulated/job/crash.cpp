@@ -12,7 +12,7 @@
 namespace spinloom::job {
 namespace {
 
-constexpr int watched[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+constexpr int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 alignas(16) char alternate_stack[64 << 10];
 
 const char* name_of_signal(int number) {
@@ -27,16 +27,16 @@ const char* name_of_signal(int number) {
   }
 }
 
-void say_whose(const Job& job, int number, const void* address, const void* context) {
+void report_crash(const Job& job, int number, const void* address, const void* context) {
   const bool with_address = number == SIGSEGV || number == SIGBUS;
-  char at[48] = "";
-  if (with_address) std::snprintf(at, sizeof at, " at address %p", address);
-  const Rank* rank = job.running();
+  char at_address[48] = "";
+  if (with_address) std::snprintf(at_address, sizeof at_address, " at address %p", address);
+  const Rank* rank = job.running_rank();
   if (rank == nullptr) {
     job.report().say(
         "trouble fault the simulated NICs met %s%s: a buffer of a put or an entry is memory that its rank "
         "does not have",
-        name_of_signal(number), at);
+        name_of_signal(number), at_address);
     return;
   }
   if (with_address && rank->fiber().guards(address)) {
@@ -44,15 +44,15 @@ void say_whose(const Job& job, int number, const void* address, const void* cont
                      microseconds(rank->now()));
     return;
   }
-  const Place place = place_of(job, *rank, context);
+  const PlaceText place = place_of(job, *rank, context);
   job.report().say("trouble fault rank %u crashed at %.3f us: %s%s%s; the last Portals call was %s", rank->rank().value,
-                   microseconds(rank->now()), name_of_signal(number), at, place.text, last_call_of(*rank));
+                   microseconds(rank->now()), name_of_signal(number), at_address, place.text, last_call_of(*rank));
 }
 
 void on_signal(int number, siginfo_t* information, void* context) {
   if (Job* job = Job::current()) {
     job->rescue_output();
-    say_whose(*job, number, information->si_addr, context);
+    report_crash(*job, number, information->si_addr, context);
   }
   syscall(SYS_exit_group, EXIT_FAILURE);  // _exit() would end the running rank only
 }
@@ -67,7 +67,7 @@ void watch_crashes() {
   struct sigaction action{};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND;
-  for (const int number : watched) sigaction(number, &action, nullptr);
+  for (const int number : crash_signals) sigaction(number, &action, nullptr);
 }
 
 }  // namespace spinloom::job

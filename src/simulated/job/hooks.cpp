@@ -9,16 +9,16 @@ namespace {
 // Null on a thread that a program has started, because such a thread is no rank.
 spinloom::job::Rank* running() {
   spinloom::job::Job* job = spinloom::job::Job::current();
-  return job == nullptr || spinloom::calls::Process::current() == nullptr ? nullptr : job->running();
+  return job == nullptr || spinloom::calls::Process::current() == nullptr ? nullptr : job->running_rank();
 }
 
 }  // namespace
 
 bool spl_job_running() { return running() != nullptr; }
 
-void spl_job_exit(int code, bool at_once) { running()->leave(code, at_once); }
+void spl_job_exit(int code, bool at_once) { running()->exit_program(code, at_once); }
 
-int64_t spl_job_time_ps() { return running()->look_at_clock().ps; }
+int64_t spl_job_time_ps() { return running()->read_clock().ps; }
 
 void spl_job_sleep_ps(int64_t duration) { running()->sleep(spinloom::Time{duration}); }
 

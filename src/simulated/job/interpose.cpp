@@ -24,12 +24,13 @@ Function library_function(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-bool is_duration(const struct timespec& wanted) {
-  return wanted.tv_sec >= 0 && wanted.tv_nsec >= 0 && wanted.tv_nsec < ns_per_s;
+bool is_duration(const struct timespec& duration) {
+  return duration.tv_sec >= 0 && duration.tv_nsec >= 0 && duration.tv_nsec < ns_per_s;
 }
 
-int64_t picoseconds(const struct timespec& wanted) {
-  return wanted.tv_sec >= INT64_MAX / ps_per_s ? INT64_MAX : wanted.tv_sec * ps_per_s + wanted.tv_nsec * ps_per_ns;
+int64_t picoseconds(const struct timespec& duration) {
+  return duration.tv_sec >= INT64_MAX / ps_per_s ? INT64_MAX
+                                                 : duration.tv_sec * ps_per_s + duration.tv_nsec * ps_per_ns;
 }
 
 }  // namespace
@@ -85,25 +86,25 @@ time_t time(time_t* out) noexcept {
   return now.tv_sec;
 }
 
-int nanosleep(const struct timespec* wanted, struct timespec* left) {
-  if (!spl_job_running()) return static_cast<int>(syscall(SYS_nanosleep, wanted, left));
-  if (!is_duration(*wanted)) {
+int nanosleep(const struct timespec* duration, struct timespec* remaining) {
+  if (!spl_job_running()) return static_cast<int>(syscall(SYS_nanosleep, duration, remaining));
+  if (!is_duration(*duration)) {
     errno = EINVAL;
     return -1;
   }
-  spl_job_sleep_ps(picoseconds(*wanted));
+  spl_job_sleep_ps(picoseconds(*duration));
   return 0;
 }
 
 // All clocks are modelled time. Returns the errno.
-int clock_nanosleep(clockid_t clock, int flags, const struct timespec* wanted, struct timespec* left) {
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec* request, struct timespec* remaining) {
   if (!spl_job_running()) {
-    return syscall(SYS_clock_nanosleep, clock, flags, wanted, left) == 0 ? 0 : errno;
+    return syscall(SYS_clock_nanosleep, clock, flags, request, remaining) == 0 ? 0 : errno;
   }
-  if (!is_duration(*wanted)) return EINVAL;
-  int64_t duration = picoseconds(*wanted);
-  if ((flags & TIMER_ABSTIME) != 0) duration -= spl_job_time_ps();
-  if (duration > 0) spl_job_sleep_ps(duration);
+  if (!is_duration(*request)) return EINVAL;
+  int64_t duration_ps = picoseconds(*request);
+  if ((flags & TIMER_ABSTIME) != 0) duration_ps -= spl_job_time_ps();
+  if (duration_ps > 0) spl_job_sleep_ps(duration_ps);
   return 0;
 }
 
@@ -115,21 +116,21 @@ int sched_yield() noexcept {
 
 void thrd_yield() { sched_yield(); }
 
-int thrd_sleep(const struct timespec* wanted, struct timespec* left) {
-  const int error = clock_nanosleep(CLOCK_REALTIME, 0, wanted, left);
+int thrd_sleep(const struct timespec* duration, struct timespec* remaining) {
+  const int error = clock_nanosleep(CLOCK_REALTIME, 0, duration, remaining);
   return error == 0 ? 0 : error == EINTR ? -1 : -2;  // the return values of C11
 }
 
 unsigned int sleep(unsigned int seconds) {
-  const struct timespec wanted{static_cast<time_t>(seconds), 0};
-  nanosleep(&wanted, nullptr);
+  const struct timespec duration{static_cast<time_t>(seconds), 0};
+  nanosleep(&duration, nullptr);
   return 0;
 }
 
 int usleep(useconds_t microseconds) {
-  const struct timespec wanted{static_cast<time_t>(microseconds / 1'000'000),
-                               static_cast<long>(microseconds % 1'000'000) * 1000};
-  return nanosleep(&wanted, nullptr);
+  const struct timespec duration{static_cast<time_t>(microseconds / 1'000'000),
+                                 static_cast<long>(microseconds % 1'000'000) * 1000};
+  return nanosleep(&duration, nullptr);
 }
 
 }  // extern "C"

@@ -9,23 +9,23 @@
 namespace spinloom::job {
 namespace {
 
-Job* present = nullptr;
+Job* current_job = nullptr;
 
 }  // namespace
 
-Job* Job::current() { return present; }
+Job* Job::current() { return current_job; }
 
-Job::Job(const JobConfig& config, const Report& report, namespaces::Program loaded)
-    : config_(config), report_(report), program_(std::move(loaded)) {
-  present = this;
+Job::Job(const JobConfig& config, const Report& report, namespaces::Program program)
+    : config_(config), report_(report), program_(std::move(program)) {
+  current_job = this;
 }
 
-Job::~Job() { present = nullptr; }
+Job::~Job() { current_job = nullptr; }
 
 Result<std::unique_ptr<Job>> Job::create(const JobConfig& config, const Report& report) {
-  SPL_ASSIGN(namespaces::Program loaded,
+  SPL_ASSIGN(namespaces::Program program,
              namespaces::Program::open(config.command.front(), "or let spinloom sim compile its sources"));
-  std::unique_ptr<Job> job(new Job(config, report, std::move(loaded)));
+  std::unique_ptr<Job> job(new Job(config, report, std::move(program)));
   const uint32_t ranks = config.world.ranks;
   SPL_TRY(job->load_images());
   SPL_ASSIGN(job->world_, simulated::World::create(job->config_.profile, job->images_.images, config.world));
@@ -38,7 +38,7 @@ Result<std::unique_ptr<Job>> Job::create(const JobConfig& config, const Report& 
     SPL_TRY(job->ranks_.back()->begin(job->program_, config.command, config.stack_bytes));
     job->ready_.push_back(job->ranks_.back().get());
   }
-  job->left_ = ranks;
+  job->ranks_left_ = ranks;
   SPL_TRY(job->out_.begin(ranks, config.prefix));
   SPL_TRY(job->err_.begin(ranks, config.prefix));
   return job;
@@ -57,11 +57,11 @@ Status Job::load_images() {
 }
 
 Status Job::run() {
-  while (left_ > 0) {
+  while (ranks_left_ > 0) {
     if (!ready_.empty()) {
       Rank& rank = *ready_.front();
       ready_.pop_front();
-      SPL_TRY(let_run(rank));
+      SPL_TRY(run_rank(rank));
     } else if (!world_->events().step()) {
       return deadlock();
     }
@@ -70,44 +70,45 @@ Status Job::run() {
   return {};
 }
 
-Status Job::let_run(Rank& rank) {
+Status Job::run_rank(Rank& rank) {
   const uint32_t number = rank.rank().value;
   running_ = &rank;
-  rank.go();
+  rank.resume();
   running_ = nullptr;
   if (!rank.ended()) {
     out_.collect(number);
     err_.collect(number);
-    return written();
+    return check_output();
   }
   out_.finish(number);
   err_.finish(number);
-  SPL_TRY(written());
+  SPL_TRY(check_output());
   if (rank.trouble()) return *rank.trouble();
-  --left_;
-  report_.say("rank %u ended %lld %d %llu", number, static_cast<long long>(rank.end().ps), rank.code(),
-              static_cast<unsigned long long>(rank.process().calls));
-  if (rank.code() == EXIT_SUCCESS) return {};
-  return fail(Code::fault, "rank ", number, " ended with exit code ", rank.code(), " at ", rank.end(), "; ", left_,
-              " of ", ranks_.size(), " ranks had not ended");
+  --ranks_left_;
+  report_.say("rank %u ended %lld %d %llu", number, static_cast<long long>(rank.end().ps), rank.exit_code(),
+              static_cast<unsigned long long>(rank.process().call_count));
+  if (rank.exit_code() == EXIT_SUCCESS) return {};
+  return fail(Code::fault, "rank ", number, " ended with exit code ", rank.exit_code(), " at ", rank.end(), "; ",
+              ranks_left_, " of ", ranks_.size(), " ranks had not ended");
 }
 
-Status Job::written() const {
+Status Job::check_output() const {
   if (out_.error() == 0) return {};
   return fail(Code::environment, "standard output cannot be written: ", std::strerror(out_.error()));
 }
 
 Error Job::deadlock() const {
   constexpr uint32_t shown_max = 16;
-  std::string who;
+  std::string waiting_ranks;
   uint32_t shown = 0;
   for (const auto& rank : ranks_) {
     if (rank->ended()) continue;
     if (++shown > shown_max) break;
-    who += text(shown == 1 ? "" : "; ", "rank ", rank->rank(), " ", rank->process().blocked());
+    waiting_ranks += text(shown == 1 ? "" : "; ", "rank ", rank->rank(), " ", rank->process().describe_blocked());
   }
-  if (left_ > shown_max) who += text("; and ", left_ - shown_max, " more");
-  return fail(Code::stalled, "the ranks wait for ever at ", world_->events().now(), ", nothing is under way: ", who);
+  if (ranks_left_ > shown_max) waiting_ranks += text("; and ", ranks_left_ - shown_max, " more");
+  return fail(Code::stalled, "the ranks wait for ever at ", world_->events().now(),
+              ", nothing is under way: ", waiting_ranks);
 }
 
 void Job::rescue_output() {

@@ -30,7 +30,7 @@ struct JobConfig {
   std::map<std::string, std::string> images;  // handler images: name, path
   std::vector<std::string> command;  // program and arguments
   size_t stack_bytes = 8 << 20;
-  uint32_t compute_s = 0;  // seconds of processor time that a rank may compute without a call; 0: no limit
+  uint32_t compute_limit_s = 0;  // seconds of processor time that a rank may compute without a call; 0: no limit
   bool prefix = false;  // each line of output begins with its rank
 };
 
@@ -42,24 +42,24 @@ class Job {
   [[nodiscard]] static Job* current();
   [[nodiscard]] const Rank& rank(uint32_t number) const { return *ranks_.at(number); }
   // The rank whose program runs now, or null.
-  [[nodiscard]] Rank* running() const { return running_; }
+  [[nodiscard]] Rank* running_rank() const { return running_; }
   [[nodiscard]] const simulated::Profile& rail_profile(uint32_t rail) const {
     return rail == 0 ? config_.profile : config_.world.more_rails.at(rail - 1);
   }
 
   Status run();
 
-  // For reports of crashes and standstills, from signal handlers.
-  [[nodiscard]] const namespaces::Program& loaded() const { return program_; }
+  // Signal handlers call these for reports of crashes and standstills.
+  [[nodiscard]] const namespaces::Program& program() const { return program_; }
   void rescue_output();
-  void say_beside(const char* bytes, size_t length) const { err_.say_beside(bytes, length); }
+  void write_unprefixed(const char* bytes, size_t length) const { err_.write_unprefixed(bytes, length); }
   [[nodiscard]] const Report& report() const { return report_; }
 
  private:
-  Job(const JobConfig& config, const Report& report, namespaces::Program loaded);
+  Job(const JobConfig& config, const Report& report, namespaces::Program program);
   Status load_images();
-  Status let_run(Rank& rank);
-  [[nodiscard]] Status written() const;
+  Status run_rank(Rank& rank);
+  [[nodiscard]] Status check_output() const;
   [[nodiscard]] Error deadlock() const;
 
   JobConfig config_;
@@ -70,7 +70,7 @@ class Job {
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::deque<Rank*> ready_;
   Rank* running_ = nullptr;
-  uint32_t left_ = 0;  // ranks that have not ended
+  uint32_t ranks_left_ = 0;  // ranks that have not ended
   Capture out_{stdout, 1};
   Capture err_{stderr, 2};
 };

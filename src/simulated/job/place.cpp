@@ -17,14 +17,16 @@ uintptr_t program_counter(const void* context) {
 
 }  // namespace
 
-Place place_of(const Job& job, const Rank& rank, const void* context) {
-  Place place;
+PlaceText place_of(const Job& job, const Rank& rank, const void* context) {
+  PlaceText place;
   const uintptr_t offset = program_counter(context) - rank.copy().base;
-  const char* const function = offset < job.loaded().size() ? job.loaded().function_at(offset) : "";
+  const char* const function = offset < job.program().size() ? job.program().function_at(offset) : "";
   if (*function != 0) std::snprintf(place.text, sizeof place.text, ", in %s()", function);
   return place;
 }
 
-const char* last_call_of(const Rank& rank) { return *rank.process().call == 0 ? "none" : rank.process().call; }
+const char* last_call_of(const Rank& rank) {
+  return *rank.process().latest_call == 0 ? "none" : rank.process().latest_call;
+}
 
 }  // namespace spinloom::job

@@ -10,11 +10,11 @@
 
 namespace spinloom::job {
 
-struct Place {
+struct PlaceText {
   char text[512] = "";
 };
 
-[[nodiscard]] Place place_of(const Job& job, const Rank& rank, const void* context);
+[[nodiscard]] PlaceText place_of(const Job& job, const Rank& rank, const void* context);
 [[nodiscard]] const char* last_call_of(const Rank& rank);
 [[nodiscard]] inline double microseconds(Time time) { return static_cast<double>(time.ps) / 1e6; }
 

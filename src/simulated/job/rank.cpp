@@ -17,18 +17,18 @@ namespace spinloom::job {
 constexpr uint32_t simulated_user = 1000;
 
 Rank::Rank(simulated::EventQueue& events, std::vector<simulated::Node*> nodes, const simulated::Profile& profile,
-           const Images& images, uint32_t size, std::function<void(Rank&)> ready)
+           const Images& images, uint32_t size, std::function<void(Rank&)> on_ready)
     : events_(events),
       node_(*nodes.front()),
       profile_(profile),
       images_(images),
       size_(size),
-      ready_(std::move(ready)),
+      on_ready_(std::move(on_ready)),
       process_(*this),
       rank_text_(std::to_string(node_.rank().value)),
       size_text_(std::to_string(size)) {
   for (simulated::Node* const node : nodes) {
-    if (node != &node_) more_rails_.emplace_back(*this, *node);
+    if (node != &node_) rail_ports_.emplace_back(*this, *node);
     node->watch([this] {
       if (state_ == State::waiting) wake();
     });
@@ -37,7 +37,7 @@ Rank::Rank(simulated::EventQueue& events, std::vector<simulated::Node*> nodes, c
 
 portals::Port& Rank::rail_port(uint32_t rail) {
   if (rail == 0) return *this;
-  return more_rails_.at(rail - 1);
+  return rail_ports_.at(rail - 1);
 }
 
 rails::RailFacts Rank::rail_facts(uint32_t rail) {
@@ -45,41 +45,41 @@ rails::RailFacts Rank::rail_facts(uint32_t rail) {
   return {text("NIC ", rail), profile.link.byte_time, {}};
 }
 
-Status Rank::begin(const namespaces::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes) {
-  SPL_ASSIGN(fiber_, Fiber::create(stack_bytes, [this, &loaded, arguments] { run(loaded, arguments); }));
+Status Rank::begin(const namespaces::Program& program, const std::vector<std::string>& arguments, size_t stack_bytes) {
+  SPL_ASSIGN(fiber_, Fiber::create(stack_bytes, [this, &program, arguments] { run_program(program, arguments); }));
   return {};
 }
 
 // The fiber's body.
-void Rank::run(const namespaces::Program& loaded, std::vector<std::string> arguments) {
-  Result<namespaces::Copy> copy = loaded.load();
+void Rank::run_program(const namespaces::Program& program, std::vector<std::string> arguments) {
+  Result<namespaces::LoadedCopy> copy = program.load();
   if (!copy) {
     trouble_ = copy.error();
-    code_ = EXIT_FAILURE;
+    exit_code_ = EXIT_FAILURE;
     return;
   }
-  program_ = &loaded;
+  program_ = &program;
   copy_ = *copy;
-  std::vector<char*> words;
-  for (std::string& argument : arguments) words.push_back(argument.data());
-  words.push_back(nullptr);
-  const int code = copy_.main(static_cast<int>(arguments.size()), words.data(), environ);
-  leave(code, false);
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const int exit_code = copy_.main(static_cast<int>(arguments.size()), argv.data(), environ);
+  exit_program(exit_code, false);
 }
 
-void Rank::leave(int code, bool at_once) {
-  if (!at_once) program_->finish(copy_);
+void Rank::exit_program(int exit_code, bool at_once) {
+  if (!at_once) program_->run_destructors(copy_);
   if (getpid() != process_id_) {  // a child that the program has forked ends by itself
     if (!at_once) std::fflush(nullptr);
-    syscall(SYS_exit_group, code);
+    syscall(SYS_exit_group, exit_code);
   }
-  code_ = code;
+  exit_code_ = exit_code;
   end_ = events_.now();
   fiber_->yield();
   SPL_ASSERT(false, "a rank that has ended goes on");
 }
 
-void Rank::go() {
+void Rank::resume() {
   state_ = State::running;
   calls::Process::enter(&process_);
   std::swap(optarg, library_.option_argument);
@@ -102,7 +102,7 @@ void Rank::pause(State state) {
 
 void Rank::wake() {
   state_ = State::running;
-  ready_(*this);
+  on_ready_(*this);
 }
 
 void Rank::on_event(uint32_t, uint64_t argument) {
@@ -113,7 +113,7 @@ void Rank::sleep(Time duration) {
   constexpr Time longest{Time::never().ps / 2};  // some 53 days: later times would not fit
   if (duration.ps > longest.ps - events_.now().ps) {
     trouble_ = fail(Code::invalid, "rank ", rank(), " sleeps longer than modelled time goes, some 53 days");
-    leave(EXIT_FAILURE, true);
+    exit_program(EXIT_FAILURE, true);
   }
   events_.at(events_.now() + duration, *this, 0, pauses_ + 1);
   pause(State::sleeping);
@@ -124,11 +124,11 @@ void Rank::yield() {
   sleep(std::max(profile_.host.call, shortest));
 }
 
-Time Rank::look_at_clock() {
+Time Rank::read_clock() {
   constexpr uint32_t free_looks = 1000;
-  if (pauses_ != pauses_at_look_) clock_looks_ = 0;
-  if (++clock_looks_ > free_looks) yield();
-  pauses_at_look_ = pauses_;
+  if (pauses_ != pauses_at_read_) clock_reads_ = 0;
+  if (++clock_reads_ > free_looks) yield();
+  pauses_at_read_ = pauses_;
   return events_.now();
 }
 

@@ -1,9 +1,9 @@
 // Rank - one process of a job: its program's fiber, its nodes, and the Portals library between them.
 //
-// Contract: begin() makes the fiber; go() lets the program run until it waits or ends. `ready` wakes waiting ranks,
-//   in the order of virtual time. A Rank is both the Port and the Host of its program: a call that waits leaves the
-//   fiber.
-// Invariants: (1) the program runs only inside go(); (2) a waiting rank is woken once when something has become
+// Contract: begin() makes the fiber; resume() lets the program run until it waits or ends. `on_ready` wakes waiting
+//   ranks, in the order of virtual time. A Rank is both the Port and the Host of its program: a call that waits leaves
+//   the fiber.
+// Invariants: (1) the program runs only inside resume(); (2) a waiting rank is woken once when something has become
 //   readable; (3) the time that a call takes does not depend on what arrives meanwhile.
 // Threads: one. Time: virtual.
 #pragma once
@@ -43,29 +43,29 @@ class Rank final : public portals::Port, public calls::Host, simulated::EventTar
  public:
   // `nodes`: the rank's NICs, one for each rail of the job.
   Rank(simulated::EventQueue& events, std::vector<simulated::Node*> nodes, const simulated::Profile& profile,
-       const Images& images, uint32_t size, std::function<void(Rank&)> ready);
+       const Images& images, uint32_t size, std::function<void(Rank&)> on_ready);
 
-  Status begin(const namespaces::Program& loaded, const std::vector<std::string>& arguments, size_t stack_bytes);
-  void go();
+  Status begin(const namespaces::Program& program, const std::vector<std::string>& arguments, size_t stack_bytes);
+  void resume();
   // The program calls this to exit. Destructors run unless `at_once` is set. A child that it has forked ends by itself.
-  [[noreturn]] void leave(int code, bool at_once);
+  [[noreturn]] void exit_program(int exit_code, bool at_once);
   // The program calls this to sleep.
   void sleep(Time duration);
   // The program calls this to let others run: it takes the time of a call.
   void yield();
   // Returns the program's clock. A look costs nothing. But a program that only looks waits for a time or for another
   // rank: from the 1001st look without another pause on, each takes the time of a call.
-  [[nodiscard]] Time look_at_clock();
+  [[nodiscard]] Time read_clock();
 
-  [[nodiscard]] bool ended() const { return code_.has_value(); }
-  [[nodiscard]] int code() const { return *code_; }
+  [[nodiscard]] bool ended() const { return exit_code_.has_value(); }
+  [[nodiscard]] int exit_code() const { return *exit_code_; }
   [[nodiscard]] Time end() const { return end_; }
   // The reason why the program could not be loaded, or why it was ended: it slept beyond the end of modelled time.
   [[nodiscard]] const std::optional<Error>& trouble() const { return trouble_; }
   [[nodiscard]] const calls::Process& process() const { return process_; }
   [[nodiscard]] calls::Process& process() { return process_; }
   [[nodiscard]] const Fiber& fiber() const { return *fiber_; }
-  [[nodiscard]] const namespaces::Copy& copy() const { return copy_; }
+  [[nodiscard]] const namespaces::LoadedCopy& copy() const { return copy_; }
   [[nodiscard]] const std::string& rank_text() const { return rank_text_; }
   [[nodiscard]] const std::string& size_text() const { return size_text_; }
 
@@ -82,11 +82,11 @@ class Rank final : public portals::Port, public calls::Host, simulated::EventTar
 
   // calls::Host
   portals::Port& port() override { return *this; }
-  [[nodiscard]] uint32_t rails() const override { return static_cast<uint32_t>(1 + more_rails_.size()); }
+  [[nodiscard]] uint32_t rails() const override { return static_cast<uint32_t>(1 + rail_ports_.size()); }
   [[nodiscard]] portals::Port& rail_port(uint32_t rail) override;
   [[nodiscard]] rails::RailFacts rail_facts(uint32_t rail) override;
   void wait(Time deadline) override;
-  void call() override { sleep(profile_.host.call); }
+  void spend_call_time() override { sleep(profile_.host.call); }
   [[nodiscard]] uint32_t size() const override { return size_; }
   [[nodiscard]] bool has_ended(uint32_t rank) const override;
   [[nodiscard]] uint32_t user() const override;
@@ -100,9 +100,9 @@ class Rank final : public portals::Port, public calls::Host, simulated::EventTar
  private:
   enum class State : uint8_t { running, waiting, sleeping };
   // A NIC beside the first one. A program that waits for it waits as the rank does.
-  class MorePort final : public portals::Port {
+  class RailPort final : public portals::Port {
    public:
-    MorePort(Rank& rank, simulated::Node& node) : rank_(rank), node_(node) {}
+    RailPort(Rank& rank, simulated::Node& node) : rank_(rank), node_(node) {}
     [[nodiscard]] nic::Rank rank() const override { return node_.rank(); }
     [[nodiscard]] Time now() const override { return rank_.now(); }
     void submit(const nic::Command& command) override { node_.submit(command); }
@@ -118,7 +118,7 @@ class Rank final : public portals::Port, public calls::Host, simulated::EventTar
     simulated::Node& node_;
   };
   void on_event(uint32_t code, uint64_t argument) override;
-  void run(const namespaces::Program& loaded, std::vector<std::string> arguments);
+  void run_program(const namespaces::Program& program, std::vector<std::string> arguments);
   void pause(State state);
   void wake();
 
@@ -127,20 +127,20 @@ class Rank final : public portals::Port, public calls::Host, simulated::EventTar
   const simulated::Profile& profile_;
   const Images& images_;
   uint32_t size_;
-  std::function<void(Rank&)> ready_;
-  std::vector<MorePort> more_rails_;
+  std::function<void(Rank&)> on_ready_;
+  std::vector<RailPort> rail_ports_;
   calls::Process process_;
   pid_t process_id_ = getpid();  // the simulation's process; a child that a program forks has another one
   Random random_{port().rank().value, "ptl/random"};
   std::unique_ptr<Fiber> fiber_;
   const namespaces::Program* program_ = nullptr;
-  namespaces::Copy copy_;
+  namespaces::LoadedCopy copy_;
   LibraryState library_;
   State state_ = State::running;
   uint64_t pauses_ = 0;  // number of the newest pause; timers of earlier pauses are ignored
-  uint32_t clock_looks_ = 0;  // looks in a row, without another pause between them
-  uint64_t pauses_at_look_ = 0;
-  std::optional<int> code_;
+  uint32_t clock_reads_ = 0;  // looks in a row, without another pause between them
+  uint64_t pauses_at_read_ = 0;
+  std::optional<int> exit_code_;
   std::optional<Error> trouble_;
   Time end_{};
   std::string rank_text_;

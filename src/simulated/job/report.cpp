@@ -24,6 +24,6 @@ void Report::say(const char* format, ...) const {
   }
 }
 
-void Report::trouble(const Error& error) const { say("trouble %s %s", name_of(error.code), error.message.c_str()); }
+void Report::say_trouble(const Error& error) const { say("trouble %s %s", name_of(error.code), error.message.c_str()); }
 
 }  // namespace spinloom::job

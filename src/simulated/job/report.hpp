@@ -19,7 +19,7 @@ class Report {
   explicit Report(int descriptor) : descriptor_(descriptor) {}
 
   void say(const char* format, ...) const __attribute__((format(printf, 2, 3)));
-  void trouble(const Error& error) const;
+  void say_trouble(const Error& error) const;
 
  private:
   int descriptor_;

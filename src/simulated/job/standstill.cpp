@@ -20,36 +20,36 @@ namespace spinloom::job {
 namespace {
 
 constexpr int64_t compute_ns = 1'000'000'000;  // a second of processor time
-constexpr uint32_t told_after_s = 10;
-constexpr timespec look_every{0, 250'000'000};  // a quarter of a second of processor time
+constexpr uint32_t warn_after_s = 10;
+constexpr timespec tick_interval{0, 250'000'000};  // a quarter of a second of processor time
 
 // The state that consecutive looks have found unchanged.
-struct Seen {
+struct Observation {
   const Rank* rank = nullptr;  // the running rank; null: none
   Time time{};
-  int64_t since_ns = 0;  // computed_ns() at the first of these looks
-  bool told = false;
+  int64_t since_ns = 0;  // processor_time_ns() at the first of these looks
+  bool has_warned = false;
 };
 
 struct Watch {
   uint32_t limit_s = 0;
-  Seen seen;
+  Observation observed;
 } watch;
 
 // Asks the kernel, because the launcher's clock_gettime() gives modelled time.
-int64_t computed_ns() {
+int64_t processor_time_ns() {
   timespec now{};
   syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
   return int64_t{now.tv_sec} * compute_ns + now.tv_nsec;
 }
 
-void tell_of_standstill(const Job& job, const Rank& rank, const char* place) {
+void warn_of_standstill(const Job& job, const Rank& rank, const char* place) {
   char line[1024];
   const int length = std::snprintf(line, sizeof line,
                                    "spinloom: rank %u has computed for %u s without a call%s, and modelled time stands "
                                    "still; after %u s the run ends (SPINLOOM_SIM_COMPUTE_S)\n",
-                                   rank.rank().value, told_after_s, place, watch.limit_s);
-  if (length > 0) job.say_beside(line, static_cast<size_t>(length));
+                                   rank.rank().value, warn_after_s, place, watch.limit_s);
+  if (length > 0) job.write_unprefixed(line, static_cast<size_t>(length));
 }
 
 [[noreturn]] void end_standstill(Job& job, const Rank& rank, const char* place) {
@@ -64,25 +64,25 @@ void tell_of_standstill(const Job& job, const Rank& rank, const char* place) {
   __builtin_unreachable();
 }
 
-void look_at_running(Job& job, const void* context) {
-  const Rank* const rank = job.running();
-  const int64_t now_ns = computed_ns();
+void observe_running(Job& job, const void* context) {
+  const Rank* const rank = job.running_rank();
+  const int64_t now_ns = processor_time_ns();
   const Time time = rank == nullptr ? Time{} : rank->now();
-  Seen& seen = watch.seen;
-  if (rank == nullptr || rank != seen.rank || time != seen.time) {
-    seen = {rank, time, now_ns, false};
+  Observation& observed = watch.observed;
+  if (rank == nullptr || rank != observed.rank || time != observed.time) {
+    observed = {rank, time, now_ns, false};
     return;
   }
-  const int64_t computed = now_ns - seen.since_ns;
+  const int64_t computed = now_ns - observed.since_ns;
   if (computed >= watch.limit_s * compute_ns) end_standstill(job, *rank, place_of(job, *rank, context).text);
-  if (seen.told || told_after_s >= watch.limit_s || computed < told_after_s * compute_ns) return;
-  seen.told = true;
-  tell_of_standstill(job, *rank, place_of(job, *rank, context).text);
+  if (observed.has_warned || warn_after_s >= watch.limit_s || computed < warn_after_s * compute_ns) return;
+  observed.has_warned = true;
+  warn_of_standstill(job, *rank, place_of(job, *rank, context).text);
 }
 
 void on_tick(int, siginfo_t*, void* context) {
   const int error = errno;
-  if (Job* const job = Job::current()) look_at_running(*job, context);
+  if (Job* const job = Job::current()) observe_running(*job, context);
   errno = error;
 }
 
@@ -102,7 +102,7 @@ void watch_for_standstill(uint32_t limit_s) {
   event.sigev_signo = SIGRTMAX;
   event.sigev_notify_thread_id = static_cast<pid_t>(syscall(SYS_gettid));
   timer_t timer{};
-  const itimerspec every{look_every, look_every};
+  const itimerspec every{tick_interval, tick_interval};
   if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0) timer_settime(timer, 0, &every, nullptr);
 }
 

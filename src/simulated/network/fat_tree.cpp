@@ -31,13 +31,13 @@ Result<FatTreeRoutes> FatTreeRoutes::make(const FatTree& tree, uint32_t hosts) {
     below *= downs;
     if (below > UINT32_MAX) return fail(Code::invalid, "a fat tree of this size has more than 2^32 hosts");
     routes.levels_[level] = {static_cast<uint32_t>(below), downs, ups, 1, 0, 0, 0};
-    ++routes.count_;
+    ++routes.level_count_;
     if (is_top) break;
   }
   uint64_t copies = 1;
   uint64_t switches = 0;
   uint64_t links = 0;
-  for (uint32_t number = 0; number < routes.count_; ++number) {
+  for (uint32_t number = 0; number < routes.level_count_; ++number) {
     Level& level = routes.levels_[number];
     const uint64_t here = (below / level.below) * copies;
     level.copies = static_cast<uint32_t>(copies);
@@ -48,7 +48,7 @@ Result<FatTreeRoutes> FatTreeRoutes::make(const FatTree& tree, uint32_t hosts) {
     links += here * (uint64_t{level.ups} + (number == 0 ? 0 : level.downs));
     copies *= std::max(level.ups, 1U);
     if (links > UINT32_MAX || copies > UINT32_MAX) {
-      return fail(Code::invalid, "a fat tree of ", routes.count_, " levels and radix ", tree.radix,
+      return fail(Code::invalid, "a fat tree of ", routes.level_count_, " levels and radix ", tree.radix,
                   " has more than 2^32 links; give it fewer levels");
     }
   }
@@ -57,10 +57,10 @@ Result<FatTreeRoutes> FatTreeRoutes::make(const FatTree& tree, uint32_t hosts) {
   return routes;
 }
 
-FatTreeRoutes::Place FatTreeRoutes::place_of(uint32_t at) const {
-  uint32_t level = count_ - 1;
-  while (at < levels_[level].first_switch) --level;
-  const uint32_t number = at - levels_[level].first_switch;
+FatTreeRoutes::Place FatTreeRoutes::place_of(uint32_t at_switch) const {
+  uint32_t level = level_count_ - 1;
+  while (at_switch < levels_[level].first_switch) --level;
+  const uint32_t number = at_switch - levels_[level].first_switch;
   return {level, number / levels_[level].copies, number % levels_[level].copies};
 }
 
@@ -81,15 +81,15 @@ Link FatTreeRoutes::down(const Place& place, uint32_t destination) const {
           under.first_switch + subtree * under.copies + place.copy / under.ups};
 }
 
-Link FatTreeRoutes::next(uint32_t at, uint32_t destination) const {
-  const Place place = place_of(at);
+Link FatTreeRoutes::next(uint32_t at_switch, uint32_t destination) const {
+  const Place place = place_of(at_switch);
   const Level& here = levels_[place.level];
   if (destination / here.below == place.subtree) return down(place, destination);
   return up(place, destination / here.copies % here.ups);
 }
 
-void FatTreeRoutes::choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const {
-  const Place place = place_of(at);
+void FatTreeRoutes::choices(uint32_t at_switch, uint32_t destination, std::vector<Link>& out) const {
+  const Place place = place_of(at_switch);
   const Level& here = levels_[place.level];
   if (destination / here.below == place.subtree) {
     out.push_back(down(place, destination));
@@ -98,8 +98,8 @@ void FatTreeRoutes::choices(uint32_t at, uint32_t destination, std::vector<Link>
   for (uint32_t which = 0; which < here.ups; ++which) out.push_back(up(place, which));
 }
 
-void FatTreeRoutes::links_of(uint32_t at, std::vector<Link>& out) const {
-  const Place place = place_of(at);
+void FatTreeRoutes::links_of(uint32_t at_switch, std::vector<Link>& out) const {
+  const Place place = place_of(at_switch);
   const Level& here = levels_[place.level];
   for (uint32_t which = 0; which < here.ups; ++which) out.push_back(up(place, which));
   if (place.level == 0) return;

@@ -22,10 +22,10 @@ class FatTreeRoutes {
   [[nodiscard]] uint32_t switches() const { return switches_; }
   [[nodiscard]] uint32_t links() const { return links_; }
   [[nodiscard]] uint32_t switch_of(uint32_t host) const { return host / levels_[0].below; }
-  [[nodiscard]] Link next(uint32_t at, uint32_t destination) const;
-  void choices(uint32_t at, uint32_t destination, std::vector<Link>& out) const;
+  [[nodiscard]] Link next(uint32_t at_switch, uint32_t destination) const;
+  void choices(uint32_t at_switch, uint32_t destination, std::vector<Link>& out) const;
   // All links out of a switch.
-  void links_of(uint32_t at, std::vector<Link>& out) const;
+  void links_of(uint32_t at_switch, std::vector<Link>& out) const;
 
  private:
   static constexpr uint32_t levels_most = 8;
@@ -43,12 +43,12 @@ class FatTreeRoutes {
     uint32_t subtree;
     uint32_t copy;
   };
-  [[nodiscard]] Place place_of(uint32_t at) const;
+  [[nodiscard]] Place place_of(uint32_t at_switch) const;
   [[nodiscard]] Link up(const Place& place, uint32_t which) const;
   [[nodiscard]] Link down(const Place& place, uint32_t destination) const;
 
   std::array<Level, levels_most> levels_{};
-  uint32_t count_ = 0;
+  uint32_t level_count_ = 0;
   uint32_t switches_ = 0;
   uint32_t links_ = 0;
 };

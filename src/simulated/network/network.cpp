@@ -9,22 +9,22 @@ namespace spinloom::network {
 namespace {
 
 template <class Routes, class Form>
-Result<std::variant<FatTreeRoutes, DragonflyRoutes, TorusRoutes>> made(const Form& form, uint32_t hosts) {
-  SPL_ASSIGN(Routes routes, Routes::make(form, hosts));
+Result<std::variant<FatTreeRoutes, DragonflyRoutes, TorusRoutes>> make_routes(const Form& topology, uint32_t hosts) {
+  SPL_ASSIGN(Routes routes, Routes::make(topology, hosts));
   return std::variant<FatTreeRoutes, DragonflyRoutes, TorusRoutes>(std::move(routes));
 }
 
-struct Make {
+struct RoutesMaker {
   uint32_t hosts;
-  auto operator()(const FatTree& form) const { return made<FatTreeRoutes>(form, hosts); }
-  auto operator()(const Dragonfly& form) const { return made<DragonflyRoutes>(form, hosts); }
-  auto operator()(const Torus& form) const { return made<TorusRoutes>(form, hosts); }
+  auto operator()(const FatTree& topology) const { return make_routes<FatTreeRoutes>(topology, hosts); }
+  auto operator()(const Dragonfly& topology) const { return make_routes<DragonflyRoutes>(topology, hosts); }
+  auto operator()(const Torus& topology) const { return make_routes<TorusRoutes>(topology, hosts); }
 };
 
 }  // namespace
 
 Result<Network> Network::make(const Config& config, Rate G, uint32_t ranks, uint32_t planes) {
-  SPL_ASSIGN(Routes routes, std::visit(Make{ranks}, config.topology));
+  SPL_ASSIGN(Routes routes, std::visit(RoutesMaker{ranks}, config.topology));
   const bool detours = config.routing == Routing::valiant || config.routing == Routing::ugal;
   if (detours && std::holds_alternative<FatTree>(config.topology)) {
     return fail(Code::unsupported,
@@ -61,14 +61,14 @@ uint32_t Network::switch_of(uint32_t rank) const {
 uint32_t Network::hops(uint32_t from, uint32_t to) const {
   uint32_t count = 0;
   const uint32_t end = switch_of(to);
-  for (uint32_t at = switch_of(from); at != end; ++count) at = next(at, to);
+  for (uint32_t at_switch = switch_of(from); at_switch != end; ++count) at_switch = next(at_switch, to);
   return count;
 }
 
-uint32_t Network::next(uint32_t at, uint32_t to) const { return fixed(at, host_of(to)).to; }
+uint32_t Network::next(uint32_t at_switch, uint32_t to) const { return fixed_link(at_switch, host_of(to)).to; }
 
-Link Network::fixed(uint32_t at, uint32_t host) const {
-  return std::visit([&](const auto& routes) { return routes.next(at, host); }, routes_);
+Link Network::fixed_link(uint32_t at_switch, uint32_t host) const {
+  return std::visit([&](const auto& routes) { return routes.next(at_switch, host); }, routes_);
 }
 
 uint32_t Network::host_of(uint32_t address) const {
@@ -81,50 +81,50 @@ uint32_t Network::host_of(uint32_t address) const {
   return std::visit(of_switch, routes_);
 }
 
-uint32_t Network::heading(uint64_t now_ps, uint32_t at, uint32_t to, uint32_t plane) {
+uint32_t Network::heading(uint64_t now_ps, uint32_t at_switch, uint32_t to, uint32_t plane) {
   if (config_.routing != Routing::valiant && config_.routing != Routing::ugal) return to;
-  const auto drawn = [&](const auto& routes) -> std::optional<uint32_t> {
-    if constexpr (requires { routes.detour(0, 0, detours_); }) return routes.detour(at, switch_of(to), detours_);
+  const auto draw_detour = [&](const auto& routes) -> std::optional<uint32_t> {
+    if constexpr (requires { routes.detour(0, 0, detours_); }) return routes.detour(at_switch, switch_of(to), detours_);
     return {};
   };
-  const std::optional<uint32_t> detour = std::visit(drawn, routes_);
+  const std::optional<uint32_t> detour = std::visit(draw_detour, routes_);
   if (!detour.has_value()) return to;
-  const uint32_t over = ranks_ + *detour;
-  if (config_.routing == Routing::valiant) return over;
+  const uint32_t detour_address = ranks_ + *detour;
+  if (config_.routing == Routing::valiant) return detour_address;
   const auto wait_ps = [&](uint32_t address) {
-    const uint64_t free_ps = free_ps_[size_t{plane} * links() + fixed(at, host_of(address)).number];
+    const uint64_t free_ps = free_ps_[size_t{plane} * links() + fixed_link(at_switch, host_of(address)).number];
     return free_ps - std::min(free_ps, now_ps);
   };
-  return wait_ps(to) > 2 * wait_ps(over) ? over : to;
+  return wait_ps(to) > 2 * wait_ps(detour_address) ? detour_address : to;
 }
 
-bool Network::turns(uint32_t at, uint32_t heading) const {
+bool Network::turns(uint32_t at_switch, uint32_t heading) const {
   if (heading < ranks_) return false;
   const auto here = [&](const auto& routes) {
-    if constexpr (requires { routes.turns(0, 0); }) return routes.turns(at, heading - ranks_);
+    if constexpr (requires { routes.turns(0, 0); }) return routes.turns(at_switch, heading - ranks_);
     return false;
   };
   return std::visit(here, routes_);
 }
 
-std::optional<Link> Network::link_between(uint32_t at, uint32_t neighbour) const {
+std::optional<Link> Network::link_between(uint32_t at_switch, uint32_t neighbour) const {
   std::vector<Link> links;
-  std::visit([&](const auto& routes) { routes.links_of(at, links); }, routes_);
+  std::visit([&](const auto& routes) { routes.links_of(at_switch, links); }, routes_);
   const auto found = std::ranges::find(links, neighbour, &Link::to);
   return found == links.end() ? std::nullopt : std::optional(*found);
 }
 
-Network::Move Network::move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t bytes, uint32_t plane) {
+Network::Move Network::move(uint64_t now_ps, uint32_t at_switch, uint32_t to, uint64_t bytes, uint32_t plane) {
   const uint64_t* const free_ps = free_ps_.data() + size_t{plane} * links();
   const uint32_t host = host_of(to);
   Link link{};
   if (config_.routing != Routing::adaptive) {
-    link = fixed(at, host);
+    link = fixed_link(at_switch, host);
   } else {
     choices_.clear();
-    std::visit([&](const auto& routes) { routes.choices(at, host, choices_); }, routes_);
-    link =
-        *std::ranges::min_element(choices_, {}, [&](const Link& one) { return std::max(now_ps, free_ps[one.number]); });
+    std::visit([&](const auto& routes) { routes.choices(at_switch, host, choices_); }, routes_);
+    link = *std::ranges::min_element(choices_, {},
+                                     [&](const Link& choice) { return std::max(now_ps, free_ps[choice.number]); });
   }
   return cross(now_ps, link, bytes, plane);
 }

@@ -37,9 +37,9 @@ class Network {
   [[nodiscard]] uint32_t ranks() const { return ranks_; }
   [[nodiscard]] uint32_t switch_of(uint32_t rank) const;
   // Returns the switch behind this one on the fixed path to a rank of another switch.
-  [[nodiscard]] uint32_t next(uint32_t at, uint32_t to) const;
+  [[nodiscard]] uint32_t next(uint32_t at_switch, uint32_t to) const;
   // Returns a link from a switch to a neighbour, the first if there are several; nothing if there is none.
-  [[nodiscard]] std::optional<Link> link_between(uint32_t at, uint32_t neighbour) const;
+  [[nodiscard]] std::optional<Link> link_between(uint32_t at_switch, uint32_t neighbour) const;
   // Returns how many links between switches lie between two ranks.
   [[nodiscard]] uint32_t hops(uint32_t from, uint32_t to) const;
 
@@ -52,11 +52,11 @@ class Network {
   // Returns where a packet at its first switch goes first, if `to`, its destination, is at another switch: to `to`, or
   // by a detour to the address of a switch (ranks() + its number). Called once for each packet: detours are drawn in
   // the order of the calls.
-  [[nodiscard]] uint32_t heading(uint64_t now_ps, uint32_t at, uint32_t to, uint32_t plane = 0);
+  [[nodiscard]] uint32_t heading(uint64_t now_ps, uint32_t at_switch, uint32_t to, uint32_t plane = 0);
   // True if a packet that went to the address of a switch turns to its destination here.
-  [[nodiscard]] bool turns(uint32_t at, uint32_t heading) const;
+  [[nodiscard]] bool turns(uint32_t at_switch, uint32_t heading) const;
   // Moves a packet from a switch that is not that of `to`, the destination's rank or heading().
-  [[nodiscard]] Move move(uint64_t now_ps, uint32_t at, uint32_t to, uint64_t bytes, uint32_t plane = 0);
+  [[nodiscard]] Move move(uint64_t now_ps, uint32_t at_switch, uint32_t to, uint64_t bytes, uint32_t plane = 0);
   // Moves a packet over this link.
   [[nodiscard]] Move cross(uint64_t now_ps, const Link& link, uint64_t bytes, uint32_t plane = 0);
 
@@ -70,7 +70,7 @@ class Network {
         detours_(config.detour_seed, "network.detours") {}
   // The host of a rank, or the first host at the switch of this address.
   [[nodiscard]] uint32_t host_of(uint32_t address) const;
-  [[nodiscard]] Link fixed(uint32_t at, uint32_t host) const;
+  [[nodiscard]] Link fixed_link(uint32_t at_switch, uint32_t host) const;
 
   Routes routes_;
   Config config_;

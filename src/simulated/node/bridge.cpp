@@ -4,8 +4,8 @@
 
 namespace spinloom::simulated {
 
-Bridge::Bridge(EventQueue& events, const Profile& profile, const BridgeConfig& config, Out out)
-    : events_(events), link_(profile.link), config_(config), out_(std::move(out)), gateways_(config.gateways) {
+Bridge::Bridge(EventQueue& events, const Profile& profile, const BridgeConfig& config, Deliver deliver)
+    : events_(events), link_(profile.link), config_(config), deliver_(std::move(deliver)), gateways_(config.gateways) {
   const uint32_t fabrics = *std::max_element(config_.fabric.begin(), config_.fabric.end()) + 1;
   for (Gateway& gateway : gateways_) {
     gateway.in.resize(fabrics);
@@ -49,15 +49,15 @@ void Bridge::take(Time head, std::unique_ptr<Arrival> arrival) {
 void Bridge::on_event(uint32_t code, uint64_t argument) {
   const auto slot = static_cast<uint32_t>(argument);
   if (code == is_due) {
-    const Pair pair = due_[slot];
-    due_.give_back(slot);
+    const Pair pair = deadlines_[slot];
+    deadlines_.give_back(slot);
     release(pair);
     return;
   }
   std::unique_ptr<Arrival> arrival = std::move(arrivals_[slot]);
   arrivals_.give_back(slot);
   if (code == leaves) {
-    out_(std::move(arrival));
+    deliver_(std::move(arrival));
   } else if (config_.stores) {
     store(std::move(arrival));
   } else {
@@ -69,24 +69,24 @@ void Bridge::on_event(uint32_t code, uint64_t argument) {
 void Bridge::store(std::unique_ptr<Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   const Pair pair{packet.source.value, packet.target.value};
-  const Name name{pair.first, pair.second, packet.message, packet.is_answer()};
+  const MessageKey key{pair.first, pair.second, packet.message, packet.is_answer()};
   const uint64_t bytes = packet.payload.length;
-  if (const auto passing = passing_.find(name); passing != passing_.end()) {
+  if (const auto passing = passing_.find(key); passing != passing_.end()) {
     if (packet.is_last() || packet.missing > 0) passing_.erase(passing);
     return forward(std::move(arrival));
   }
-  std::deque<Message>& queue = stored_[pair];
-  auto found =
-      std::find_if(queue.begin(), queue.end(), [&](const Message& one) { return one.name == name && !one.whole; });
+  std::deque<Message>& queue = stored_messages_[pair];
+  auto found = std::find_if(queue.begin(), queue.end(),
+                            [&](const Message& message) { return message.key == key && !message.is_whole; });
   if (found == queue.end()) {
-    queue.push_back({name, 0, false, events_.now() + config_.hold_most, {}});
+    queue.push_back({key, 0, false, events_.now() + config_.hold_most, {}});
     found = std::prev(queue.end());
-    const uint32_t slot = due_.take();
-    due_[slot] = pair;
-    events_.at(found->overdue, *this, is_due, slot);
+    const uint32_t slot = deadlines_.take();
+    deadlines_[slot] = pair;
+    events_.at(found->deadline, *this, is_due, slot);
   }
-  found->come += bytes + packet.missing;
-  found->whole = found->come >= packet.message_length;
+  found->come_bytes += bytes + packet.missing;
+  found->is_whole = found->come_bytes >= packet.message_length;
   found->packets.push_back(std::move(arrival));
   held_bytes_ += bytes;
   statistics_.held_bytes_peak = std::max(statistics_.held_bytes_peak, held_bytes_);
@@ -95,14 +95,14 @@ void Bridge::store(std::unique_ptr<Arrival> arrival) {
 
 // Passes on the oldest messages of a pair, up to the first that is neither whole nor overdue.
 void Bridge::release(const Pair& pair) {
-  std::deque<Message>& queue = stored_[pair];
-  while (!queue.empty() && (queue.front().whole || events_.now() >= queue.front().overdue)) {
+  std::deque<Message>& queue = stored_messages_[pair];
+  while (!queue.empty() && (queue.front().is_whole || events_.now() >= queue.front().deadline)) {
     Message message = std::move(queue.front());
     queue.pop_front();
-    if (!message.whole) passing_.insert(message.name);
-    for (std::unique_ptr<Arrival>& one : message.packets) {
-      held_bytes_ -= one->packet.payload.length;
-      forward(std::move(one));
+    if (!message.is_whole) passing_.insert(message.key);
+    for (std::unique_ptr<Arrival>& arrival : message.packets) {
+      held_bytes_ -= arrival->packet.payload.length;
+      forward(std::move(arrival));
     }
   }
 }
@@ -121,9 +121,9 @@ void Bridge::forward(std::unique_ptr<Arrival> arrival) {
 }
 
 BridgeStatistics Bridge::statistics() const {
-  BridgeStatistics all = statistics_;
-  for (const Gateway& gateway : gateways_) all.busy += gateway.processor.busy();
-  return all;
+  BridgeStatistics total = statistics_;
+  for (const Gateway& gateway : gateways_) total.busy += gateway.processor.busy();
+  return total;
 }
 
 }  // namespace spinloom::simulated

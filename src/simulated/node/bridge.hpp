@@ -46,29 +46,29 @@ class Bridge final : EventTarget {
  public:
   // Takes a packet that is back on a link at this moment; its first byte is at the switch `link.switch + link.wire`
   // later.
-  using Out = std::function<void(std::unique_ptr<Arrival> arrival)>;
+  using Deliver = std::function<void(std::unique_ptr<Arrival> arrival)>;
 
-  Bridge(EventQueue& events, const Profile& profile, const BridgeConfig& config, Out out);
+  Bridge(EventQueue& events, const Profile& profile, const BridgeConfig& config, Deliver deliver);
   [[nodiscard]] static Status check(const BridgeConfig& config, uint32_t ranks);
 
   // True if the two are in different fabrics.
-  [[nodiscard]] bool parts(nic::Rank a, nic::Rank b) const { return fabric_of(a) != fabric_of(b); }
+  [[nodiscard]] bool separates(nic::Rank a, nic::Rank b) const { return fabric_of(a) != fabric_of(b); }
   // Takes a packet whose first byte comes to its gateway at `head`, or later if others are before it.
   void take(Time head, std::unique_ptr<Arrival> arrival);
   [[nodiscard]] BridgeStatistics statistics() const;
 
  private:
   using Pair = std::pair<uint32_t, uint32_t>;
-  using Name = std::tuple<uint32_t, uint32_t, uint64_t, bool>;  // source, target, message, is an answer
+  using MessageKey = std::tuple<uint32_t, uint32_t, uint64_t, bool>;  // source, target, message, is an answer
   struct Gateway {
     std::vector<Resource> in, out;  // by fabric
     Resource processor;
   };
   struct Message {
-    Name name;
-    uint64_t come = 0;  // bytes that have come
-    bool whole = false;
-    Time overdue;
+    MessageKey key;
+    uint64_t come_bytes = 0;
+    bool is_whole = false;
+    Time deadline;  // the time at which the message goes on even if it is not whole
     std::vector<std::unique_ptr<Arrival>> packets;
   };
   enum Code : uint32_t { comes, leaves, is_due };
@@ -86,12 +86,12 @@ class Bridge final : EventTarget {
   EventQueue& events_;
   decltype(Profile::link) link_;
   BridgeConfig config_;
-  Out out_;
+  Deliver deliver_;
   std::vector<Gateway> gateways_;
-  std::map<Pair, std::deque<Message>> stored_;
-  std::set<Name> passing_;  // messages of which a part has left before the rest was there
+  std::map<Pair, std::deque<Message>> stored_messages_;
+  std::set<MessageKey> passing_;  // messages of which a part has left before the rest was there
   nic::Slab<std::unique_ptr<Arrival>> arrivals_;
-  nic::Slab<Pair> due_;
+  nic::Slab<Pair> deadlines_;
   uint64_t held_bytes_ = 0;
   BridgeStatistics statistics_;
 };

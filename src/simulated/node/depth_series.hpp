@@ -24,33 +24,33 @@ class DepthSeries {
   };
 
   void sample(Time now, uint64_t depth) {
-    if (!points_.empty() && place_of(points_.back().start) == place_of(now)) {
+    if (!points_.empty() && interval_of(points_.back().start) == interval_of(now)) {
       points_.back().depth = std::max(points_.back().depth, depth);
       return;
     }
     if (points_.size() == limits::depth_points_max) {
-      join();
+      join_intervals();
       return sample(now, depth);
     }
-    points_.push_back({Time{place_of(now) * interval_.ps}, depth});
+    points_.push_back({Time{interval_of(now) * interval_.ps}, depth});
   }
   [[nodiscard]] const std::vector<Point>& points() const { return points_; }
 
  private:
-  [[nodiscard]] int64_t place_of(Time time) const { return time.ps / interval_.ps; }
+  [[nodiscard]] int64_t interval_of(Time time) const { return time.ps / interval_.ps; }
 
-  void join() {
+  void join_intervals() {
     interval_ = interval_ * 2;
-    size_t kept = 0;
+    size_t count = 0;
     for (const Point& point : points_) {
-      const Time start{place_of(point.start) * interval_.ps};
-      if (kept > 0 && points_[kept - 1].start == start) {
-        points_[kept - 1].depth = std::max(points_[kept - 1].depth, point.depth);
+      const Time start{interval_of(point.start) * interval_.ps};
+      if (count > 0 && points_[count - 1].start == start) {
+        points_[count - 1].depth = std::max(points_[count - 1].depth, point.depth);
       } else {
-        points_[kept++] = {start, point.depth};
+        points_[count++] = {start, point.depth};
       }
     }
-    points_.resize(kept);
+    points_.resize(count);
   }
 
   Time interval_ = 1_ns;

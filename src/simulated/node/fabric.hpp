@@ -32,51 +32,52 @@ class Fabric {
   Fabric(const Profile& profile, uint32_t hpus)
       : profile_(profile),
         channels_(profile.clustered() ? 1 : hpus * static_cast<uint32_t>(profile.memory.channels_per_hpu)),
-        in_(static_cast<size_t>(profile.clustered() ? profile.pulp.clusters : 0)),
-        out_(in_.size()),
+        inbound_engines_(static_cast<size_t>(profile.clustered() ? profile.pulp.clusters : 0)),
+        outbound_engines_(inbound_engines_.size()),
         cycle_(Rate::cycle_of(profile.hpu.clock)) {}
 
   // Moves a packet from the network into packet memory.
   Service packet_in(Time now, int64_t bytes) {
     if (!profile_.clustered()) return channels_.serve(now, profile_.memory.channel_byte_time.time_of(Bytes{bytes}));
     if (profile_.pulp.preloaded) return {now, now};
-    const Service port = input_port_.serve(now, through(bytes));
+    const Service port = input_port_.serve(now, port_duration(bytes));
     return {port.start, port.end + cycle_.time_of_cycles(profile_.pulp.port_latency)};
   }
 
   // Moves bytes from the host to the memory of an HPU; returns when they are there.
   Time from_host(Time now, int64_t bytes) {
     if (!profile_.clustered()) return now;
-    return host_port_.serve(now, through(bytes)).end + cycle_.time_of_cycles(profile_.pulp.dma_latency);
+    return host_port_.serve(now, port_duration(bytes)).end + cycle_.time_of_cycles(profile_.pulp.dma_latency);
   }
 
   // Moves bytes that a handler sends out of its memory; returns when they are on their way to the link.
   Time send(Time now, int64_t bytes) {
     if (!profile_.clustered()) return now;
-    return output_port_.serve(now, through(bytes)).end + cycle_.time_of_cycles(profile_.pulp.send_latency);
+    return output_port_.serve(now, port_duration(bytes)).end + cycle_.time_of_cycles(profile_.pulp.send_latency);
   }
 
   // Moves the packet to the memory where its handler reads it. The handler may start at the end.
   Time packet_to_hpu(Time now, uint32_t hpu, int64_t bytes) {
-    if (!profile_.clustered() || bytes == 0 || profile_.pulp.packets != Place::l1) return now;
-    return in_[cluster_of(hpu)].serve(now, engine_time(bytes)).end;
+    if (!profile_.clustered() || bytes == 0 || profile_.pulp.packets != MemoryLevel::l1) return now;
+    return inbound_engines_[cluster_of(hpu)].serve(now, engine_duration(bytes)).end;
   }
 
   // Moves bytes for the host from the memory of that HPU, or from packet memory if no handler asked.
-  Service read(Time now, std::optional<uint32_t> hpu, int64_t bytes) {
+  Service to_host(Time now, std::optional<uint32_t> hpu, int64_t bytes) {
     if (!profile_.clustered()) return channels_.serve(now, profile_.memory.channel_byte_time.time_of(Bytes{bytes}));
     const Time latency = cycle_.time_of_cycles(profile_.pulp.dma_latency);
-    const Time port_time = through(bytes);
-    const Service engine = hpu ? out_[cluster_of(*hpu)].serve(now, engine_time(bytes)) : Service{now, now + port_time};
+    const Time port_time = port_duration(bytes);
+    const Service engine =
+        hpu ? outbound_engines_[cluster_of(*hpu)].serve(now, engine_duration(bytes)) : Service{now, now + port_time};
     // The port takes bytes as the engine delivers them, so its service ends with the engine's, or later.
     const Service port = output_port_.serve(std::max(engine.start, engine.end - port_time), port_time);
     return {engine.start, port.end + latency};
   }
 
-  [[nodiscard]] Time through(int64_t bytes) const {
+  [[nodiscard]] Time port_duration(int64_t bytes) const {
     return cycle_.time_of_cycles(div_ceil(bytes, profile_.pulp.port_width));
   }
-  [[nodiscard]] Time engine_time(int64_t bytes) const {
+  [[nodiscard]] Time engine_duration(int64_t bytes) const {
     return cycle_.time_of_cycles(profile_.pulp.dma_setup + div_ceil(bytes, profile_.pulp.dma_width));
   }
   [[nodiscard]] uint32_t cluster_of(uint32_t hpu) const { return profile_.cluster_of(hpu); }
@@ -87,8 +88,8 @@ class Fabric {
   Resource input_port_;
   Resource output_port_;
   Resource host_port_;
-  std::vector<Resource> in_;  // by cluster
-  std::vector<Resource> out_;  // by cluster
+  std::vector<Resource> inbound_engines_;  // by cluster
+  std::vector<Resource> outbound_engines_;  // by cluster
   Rate cycle_;
 };
 

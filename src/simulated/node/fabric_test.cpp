@@ -44,7 +44,7 @@ TEST(Fabric, WhatAHandlerSendsLeavesBehindWhatGoesToTheHost) {
     EXPECT_EQ(Fabric(profile, 32).send(cycles(0), bytes), cycles(12 + bytes / 64)) << bytes;
   }
   Fabric busy(profile, 32);
-  const Service read = busy.read(cycles(0), 0, 1024);
+  const Service read = busy.to_host(cycles(0), 0, 1024);
   EXPECT_EQ(read.end, cycles(1 + 16 + 27));
   EXPECT_EQ(busy.send(cycles(0), 64), cycles(17 + 1 + 12));
 }

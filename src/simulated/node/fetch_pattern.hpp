@@ -21,30 +21,30 @@ class FetchPattern {
  public:
   explicit FetchPattern(int64_t line_bytes) : stride_lines_max_(stride_bytes_max / line_bytes) {}
 
-  FetchKind classify(uint64_t line, bool neighbour_held) {
-    const auto step = static_cast<int64_t>(line - line_);
-    const bool again = near(step, step_);
-    const bool jump_again = near(step, jump_);
-    line_ = line;
-    step_ = step;
-    if (step != 1) jump_ = step;
-    if (step == 1 || (again && std::abs(step) <= stride_lines_max_)) return FetchKind::streamed;
-    if (again || jump_again) return FetchKind::strided;
-    return neighbour_held ? FetchKind::streamed : FetchKind::scattered;
+  FetchKind classify(uint64_t line, bool holds_neighbour) {
+    const auto step = static_cast<int64_t>(line - last_line_);
+    const bool repeats_step = is_same_stride(step, last_step_);
+    const bool repeats_jump = is_same_stride(step, last_jump_);
+    last_line_ = line;
+    last_step_ = step;
+    if (step != 1) last_jump_ = step;
+    if (step == 1 || (repeats_step && std::abs(step) <= stride_lines_max_)) return FetchKind::streamed;
+    if (repeats_step || repeats_jump) return FetchKind::strided;
+    return holds_neighbour ? FetchKind::streamed : FetchKind::scattered;
   }
 
  private:
   // True if two steps belong to the same stride: a stride in bytes need not be a whole number of lines.
-  static bool near(int64_t step, int64_t other) { return std::abs(step - other) <= 1; }
+  static bool is_same_stride(int64_t step, int64_t other) { return std::abs(step - other) <= 1; }
 
   // Strides that prefetchers follow (Intel 64 and IA-32 architectures optimization manual: "up to 2K bytes").
   static constexpr int64_t stride_bytes_max = 2048;
 
   int64_t stride_lines_max_;
   // The line of the last fetch. The first value is far from every line, and differences with it do not overflow.
-  uint64_t line_ = uint64_t{1} << 60;
-  int64_t step_ = 0;                // between the last two fetches
-  int64_t jump_ = 0;                // the last step that did not go to the next line
+  uint64_t last_line_ = uint64_t{1} << 60;
+  int64_t last_step_ = 0;                // between the last two fetches
+  int64_t last_jump_ = 0;                // the last step that did not go to the next line
 };
 
 }  // namespace spinloom::simulated

@@ -1,6 +1,6 @@
 // FlowTable - decides which of the packets that come to a switch its handler processors take.
 //
-// Contract: rules name messages by portal table index and match bits, as an entry of a list does. takes() is called
+// Contract: rules name messages by portal table index and match bits, as an entry of a list does. try_take() is called
 //   once for each packet, in the order of their heads: a header that matches a rule is taken, and with it the other
 //   packets of its message. Acknowledgements and replies are never taken.
 // Invariants: (1) the packets of a message are taken all or none, if its header comes first; (2) a message is forgotten
@@ -28,23 +28,23 @@ class FlowTable {
  public:
   void add(const FlowRule& rule) { rules_.push_back(rule); }
 
-  [[nodiscard]] bool takes(const nic::Packet& packet) {
+  [[nodiscard]] bool try_take(const nic::Packet& packet) {
     if (packet.is_answer() || rules_.empty()) return false;
-    const std::pair<uint32_t, uint64_t> name{packet.source.value, packet.message};
+    const std::pair<uint32_t, uint64_t> key{packet.source.value, packet.message};
     const uint64_t bytes = packet.payload.length + packet.missing;
     if (!packet.is_header()) {
-      const auto found = open_.find(name);
-      if (found == open_.end()) return false;
+      const auto found = bytes_to_come_.find(key);
+      if (found == bytes_to_come_.end()) return false;
       found->second -= std::min(bytes, found->second);
-      if (found->second == 0) open_.erase(found);
+      if (found->second == 0) bytes_to_come_.erase(found);
       return true;
     }
     if (!matches(packet)) return false;
-    if (bytes < packet.message_length) open_[name] = packet.message_length - bytes;
+    if (bytes < packet.message_length) bytes_to_come_[key] = packet.message_length - bytes;
     return true;
   }
 
-  [[nodiscard]] size_t open() const { return open_.size(); }
+  [[nodiscard]] size_t open_messages() const { return bytes_to_come_.size(); }
 
  private:
   [[nodiscard]] bool matches(const nic::Packet& header) const {
@@ -55,7 +55,7 @@ class FlowTable {
   }
 
   std::vector<FlowRule> rules_;
-  std::map<std::pair<uint32_t, uint64_t>, uint64_t> open_;  // bytes to come, by source and message
+  std::map<std::pair<uint32_t, uint64_t>, uint64_t> bytes_to_come_;  // bytes to come, by source and message
 };
 
 }  // namespace spinloom::simulated

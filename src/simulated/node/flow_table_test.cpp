@@ -22,22 +22,22 @@ nic::Packet packet_of(uint32_t source, uint64_t message, uint64_t length, uint64
 
 TEST(FlowTable, TakesNothingWithoutARule) {
   FlowTable table;
-  EXPECT_FALSE(table.takes(packet_of(0, 1, 8, 0, 8, 5)));
+  EXPECT_FALSE(table.try_take(packet_of(0, 1, 8, 0, 8, 5)));
 }
 
 TEST(FlowTable, MatchesIndexAndBits) {
   FlowTable table;
   table.add({.portal_index = 3, .match_bits = 0x50, .ignore_bits = 0xf});
   nic::Packet header = packet_of(0, 1, 8, 0, 8, 0x57);
-  EXPECT_FALSE(table.takes(header));  // index 0
+  EXPECT_FALSE(table.try_take(header));  // index 0
   header.fields.portal_index = 3;
-  EXPECT_TRUE(table.takes(header));
+  EXPECT_TRUE(table.try_take(header));
   header.fields.match_bits = 0x67;
-  EXPECT_FALSE(table.takes(header));
+  EXPECT_FALSE(table.try_take(header));
   header.fields.match_bits = 0x50;
   header.operation = nic::Operation::ack;
-  EXPECT_FALSE(table.takes(header));
-  EXPECT_EQ(table.open(), 0);
+  EXPECT_FALSE(table.try_take(header));
+  EXPECT_EQ(table.open_messages(), 0);
 }
 
 TEST(FlowTable, TakesAllPacketsOfAMessageOrNone) {
@@ -59,19 +59,20 @@ TEST(FlowTable, TakesAllPacketsOfAMessageOrNone) {
         Message message{{}, matches};
         for (uint64_t i = 1; i < packets; ++i) message.rest.push_back(packet_of(source, id / 2, packets, i, 1, 0));
         random.shuffle(message.rest);
-        ASSERT_EQ(table.takes(packet_of(source, id / 2, packets, 0, 1, matches ? 1 : 2)), matches) << "seed " << seed;
+        ASSERT_EQ(table.try_take(packet_of(source, id / 2, packets, 0, 1, matches ? 1 : 2)), matches)
+            << "seed " << seed;
         open.push_back(message);
         ++id;
       }
       const size_t which = random.below(open.size());
       Message& message = open[which];
       if (!message.rest.empty()) {
-        ASSERT_EQ(table.takes(message.rest.back()), message.taken) << "seed " << seed;
+        ASSERT_EQ(table.try_take(message.rest.back()), message.taken) << "seed " << seed;
         message.rest.pop_back();
       }
       if (message.rest.empty()) open.erase(open.begin() + static_cast<ptrdiff_t>(which));
     }
-    EXPECT_EQ(table.open(), 0) << "seed " << seed;
+    EXPECT_EQ(table.open_messages(), 0) << "seed " << seed;
   }
 }
 

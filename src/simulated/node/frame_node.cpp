@@ -9,8 +9,8 @@
 namespace spinloom::simulated {
 namespace {
 
-constexpr int64_t around_a_frame = 24;  // preamble, checksum and gap
-constexpr uint64_t least_frame = 60;    // shorter frames are padded
+constexpr int64_t frame_overhead_bytes = 24;  // preamble, checksum and gap
+constexpr uint64_t frame_bytes_min = 60;    // shorter frames are padded
 
 frames::Limits frame_limits_of(const Profile& profile, const FrameNodeOptions& options) {
   frames::Limits limits = options.limits;
@@ -49,7 +49,8 @@ FrameNode::FrameNode(EventQueue& events, const Profile& profile, FrameHost& host
       fabric_(profile, static_cast<uint32_t>(profile.hpu.count)) {}
 
 Time FrameNode::cable_time(uint64_t bytes) const {
-  return profile_.link.byte_time.time_of(Bytes{static_cast<int64_t>(std::max(bytes, least_frame)) + around_a_frame});
+  return profile_.link.byte_time.time_of(
+      Bytes{static_cast<int64_t>(std::max(bytes, frame_bytes_min)) + frame_overhead_bytes});
 }
 
 void FrameNode::send_from_far(FrameBytes frame) {
@@ -58,20 +59,20 @@ void FrameNode::send_from_far(FrameBytes frame) {
   events_.at(cable.end + profile_.link.wire, *this, at_the_nic, slot);
 }
 
-void FrameNode::at_nic(uint32_t slot) {
+void FrameNode::on_arrival(uint32_t slot) {
   stages_ = {};
   stages_.arrived = events_.now();
   events_.at(matching_.serve(events_.now(), profile_.match.header).end, *this, match_ends, slot);
 }
 
-void FrameNode::matched(uint32_t slot) {
-  at_hand_ = std::move(arriving_[slot]);
+void FrameNode::on_matched(uint32_t slot) {
+  current_frame_ = std::move(arriving_[slot]);
   arriving_.give_back(slot);
   stages_.matched = events_.now();
   frames::Actions actions;
-  nic_->on_frame({spin::PayloadRef::Space::local, at_hand_->data(), at_hand_->size()}, actions);
+  nic_->on_frame({spin::PayloadRef::Space::local, current_frame_->data(), current_frame_->size()}, actions);
   perform(actions);
-  at_hand_ = nullptr;
+  current_frame_ = nullptr;
 }
 
 // Serves the copy of a frame to packet memory. With frame.ingress_*, it takes
@@ -84,14 +85,14 @@ Service FrameNode::ingress(Time now, uint64_t bytes) {
   return ingress_.serve(now, cycles(rule.ingress_min + more));
 }
 
-void FrameNode::stored(uint32_t slot) {
-  const Storing storing = std::move(storing_[slot]);
-  storing_.give_back(slot);
+void FrameNode::on_stored(uint32_t slot) {
+  const FrameCopy copy = std::move(frame_copies_[slot]);
+  frame_copies_.give_back(slot);
   stages_.stored = events_.now();
-  uint8_t* const place = packet_memory_.data() + storing.address;
-  std::memcpy(place, storing.frame->data(), storing.frame->size());
+  uint8_t* const place = packet_memory_.data() + copy.address;
+  std::memcpy(place, copy.frame->data(), copy.frame->size());
   frames::Actions actions;
-  nic_->on_stored(storing.packet, place, actions);
+  nic_->on_stored(copy.packet, place, actions);
   perform(actions);
 }
 
@@ -108,10 +109,10 @@ bool FrameNode::send_from_host(FrameBytes frame) {
 }
 
 // Called when the last byte of a frame is on the cable.
-void FrameNode::left(uint32_t slot) {
+void FrameNode::on_left(uint32_t slot) {
   const frames::EgressFrame frame = leaving_[slot];
   leaving_.give_back(slot);
-  const uint32_t delivery = delivered_.take(FrameBytes(frame.bytes.bytes, frame.bytes.bytes + frame.bytes.length));
+  const uint32_t delivery = deliveries_.take(FrameBytes(frame.bytes.bytes, frame.bytes.bytes + frame.bytes.length));
   events_.at(events_.now() + profile_.link.wire, *this, at_far_end, delivery);
   if (!frame.dma.exists()) from_host_.give_back(static_cast<uint32_t>(frame.host_token));
   frames::Actions actions;
@@ -128,22 +129,22 @@ void FrameNode::write_nic(uint64_t offset, std::vector<uint8_t> bytes) {
 void FrameNode::on_event(uint32_t code, uint64_t argument) {
   const auto slot = static_cast<uint32_t>(argument);
   switch (static_cast<FrameCode>(code)) {
-    case at_the_nic: return at_nic(slot);
-    case match_ends: return matched(slot);
-    case frame_stored: return stored(slot);
-    case frame_left: return left(slot);
+    case at_the_nic: return on_arrival(slot);
+    case match_ends: return on_matched(slot);
+    case frame_stored: return on_stored(slot);
+    case frame_left: return on_left(slot);
     case at_far_end:
     case at_the_stack: {
-      const FrameBytes frame = std::move(delivered_[slot]);
-      delivered_.give_back(slot);
+      const FrameBytes frame = std::move(deliveries_[slot]);
+      deliveries_.give_back(slot);
       if (code == at_far_end) return host_.on_far_frame(frame);
       return host_.on_stack_frame(frame);
     }
-    case handler_is_done: return handler_done(slot);
-    case write_read: return source_read(slot);
-    case write_landed: return landed(slot);
-    case write_known: return written(slot);
-    case host_fetched: return fetched(slot);
+    case handler_is_done: return on_handler_done(slot);
+    case write_read: return on_source_read(slot);
+    case write_landed: return on_write_landed(slot);
+    case write_known: return on_write_known(slot);
+    case host_fetched: return on_fetched(slot);
     case nic_written: {
       const NicWrite write = std::move(nic_writes_[slot]);
       nic_writes_.give_back(slot);

@@ -75,7 +75,7 @@ class FrameNode final : EventTarget, HpuClient {
   [[nodiscard]] std::span<uint8_t> nic_memory() { return nic_memory_; }
   [[nodiscard]] const FrameStages& stages() const { return stages_; }
   // The reason why the newest handler that did not return has ended; empty if there is none.
-  [[nodiscard]] const std::string& handler_trouble() const { return trouble_; }
+  [[nodiscard]] const std::string& handler_trouble() const { return handler_trouble_; }
 
   // The far end puts a frame on its cable now. Frames that follow wait for it.
   void send_from_far(FrameBytes frame);
@@ -94,17 +94,17 @@ class FrameNode final : EventTarget, HpuClient {
                       const std::string& reason) override;
 
   // frame_node.cpp: frames on their ways
-  void at_nic(uint32_t slot);
-  void matched(uint32_t slot);
-  void stored(uint32_t slot);
-  void left(uint32_t slot);
+  void on_arrival(uint32_t slot);
+  void on_matched(uint32_t slot);
+  void on_stored(uint32_t slot);
+  void on_left(uint32_t slot);
   [[nodiscard]] Service ingress(Time now, uint64_t bytes);
   [[nodiscard]] Time cycles(int64_t count) const { return scheduler_cycle_.time_of_cycles(count); }
 
   // frame_node_actions.cpp
   void perform(frames::Actions& actions);
   void perform(const frames::StoreFrame& store);
-  void perform(const frames::ToHost& given);
+  void perform(const frames::ToHost& request);
   void perform(const frames::Transmit& transmit);
   void perform(const frames::RunHandler& run);
   void perform(const spin::Resume& resume) { hpus_->resume(resume.her, resume.value); }
@@ -116,23 +116,23 @@ class FrameNode final : EventTarget, HpuClient {
   void perform(const spin::DebugLine&) {}
   void perform(const frames::Initialised&) {}
   using HostFetch = std::variant<spin::DmaRead, spin::DmaAtomic>;
-  void fetch(const HostFetch& given, uint64_t bytes);
-  void fetched(uint32_t slot);
-  void source_read(uint32_t slot);
-  void landed(uint32_t slot);
-  void written(uint32_t slot);
-  void handler_done(uint32_t slot);
+  void fetch(const HostFetch& request, uint64_t bytes);
+  void on_fetched(uint32_t slot);
+  void on_source_read(uint32_t slot);
+  void on_write_landed(uint32_t slot);
+  void on_write_known(uint32_t slot);
+  void on_handler_done(uint32_t slot);
 
-  struct Storing {
+  struct FrameCopy {
     frames::PacketId packet;
     uint32_t address = 0;
     std::shared_ptr<const FrameBytes> frame;
   };
-  struct Writing {
+  struct HostWrite {
     spin::DmaWrite write;
     FrameBytes read;  // a copy for a blocking write, whose handler may change the source once it has been read
   };
-  struct Ended {
+  struct EndedHandler {
     spin::HerId her;
     spin::HandlerEnd end = spin::HandlerEnd::returned;
     uint32_t code = 0;
@@ -158,18 +158,18 @@ class FrameNode final : EventTarget, HpuClient {
   Resource matching_;
   Resource ingress_;
 
-  std::shared_ptr<const FrameBytes> at_hand_;  // the frame that the engine looks at
+  std::shared_ptr<const FrameBytes> current_frame_;  // the frame that the engine looks at
   spin::Slab<std::shared_ptr<const FrameBytes>> arriving_;
-  spin::Slab<Storing> storing_;
+  spin::Slab<FrameCopy> frame_copies_;
   spin::Slab<frames::EgressFrame> leaving_;
   spin::Slab<std::shared_ptr<const FrameBytes>> from_host_;  // frames of the host, by token
-  spin::Slab<FrameBytes> delivered_;  // on their way to the far end or to the host
-  spin::Slab<Writing> writes_;
+  spin::Slab<FrameBytes> deliveries_;  // on their way to the far end or to the host
+  spin::Slab<HostWrite> writes_;
   spin::Slab<HostFetch> fetches_;
-  spin::Slab<Ended> ended_;
+  spin::Slab<EndedHandler> ended_handlers_;
   spin::Slab<NicWrite> nic_writes_;
   FrameStages stages_;
-  std::string trouble_;
+  std::string handler_trouble_;
 };
 
 }  // namespace spinloom::simulated

@@ -11,19 +11,19 @@ namespace spinloom::simulated {
 
 void FrameNode::perform(frames::Actions& actions) {
   for (frames::Action& action : actions.list) {
-    std::visit([this](const auto& given) { perform(given); }, action);
+    std::visit([this](const auto& request) { perform(request); }, action);
   }
 }
 
 void FrameNode::perform(const frames::StoreFrame& store) {
   const Service copy = ingress(events_.now(), store.bytes.length);
-  events_.at(copy.end, *this, frame_stored, storing_.take(store.packet, store.address, at_hand_));
+  events_.at(copy.end, *this, frame_stored, frame_copies_.take(store.packet, store.address, current_frame_));
 }
 
-void FrameNode::perform(const frames::ToHost& given) {
-  FrameBytes bytes(given.bytes.bytes, given.bytes.bytes + given.bytes.length);
+void FrameNode::perform(const frames::ToHost& request) {
+  FrameBytes bytes(request.bytes.bytes, request.bytes.bytes + request.bytes.length);
   const Service link = pcie_.write(events_.now(), static_cast<int64_t>(bytes.size()));
-  events_.at(link.end + pcie_.latency(), *this, at_the_stack, delivered_.take(std::move(bytes)));
+  events_.at(link.end + pcie_.latency(), *this, at_the_stack, deliveries_.take(std::move(bytes)));
 }
 
 void FrameNode::perform(const frames::Transmit& transmit) {
@@ -60,15 +60,15 @@ bool FrameNode::on_handler_call(const spin::Her& her, const spin::HandlerCall& c
 
 void FrameNode::on_handler_end(const spin::Her& her, spin::HandlerEnd end, uint32_t code, uint64_t cycles_spent,
                                const std::string& reason) {
-  if (end != spin::HandlerEnd::returned) trouble_ = reason;
+  if (end != spin::HandlerEnd::returned) handler_trouble_ = reason;
   stages_.ended = events_.now();
-  const uint32_t slot = ended_.take(her.id, end, code, cycles_spent);
+  const uint32_t slot = ended_handlers_.take(her.id, end, code, cycles_spent);
   events_.at(events_.now() + cycles(profile_.scheduler.finish_cycles), *this, handler_is_done, slot);
 }
 
-void FrameNode::handler_done(uint32_t slot) {
-  const Ended ended = ended_[slot];
-  ended_.give_back(slot);
+void FrameNode::on_handler_done(uint32_t slot) {
+  const EndedHandler ended = ended_handlers_[slot];
+  ended_handlers_.give_back(slot);
   frames::Actions actions;
   nic_->on_handler_done(ended.her, ended.end, ended.code, actions, ended.cycles);
   perform(actions);
@@ -76,7 +76,7 @@ void FrameNode::handler_done(uint32_t slot) {
 
 void FrameNode::perform(const spin::DmaWrite& write) {
   const auto length = static_cast<int64_t>(write.source.length);
-  const Service read = fabric_.read(events_.now(), hpus_->hpu_of(write.her), length);
+  const Service read = fabric_.to_host(events_.now(), hpus_->hpu_of(write.her), length);
   const Service link = pcie_.write(read.end, length);
   stages_.read = read.end;
   const uint32_t slot = writes_.take(write, FrameBytes{});
@@ -84,7 +84,7 @@ void FrameNode::perform(const spin::DmaWrite& write) {
   events_.at(link.end + pcie_.latency(), *this, write_landed, slot);
 }
 
-void FrameNode::source_read(uint32_t slot) {
+void FrameNode::on_source_read(uint32_t slot) {
   auto& [write, read] = writes_[slot];
   read.assign(write.source.bytes, write.source.bytes + write.source.length);
   write.source.bytes = read.data();
@@ -93,7 +93,7 @@ void FrameNode::source_read(uint32_t slot) {
   perform(actions);
 }
 
-void FrameNode::landed(uint32_t slot) {
+void FrameNode::on_write_landed(uint32_t slot) {
   const spin::DmaWrite& write = writes_[slot].write;
   (void)portals::perform(write);
   stages_.landed = events_.now();
@@ -101,7 +101,7 @@ void FrameNode::landed(uint32_t slot) {
   if (write.source.length > 0) host_.on_host_write(write.host, write.source.length);
 }
 
-void FrameNode::written(uint32_t slot) {
+void FrameNode::on_write_known(uint32_t slot) {
   const spin::DmaId dma = writes_[slot].write.dma;
   writes_.give_back(slot);
   frames::Actions actions;
@@ -109,17 +109,17 @@ void FrameNode::written(uint32_t slot) {
   perform(actions);
 }
 
-void FrameNode::fetch(const HostFetch& given, uint64_t bytes) {
+void FrameNode::fetch(const HostFetch& request, uint64_t bytes) {
   const auto length = static_cast<int64_t>(bytes);
   const Time asked = pcie_.write(events_.now(), 0).end + pcie_.latency();
   const Time here = fabric_.from_host(pcie_.command(asked, length).end + pcie_.latency(), length);
-  events_.at(here, *this, host_fetched, fetches_.take(given));
+  events_.at(here, *this, host_fetched, fetches_.take(request));
 }
 
-void FrameNode::fetched(uint32_t slot) {
-  const HostFetch given = fetches_[slot];
+void FrameNode::on_fetched(uint32_t slot) {
+  const HostFetch request = fetches_[slot];
   fetches_.give_back(slot);
-  const spin::DmaId dma = std::visit([](const auto& fetch) { return portals::perform(fetch); }, given);
+  const spin::DmaId dma = std::visit([](const auto& fetch) { return portals::perform(fetch); }, request);
   frames::Actions actions;
   nic_->on_dma_done(dma, actions);
   perform(actions);

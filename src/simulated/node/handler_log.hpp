@@ -21,7 +21,7 @@ namespace spinloom::simulated {
 class HandlerLog {
  public:
   struct Line {
-    Time when;
+    Time time;
     uint32_t hpu = 0;
     nic::HandlerKind kind = nic::HandlerKind::payload;
     std::string text;
@@ -30,10 +30,10 @@ class HandlerLog {
   // Kind, end, and return code, which is 0 if the handler did not return.
   using Ending = std::tuple<nic::HandlerKind, nic::HandlerEnd, uint32_t>;
 
-  void call(uint32_t number) { ++calls_[number]; }
-  void debug(Line line) { keep(debug_, debug_dropped_, std::move(line)); }
+  void record_call(uint32_t number) { ++calls_[number]; }
+  void record_debug(Line line) { keep(debug_, debug_dropped_, std::move(line)); }
   // `line.text` is the reason why a handler did not return; it is empty if the handler returned.
-  void end(nic::HandlerEnd end, uint32_t code, Line line) {
+  void record_end(nic::HandlerEnd end, uint32_t code, Line line) {
     const bool returned = end == nic::HandlerEnd::returned;
     ++endings_[{line.kind, end, returned ? code : 0}];
     if (!returned) keep(troubles_, troubles_dropped_, std::move(line));

@@ -11,21 +11,21 @@ HostCache::HostCache(int64_t bytes, int64_t ways, int64_t line_bytes)
   SPL_ASSERT(sets_ > 0, bytes, " B of ", ways, " ways of ", line_bytes, " B");
 }
 
-bool HostCache::access(uint64_t line, bool write) {
-  ++clock_;
+bool HostCache::access(uint64_t line, bool is_write) {
+  ++accesses_;
   Line* const set = &lines_[(line % sets_) * ways_];
   Line* victim = set;
   for (uint64_t way = 0; way < ways_; ++way) {
     Line& candidate = set[way];
     if (candidate.tag == line) {
-      candidate.used = clock_;
-      candidate.dirty = candidate.dirty || write;
+      candidate.last_use = accesses_;
+      candidate.dirty = candidate.dirty || is_write;
       return true;
     }
-    if (candidate.used < victim->used) victim = &candidate;
+    if (candidate.last_use < victim->last_use) victim = &candidate;
   }
   if (victim->dirty) ++writebacks_;
-  *victim = {line, clock_, write};
+  *victim = {line, accesses_, is_write};
   return false;
 }
 

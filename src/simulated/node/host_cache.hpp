@@ -16,7 +16,7 @@ class HostCache {
  public:
   HostCache(int64_t bytes, int64_t ways, int64_t line_bytes);
 
-  bool access(uint64_t line, bool write);
+  bool access(uint64_t line, bool is_write);
   [[nodiscard]] bool holds(uint64_t line) const;
   void flush();
   [[nodiscard]] uint64_t writebacks() const { return writebacks_; }
@@ -24,14 +24,14 @@ class HostCache {
  private:
   struct Line {
     uint64_t tag = UINT64_MAX;
-    uint64_t used = 0;
+    uint64_t last_use = 0;  // the number of the access
     bool dirty = false;
   };
 
   uint64_t sets_;
   uint64_t ways_;
   std::vector<Line> lines_;
-  uint64_t clock_ = 0;
+  uint64_t accesses_ = 0;
   uint64_t writebacks_ = 0;
 };
 

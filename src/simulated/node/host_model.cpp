@@ -42,10 +42,10 @@ constexpr int64_t near_cache_ways = 8;
 template <class Use>
 void for_each_line(const portals::HostWork& work, int64_t line, Use&& use) {
   const auto line_bytes = static_cast<uint64_t>(line);
-  work.touches([&](uint64_t address, uint64_t length, bool write) {
+  work.touches([&](uint64_t address, uint64_t length, bool is_write) {
     if (length == 0) return;
     const uint64_t end = (address + length - 1) / line_bytes;
-    for (uint64_t at = address / line_bytes; at <= end; ++at) use(at, write);
+    for (uint64_t at = address / line_bytes; at <= end; ++at) use(at, is_write);
   });
 }
 
@@ -54,36 +54,36 @@ HostCost lines_of(const Profile& profile, const portals::HostWork& work) {
   const auto& host = profile.host;
   HostCost cost;
   if (!work.touches) return cost;
-  HostCache near(near_cache_bytes, near_cache_ways, host.line);
-  HostCache last(host.cache, host.cache_ways, host.line);
+  HostCache near_cache(near_cache_bytes, near_cache_ways, host.line);
+  HostCache last_level(host.cache, host.cache_ways, host.line);
   FetchPattern reads(host.line);
   FetchPattern writes(host.line);
   // The patterns of lines that the last level has: a prefetcher brings them no later than it would from memory.
   FetchPattern held_reads(host.line);
   FetchPattern held_writes(host.line);
-  if (work.warm) {
-    for_each_line(work, host.line, [&](uint64_t line, bool) { last.access(line, false); });
+  if (work.is_warm) {
+    for_each_line(work, host.line, [&](uint64_t line, bool) { last_level.access(line, false); });
   }
-  for_each_line(work, host.line, [&](uint64_t line, bool write) {
-    if (near.access(line, write)) return;
-    if (last.access(line, write)) {
+  for_each_line(work, host.line, [&](uint64_t line, bool is_write) {
+    if (near_cache.access(line, is_write)) return;
+    if (last_level.access(line, is_write)) {
       ++cost.lines_refilled;
-      switch ((write ? held_writes : held_reads).classify(line, false)) {
+      switch ((is_write ? held_writes : held_reads).classify(line, false)) {
         case FetchKind::streamed: ++cost.refilled_streamed; break;
         case FetchKind::strided: ++cost.refilled_strided; break;
         case FetchKind::scattered: break;
       }
       return;
     }
-    switch ((write ? writes : reads).classify(line, line > 0 && last.holds(line - 1))) {
+    switch ((is_write ? writes : reads).classify(line, line > 0 && last_level.holds(line - 1))) {
       case FetchKind::streamed: ++cost.lines_streamed; break;
       case FetchKind::strided: ++cost.lines_strided; break;
       case FetchKind::scattered: ++cost.lines_scattered; break;
     }
   });
-  cost.lines_evicted = last.writebacks();
-  last.flush();
-  cost.line_writebacks = last.writebacks();
+  cost.lines_evicted = last_level.writebacks();
+  last_level.flush();
+  cost.line_writebacks = last_level.writebacks();
   return cost;
 }
 
@@ -94,29 +94,29 @@ HostCost host_cost(const Profile& profile, const portals::HostWork& work) {
   HostCost cost = lines_of(profile, work);
   const Rate cycle = Rate::cycle_of(host.clock);
   if (cost.line_fetches() > 0) {
-    const auto moving = [&](uint64_t lines) {
+    const auto transfer_time = [&](uint64_t lines) {
       return host.memory_byte_time.time_of(Bytes{static_cast<int64_t>(lines) * host.line});
     };
-    const Time waited = fetch_time(cost.lines_streamed, profile, host.streamed_in_flight) +
-                        fetch_time(cost.lines_strided, profile, host.strided_in_flight) +
-                        fetch_time(cost.lines_scattered, profile, host.scattered_in_flight) +
-                        moving(cost.lines_evicted);
-    cost.lines = host.memory_latency + std::max(waited, moving(cost.line_fetches() + cost.lines_evicted));
+    const Time fetch_wait = fetch_time(cost.lines_streamed, profile, host.streamed_in_flight) +
+                            fetch_time(cost.lines_strided, profile, host.strided_in_flight) +
+                            fetch_time(cost.lines_scattered, profile, host.scattered_in_flight) +
+                            transfer_time(cost.lines_evicted);
+    cost.lines = host.memory_latency + std::max(fetch_wait, transfer_time(cost.line_fetches() + cost.lines_evicted));
   }
   const auto refill_time = [&](uint64_t lines) { return cycle.time_of_cycles(cycles_of(lines, host.refill_cycles)); };
-  uint64_t near_priced = 0;
+  uint64_t lines_at_refill_price = 0;
   const auto refill = [&](uint64_t lines, int64_t in_flight) {
-    const Time ahead = fetch_time(lines, profile, in_flight);
-    if (ahead < refill_time(lines)) {
-      cost.lines += ahead;
+    const Time prefetched = fetch_time(lines, profile, in_flight);
+    if (prefetched < refill_time(lines)) {
+      cost.lines += prefetched;
     } else {
-      near_priced += lines;
+      lines_at_refill_price += lines;
     }
   };
   refill(cost.refilled_streamed, host.streamed_in_flight);
   refill(cost.refilled_strided, host.strided_in_flight);
   refill(cost.lines_refilled - cost.refilled_streamed - cost.refilled_strided, host.scattered_in_flight);
-  cost.lines += refill_time(near_priced);
+  cost.lines += refill_time(lines_at_refill_price);
   cost.blocks = cycle.time_of_cycles(block_cycles(profile, work));
   if (work.kind == Kind::react) {
     cost.lines = host.memory_latency;

@@ -11,8 +11,8 @@ enum Step : uint32_t { starts, stops };
 uint32_t tie_of(uint64_t unit) { return static_cast<uint32_t>(unit) + 1; }
 
 // The latency class of a place for a pulp core; the memory that answers decides.
-hpu::LatencyClass class_of(Place place, hpu::LatencyClass far) {
-  return place == Place::l1 ? hpu::LatencyClass::scratchpad : far;
+hpu::LatencyClass class_of(MemoryLevel level, hpu::LatencyClass outside_l1) {
+  return level == MemoryLevel::l1 ? hpu::LatencyClass::scratchpad : outside_l1;
 }
 
 uint32_t narrow(int64_t value) { return static_cast<uint32_t>(value); }
@@ -74,9 +74,9 @@ Result<std::unique_ptr<HpuBank>> HpuBank::create(EventQueue& events, HpuClient& 
   bank->has_float_ = hpu::has_float(timing);
   if (profile.clustered()) {
     bank->ports_.emplace(profile);
-    bank->places_ = {class_of(profile.pulp.constants, hpu::LatencyClass::nic_memory),
-                     class_of(profile.pulp.state, hpu::LatencyClass::nic_memory),
-                     class_of(profile.pulp.packets, hpu::LatencyClass::packet_buffer)};
+    bank->latency_classes_ = {class_of(profile.pulp.constants, hpu::LatencyClass::nic_memory),
+                              class_of(profile.pulp.state, hpu::LatencyClass::nic_memory),
+                              class_of(profile.pulp.packets, hpu::LatencyClass::packet_buffer)};
   }
   return bank;
 }
@@ -91,7 +91,7 @@ HpuBank::HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpu
       timing_(timing),
       units_(hpus) {}
 
-Status HpuBank::check(uint32_t image) const {
+Status HpuBank::check_image(uint32_t image) const {
   if (has_float_ || images_ == nullptr || image >= images_->size() || !(*images_)[image].needs_float()) return {};
   return fail(Code::unsupported,
               "the handler image is built for cores with floating point, which this NIC's cores (hpu.core = pulp) do "
@@ -107,12 +107,12 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   SPL_ASSERT(her.hpu.value < units_.size(), "HPU ", her.hpu, " of ", units_.size());
   SPL_ASSERT(images_ != nullptr && context.image < images_->size(), "image ", context.image, " is not loaded");
   Unit& unit = units_[her.hpu.value];
-  SPL_ASSERT(!unit.running, "HPU ", her.hpu, " already runs a handler");
-  unit.running = true;
+  SPL_ASSERT(!unit.is_running, "HPU ", her.hpu, " already runs a handler");
+  unit.is_running = true;
   if (!unit.core) {
-    auto made = hpu::Core::create(timing_);
-    SPL_ASSERT(made.ok(), "the parameters were right when the bank was made");
-    unit.core.emplace(std::move(*made));
+    auto core = hpu::Core::create(timing_);
+    SPL_ASSERT(core.ok(), "the parameters were right when the bank was made");
+    unit.core.emplace(std::move(*core));
     unit.stack.resize(limits::handler_stack_bytes);
   }
   const hpu::Image& image = (*images_)[context.image];
@@ -130,14 +130,14 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
     map(region);
   };
   map_read_only(SPL_HPU_CONST_BASE, nic_memory.subspan(context.constants.offset, context.constants.length),
-                places_.constants);
+                latency_classes_.constants);
   map(Region::shared(SPL_HPU_STATE_BASE, nic_memory.subspan(context.state.offset, context.state.length),
-                     places_.state));
+                     latency_classes_.state));
   if (her.writes_packet) {
     map(Region::shared(SPL_HPU_PACKET_BASE, {const_cast<uint8_t*>(her.payload.bytes), her.payload.length},
-                       places_.packets));
+                       latency_classes_.packets));
   } else {
-    map_read_only(SPL_HPU_PACKET_BASE, {her.payload.bytes, her.payload.length}, places_.packets);
+    map_read_only(SPL_HPU_PACKET_BASE, {her.payload.bytes, her.payload.length}, latency_classes_.packets);
   }
   unit.constants_offset = context.constants.offset;
   unit.state_offset = context.state.offset;
@@ -151,7 +151,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
   unit.budget_cycles = context.budget_cycles;
   unit.start_cycle = cycle_at_or_after(start);
   unit.at_start = unit.core->counters();
-  unit.called = false;
+  unit.has_called = false;
 
   hpu::Start begin;
   begin.image = &image;
@@ -173,7 +173,7 @@ void HpuBank::run(const nic::Her& her, const nic::Context& context, std::span<ui
 
 void HpuBank::on_event(uint32_t code, uint64_t argument) {
   Unit& unit = units_[argument];
-  if (code == starts) return slice(argument);
+  if (code == starts) return run_slice(argument);
   const uint64_t spent = unit.stop.cycle - unit.start_cycle;
   const bool ended = unit.stop.kind == hpu::StopKind::returned || unit.stop.kind == hpu::StopKind::fault;
   if (!ended && spent > unit.budget_cycles) {
@@ -187,32 +187,32 @@ void HpuBank::on_event(uint32_t code, uint64_t argument) {
       return finish(unit, violation ? nic::HandlerEnd::segv : nic::HandlerEnd::fault, unit.stop.fault.describe());
     }
     case hpu::StopKind::call: {
-      unit.answered = false;
-      unit.asking = true;
-      calling_ = argument;
-      if (!unit.called) unit.first_call_cycle = unit.stop.cycle;
-      unit.called = true;
+      unit.is_answered = false;
+      unit.is_asking = true;
+      calling_unit_ = argument;
+      if (!unit.has_called) unit.first_call_cycle = unit.stop.cycle;
+      unit.has_called = true;
       const nic::HandlerCall call = spin::decode_call(unit.core->command(), unit.memory);
       unit.call = call.call;
       const bool stops = client_.on_handler_call(unit.her, call);
-      unit.asking = false;
+      unit.is_asking = false;
       if (stops) {
         return finish(unit, nic::HandlerEnd::fault,
                       text("made call ", call.call, " with options ", call.options, ", which the NIC does not have"));
       }
-      if (!unit.answered) return;  // resume() continues the handler
+      if (!unit.is_answered) return;  // resume() continues the handler
       break;
     }
     case hpu::StopKind::shared:
-      if (ports_) unit.core->delay_shared(granted(unit));
+      if (ports_) unit.core->delay_shared(granted_cycle(unit));
       break;
     case hpu::StopKind::quantum: break;
   }
-  slice(argument);
+  run_slice(argument);
 }
 
 // The cycle in which the access that stopped this HPU gets its port and bank.
-uint64_t HpuBank::granted(const Unit& unit) {
+uint64_t HpuBank::granted_cycle(const Unit& unit) {
   const uint32_t address = unit.stop.address;
   const hpu::AddressSpace::Access& access = unit.memory.access_of(address);
   uint64_t byte = address - access.base;
@@ -222,7 +222,7 @@ uint64_t HpuBank::granted(const Unit& unit) {
   return ports_->grant(unit.her.hpu.value, access.latency_class, byte, unit.stop.atomic, unit.stop.cycle);
 }
 
-void HpuBank::slice(uint64_t index) {
+void HpuBank::run_slice(uint64_t index) {
   Unit& unit = units_[index];
   unit.stop = unit.core->run(unit.core->cycle() + slice_cycles_);
   const Time when = cycle_.time_of_cycles(static_cast<int64_t>(unit.stop.cycle));
@@ -249,9 +249,10 @@ std::map<std::string, uint64_t> HpuBank::function_cycles() const {
 
 std::optional<uint32_t> HpuBank::hpu_of(nic::HerId her) const {
   if (!her.exists()) return std::nullopt;
-  if (units_[calling_].running && units_[calling_].her.id == her) return static_cast<uint32_t>(calling_);
+  if (units_[calling_unit_].is_running && units_[calling_unit_].her.id == her)
+    return static_cast<uint32_t>(calling_unit_);
   for (uint32_t index = 0; index < units_.size(); ++index) {
-    if (units_[index].running && units_[index].her.id == her) return index;
+    if (units_[index].is_running && units_[index].her.id == her) return index;
   }
   return std::nullopt;
 }
@@ -260,19 +261,19 @@ void HpuBank::resume(nic::HerId her, uint32_t value) {
   const std::optional<uint32_t> index = hpu_of(her);
   SPL_ASSERT(index.has_value(), "HER ", her, " runs nowhere");
   Unit& unit = units_[*index];
-  SPL_ASSERT(unit.running && unit.stop.kind == hpu::StopKind::call, "HER ", her, " does not wait in a call");
+  SPL_ASSERT(unit.is_running && unit.stop.kind == hpu::StopKind::call, "HER ", her, " does not wait in a call");
   const uint64_t answered_cycle = std::max(unit.stop.cycle, cycle_at_or_after(events_.now()));
   if (trace_ != nullptr) {
     trace_->span({Track::call, *index, unit.call, cycle_.time_of_cycles(static_cast<int64_t>(unit.stop.cycle)),
                   cycle_.time_of_cycles(static_cast<int64_t>(answered_cycle))});
   }
   unit.core->resume_call(value, answered_cycle);
-  unit.answered = true;
-  if (!unit.asking) slice(*index);
+  unit.is_answered = true;
+  if (!unit.is_asking) run_slice(*index);
 }
 
 void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason) {
-  unit.running = false;
+  unit.is_running = false;
   if (unit.core->busy()) unit.core->abandon();
   const hpu::Counters counters = unit.core->counters();
   HandlerStatistics& statistics = statistics_[static_cast<size_t>(unit.her.kind)];
@@ -281,7 +282,7 @@ void HpuBank::finish(Unit& unit, nic::HandlerEnd end, const std::string& reason)
   statistics.cycles += cycles;
   statistics.cycles_max = std::max(statistics.cycles_max, cycles);
   statistics.cycles_min = statistics.handlers == 1 ? cycles : std::min(statistics.cycles_min, cycles);
-  const uint64_t before_call = unit.called ? unit.first_call_cycle - unit.start_cycle : cycles;
+  const uint64_t before_call = unit.has_called ? unit.first_call_cycle - unit.start_cycle : cycles;
   statistics.first_call_cycles += before_call;
   statistics.first_call_cycles_min =
       statistics.handlers == 1 ? before_call : std::min(statistics.first_call_cycles_min, before_call);

@@ -68,7 +68,7 @@ class HpuBank final : EventTarget {
   // The images, which a context names by index, must outlive the bank.
   void install(const std::vector<hpu::Image>& images) { images_ = &images; }
   // An Error if these cores cannot run the handlers of an image.
-  [[nodiscard]] Status check(uint32_t image) const;
+  [[nodiscard]] Status check_image(uint32_t image) const;
   // Records the calls and handlers that end from now on; null stops recording. The trace outlives the bank.
   void record(Trace* trace) { trace_ = trace; }
   // Starts a handler at the first tick not before `start`.
@@ -109,16 +109,16 @@ class HpuBank final : EventTarget {
     uint64_t state_offset = 0;
     uint64_t first_call_cycle = 0;
     uint32_t call = 0;  // number of the handler's newest call
-    bool called = false;
-    bool answered = false;
-    bool asking = false;  // the handler waits for the answer to its call
-    bool running = false;
+    bool has_called = false;  // the handler has made a call
+    bool is_answered = false;  // its newest call was answered
+    bool is_asking = false;  // the handler waits for the answer to its call
+    bool is_running = false;  // the HPU runs a handler
   };
   HpuBank(EventQueue& events, HpuClient& client, Rate cycle, uint32_t hpus, uint32_t slice_cycles,
           const hpu::TimingParameters& timing);
   void on_event(uint32_t code, uint64_t argument) override;
-  void slice(uint64_t unit);
-  uint64_t granted(const Unit& unit);
+  void run_slice(uint64_t index);
+  uint64_t granted_cycle(const Unit& unit);
   void finish(Unit& unit, nic::HandlerEnd end, const std::string& reason);
   [[nodiscard]] uint64_t cycle_at_or_after(Time time) const;
 
@@ -131,7 +131,7 @@ class HpuBank final : EventTarget {
   const std::vector<hpu::Image>* images_ = nullptr;
   bool has_float_ = false;
   std::vector<Unit> units_;
-  uint64_t calling_ = 0;  // the unit that made the newest call, where hpu_of() looks first
+  uint64_t calling_unit_ = 0;  // the unit that made the newest call, where hpu_of() looks first
   std::array<HandlerStatistics, spin::handler_kinds> statistics_{};
   Trace* trace_ = nullptr;
   Time busy_{};
@@ -140,7 +140,7 @@ class HpuBank final : EventTarget {
     hpu::LatencyClass constants = hpu::LatencyClass::nic_memory;
     hpu::LatencyClass state = hpu::LatencyClass::nic_memory;
     hpu::LatencyClass packets = hpu::LatencyClass::packet_buffer;
-  } places_;
+  } latency_classes_;
   std::optional<MemoryPorts> ports_;               // clustered NICs only
   std::vector<hpu::FunctionProfile> functions_;  // by image; empty unless profile_functions() was called
   std::vector<hpu::InstructionProfile> instructions_;

@@ -30,21 +30,21 @@ class MemoryPorts {
   }
 
   // `byte` is the offset from the start of the memory that answers.
-  uint64_t grant(uint32_t hpu, hpu::LatencyClass memory, uint64_t byte, bool atomic, uint64_t cycle) {
+  uint64_t grant(uint32_t hpu, hpu::LatencyClass memory, uint64_t byte, bool is_atomic, uint64_t cycle) {
     const uint32_t cluster = profile_.cluster_of(hpu);
     if (memory == hpu::LatencyClass::scratchpad) {
       const size_t bank = cluster * static_cast<size_t>(pulp_.l1_banks) +
                           byte / static_cast<uint64_t>(pulp_.l1_bank_bytes) % static_cast<uint64_t>(pulp_.l1_banks);
-      const uint64_t at = std::max(cycle, l1_free_[bank]);
-      l1_free_[bank] = at + (atomic ? static_cast<uint64_t>(pulp_.atomic_l1) : 1);
-      return at;
+      const uint64_t granted = std::max(cycle, l1_free_[bank]);
+      l1_free_[bank] = granted + (is_atomic ? static_cast<uint64_t>(pulp_.atomic_l1) : 1);
+      return granted;
     }
     uint64_t& bank =
         l2_free_[byte / static_cast<uint64_t>(pulp_.l2_bank_bytes) % static_cast<uint64_t>(pulp_.l2_banks)];
-    const uint64_t at = std::max({cycle, port_free_[cluster], bank});
-    port_free_[cluster] = at + 1;
-    bank = at + 1;
-    return at;
+    const uint64_t granted = std::max({cycle, port_free_[cluster], bank});
+    port_free_[cluster] = granted + 1;
+    bank = granted + 1;
+    return granted;
   }
 
  private:

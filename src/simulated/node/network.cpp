@@ -52,8 +52,8 @@ Result<Network::Switches> Network::switches_of(const Profile& profile, const std
         "packets of the simulated NIC take fixed paths only, because headers match in the order in which they were "
         "sent; choose fixed routing");
   }
-  SPL_ASSIGN(auto made, network::Network::make(*config, profile.link.byte_time, ranks));
-  return Switches{std::move(made)};
+  SPL_ASSIGN(auto switches, network::Network::make(*config, profile.link.byte_time, ranks));
+  return Switches{std::move(switches)};
 }
 
 void Network::attach(nic::Rank rank, Receiver& receiver) {
@@ -66,19 +66,20 @@ void Network::attach(nic::Rank rank, Receiver& receiver) {
   receivers_[rank.value] = &receiver;
 }
 
-Status Network::install(uint32_t at, const FlowRule& rule) {
-  const bool exists = switches_.has_value() && at < switches_->switches();
-  const uint32_t rank = exists ? rank_of_switch(at).value : 0;
+Status Network::install(uint32_t at_switch, const FlowRule& rule) {
+  const bool exists = switches_.has_value() && at_switch < switches_->switches();
+  const uint32_t rank = exists ? rank_of_switch(at_switch).value : 0;
   if (!exists || rank >= receivers_.size() || receivers_[rank] == nullptr) {
-    return fail(spinloom::Code::invalid, "switch ", at, " has no processors, so it takes no packets; equip it first");
+    return fail(spinloom::Code::invalid, "switch ", at_switch,
+                " has no processors, so it takes no packets; equip it first");
   }
   if (ordering_.reorder_all) {
     return fail(spinloom::Code::unsupported,
                 "a switch knows packets by the header of their message, which must come first; choose an order that "
                 "keeps headers first (a window N instead of all:N)");
   }
-  flows_.resize(std::max<size_t>(flows_.size(), at + 1));
-  flows_[at].add(rule);
+  flows_.resize(std::max<size_t>(flows_.size(), at_switch + 1));
+  flows_[at_switch].add(rule);
   return {};
 }
 
@@ -142,7 +143,7 @@ void Network::depart(uint32_t slot) {
   std::unique_ptr<Arrival> arrival = arrival_of(departure.packet);
   if (!departure.sent) departures_.give_back(slot);
   const Time head = events_.now() + link_.switch_latency + link_.wire;
-  if (bridge_ && bridge_->parts(arrival->packet.source, arrival->packet.target)) {
+  if (bridge_ && bridge_->separates(arrival->packet.source, arrival->packet.target)) {
     bridge_->take(head, std::move(arrival));
     return;
   }
@@ -160,7 +161,7 @@ void Network::leave(uint32_t slot) {
   const Departure& departure = departures_[slot];
   const uint32_t crossing = crossings_.take();
   crossings_[crossing] = {arrival_of(departure.packet), departure.packet.source.value - switches_->ranks()};
-  const Time end = go_on(crossing) + duration_of(departure.packet);
+  const Time end = forward(crossing) + duration_of(departure.packet);
   if (departure.sent) {
     events_.at(end, *this, sent_all, slot);
   } else {
@@ -170,17 +171,17 @@ void Network::leave(uint32_t slot) {
 
 bool Network::is_taken(const Crossing& crossing) {
   const nic::Packet& packet = crossing.arrival->packet;
-  if (is_switch(packet.target) && rank_of_switch(crossing.at) == packet.target) return true;
-  return crossing.at < flows_.size() && flows_[crossing.at].takes(packet);
+  if (is_switch(packet.target) && rank_of_switch(crossing.switch_number) == packet.target) return true;
+  return crossing.switch_number < flows_.size() && flows_[crossing.switch_number].try_take(packet);
 }
 
 void Network::cross(uint32_t slot) {
   Crossing& crossing = crossings_[slot];
   if (!is_taken(crossing)) {
-    go_on(slot);
+    forward(slot);
     return;
   }
-  const uint32_t rank = rank_of_switch(crossing.at).value;
+  const uint32_t rank = rank_of_switch(crossing.switch_number).value;
   std::unique_ptr<Arrival> arrival = std::move(crossing.arrival);
   crossings_.give_back(slot);
   if (rank >= receivers_.size() || receivers_[rank] == nullptr) {
@@ -191,7 +192,7 @@ void Network::cross(uint32_t slot) {
   receivers_[rank]->on_arrival(std::move(arrival));
 }
 
-Time Network::go_on(uint32_t slot) {
+Time Network::forward(uint32_t slot) {
   Crossing& crossing = crossings_[slot];
   const nic::Packet& packet = crossing.arrival->packet;
   const uint32_t target = packet.target.value;
@@ -203,16 +204,16 @@ Time Network::go_on(uint32_t slot) {
   network::Network::Move move{};
   const auto now_ps = static_cast<uint64_t>(events_.now().ps);
   if (is_switch(packet.target)) {
-    const auto link = switches_->link_between(crossing.at, target - switches_->ranks());
+    const auto link = switches_->link_between(crossing.switch_number, target - switches_->ranks());
     if (!link.has_value()) return drop(leaves_network(), "a switch is addressed by its hosts and neighbours only");
     move = switches_->cross(now_ps, *link, packet.payload.length);
   } else {
-    if (target >= receivers_.size() || crossing.at == switches_->switch_of(target)) {
+    if (target >= receivers_.size() || crossing.switch_number == switches_->switch_of(target)) {
       return eject(events_.now(), leaves_network());
     }
-    move = switches_->move(now_ps, crossing.at, target, packet.payload.length);
+    move = switches_->move(now_ps, crossing.switch_number, target, packet.payload.length);
   }
-  crossing.at = move.to;
+  crossing.switch_number = move.to;
   carried_bytes_[move.link] += packet.payload.length;
   events_.at(Time{static_cast<int64_t>(move.at_ps)}, *this, crosses, slot);
   return Time{static_cast<int64_t>(move.begin_ps)};
@@ -239,7 +240,7 @@ Time Network::eject(Time head, std::unique_ptr<Arrival> arrival) {
 
 void Network::arrive(std::unique_ptr<Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
-  Receiver* const receiver = is_attached(packet.target.value) ? receivers_[packet.target.value] : others_;
+  Receiver* const receiver = is_attached(packet.target.value) ? receivers_[packet.target.value] : default_receiver_;
   if (receiver == nullptr) {
     drop(std::move(arrival), "no such rank");
     return;

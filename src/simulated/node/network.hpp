@@ -85,7 +85,7 @@ class Network final : EventTarget {
 
   void attach(nic::Rank rank, Receiver& receiver);
   // `receiver` takes the packets to ranks that are not attached. No link at their end makes them wait.
-  void attach_others(Receiver& receiver) { others_ = &receiver; }
+  void attach_others(Receiver& receiver) { default_receiver_ = &receiver; }
   // Sends as inject() does, but from a rank that is not attached: its packets are on its link from `ready` on, in
   // message order, even if packets of other calls are on it.
   void enter(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
@@ -95,10 +95,10 @@ class Network final : EventTarget {
     return switches_.has_value() && rank.value >= switches_->ranks() &&
            rank.value - switches_->ranks() < switches_->switches();
   }
-  [[nodiscard]] nic::Rank rank_of_switch(uint32_t at) const { return nic::Rank{switches_->ranks() + at}; }
+  [[nodiscard]] nic::Rank rank_of_switch(uint32_t at_switch) const { return nic::Rank{switches_->ranks() + at_switch}; }
   // Installs a rule at a switch. Refused if the switch has no processors, or if headers may come late: a message's
   // header decides if the rule takes its packets.
-  Status install(uint32_t at, const FlowRule& rule);
+  Status install(uint32_t at_switch, const FlowRule& rule);
   // Bytes of payload that have begun to cross links so far. carried_bytes(): each link between switches.
   // delivered_bytes(): all links to hosts.
   [[nodiscard]] const std::vector<uint64_t>& carried_bytes() const { return carried_bytes_; }
@@ -114,7 +114,7 @@ class Network final : EventTarget {
   };
   struct Crossing {
     std::unique_ptr<Arrival> arrival;
-    uint32_t at = 0;  // a switch
+    uint32_t switch_number = 0;
   };
   enum Code : uint32_t { departs, leaves, sent_all, crosses, arrives };
   void on_event(uint32_t code, uint64_t argument) override;
@@ -123,7 +123,7 @@ class Network final : EventTarget {
   void leave(uint32_t slot);
   void cross(uint32_t slot);
   // Takes a packet from its switch towards its target, and returns the time at which its first byte is on the link.
-  Time go_on(uint32_t slot);
+  Time forward(uint32_t slot);
   [[nodiscard]] bool is_taken(const Crossing& crossing);
   // True if a receiver is attached under this rank.
   [[nodiscard]] bool is_attached(uint32_t rank) const {
@@ -145,7 +145,7 @@ class Network final : EventTarget {
   std::vector<Resource> injectors_;  // by rank: the link into the switch
   std::vector<Resource> ejectors_;  // by rank: the link out of the switch
   std::vector<Receiver*> receivers_;  // by rank
-  Receiver* others_ = nullptr;
+  Receiver* default_receiver_ = nullptr;
   std::vector<FlowTable> flows_;  // by switch
   std::vector<uint64_t> carried_bytes_;  // by link between switches
   uint64_t delivered_bytes_ = 0;

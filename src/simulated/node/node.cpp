@@ -66,30 +66,30 @@ void Node::submit(const nic::Command& command) {
 }
 
 Status Node::wait() {
-  const uint64_t before = mail_.changes();
-  while (mail_.changes() == before) {
+  const uint64_t before = mailbox_.changes();
+  while (mailbox_.changes() == before) {
     if (!events_.step()) {
       return fail(Code::stalled, "the simulation cannot go on at ", events_.now(), ": rank ", rank_, " waits, and ",
-                  nic_.waiting(), ", ", inbound_.size(), " packets wait at the parser");
+                  nic_.describe_waiting(), ", ", inbound_.size(), " packets wait at the parser");
     }
   }
   return {};
 }
 
 Status Node::host_work(const portals::HostWork& work) {
-  SPL_ASSERT(!working_, "one host program per node");
+  SPL_ASSERT(!is_working_, "one host program per node");
   const HostCost cost = host_cost(profile_, work);
   statistics_.host_line_fetches += cost.line_fetches();
   statistics_.host_line_writebacks += cost.line_writebacks;
   const Time duration = cost.total();
   statistics_.host_busy += duration;
-  working_ = true;
+  is_working_ = true;
   if (trace_ != nullptr) {
     trace_->span(
         {Track::host_work, 0, work.blocks.in_vectors + work.blocks.listed, events_.now(), events_.now() + duration});
   }
   events_.at(events_.now() + duration, *this, work_done, 0);
-  while (working_) {
+  while (is_working_) {
     const bool stepped = events_.step();
     SPL_ASSERT(stepped, "the end of the work is scheduled");
   }
@@ -100,7 +100,7 @@ bool Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
   nic::Actions actions;
   std::swap(actions, scratch_);  // keeps the storage of the hot path
   actions.clear();
-  if (log_ != nullptr) log_->call(call.call);
+  if (log_ != nullptr) log_->record_call(call.call);
   const bool stop = nic_.on_handler_call(her.id, call, actions);
   perform(actions);
   std::swap(actions, scratch_);
@@ -110,14 +110,14 @@ bool Node::on_handler_call(const nic::Her& her, const nic::HandlerCall& call) {
 void Node::on_handler_end(const nic::Her& her, nic::HandlerEnd end, uint32_t code, uint64_t cycles,
                           const std::string& reason) {
   if (end != nic::HandlerEnd::returned) handler_trouble_ = reason;
-  if (log_ != nullptr) log_->end(end, code, {events_.now(), her.hpu.value, her.kind, reason, 0});
+  if (log_ != nullptr) log_->record_end(end, code, {events_.now(), her.hpu.value, her.kind, reason, 0});
   const Time finish = Rate::cycle_of(profile_.scheduler.clock).time_of_cycles(profile_.scheduler.finish_cycles);
   const uint32_t slot = ended_.take();
   ended_[slot] = {her.id, end, code, cycles};
   events_.at(events_.now() + finish, *this, handler_ends, slot);
 }
 
-void Node::handler_done(uint32_t slot) {
+void Node::end_handler(uint32_t slot) {
   const HandlerEnded ended = ended_[slot];
   ended_.give_back(slot);
   nic::Actions actions;
@@ -134,7 +134,7 @@ void Node::on_event(uint32_t code, uint64_t argument) {
       commands_.give_back(slot);
       nic::Actions actions;
       if (const auto* create = std::get_if<nic::ContextCreate>(&command.body)) {
-        if (const Status able = hpus_->check(create->context.image); !able) {
+        if (const Status able = hpus_->check_image(create->context.image); !able) {
           nic::Answer refusal{command.token, able.error()};
           return perform(refusal);
         }
@@ -143,29 +143,31 @@ void Node::on_event(uint32_t code, uint64_t argument) {
       perform(actions);
       return;
     }
-    case parse_ends: return parsed();
+    case parse_ends: return end_parsing();
     case her_ready: {
       nic::Actions actions;
       nic_.on_her_ready(nic::HerId{slot}, actions);
       perform(actions);
       return parse_next();  // packets of a stopped message give their slots back here
     }
-    case handler_ends: return handler_done(slot);
-    case dma_ends: return dma_served(slot);
+    case handler_ends: return end_handler(slot);
+    case dma_ends: return end_dma_write(slot);
     case dma_source_read: return source_read(slot);
-    case fetch_ends: return fetched(slot);
-    case atomic_ends: return done(nic::DmaId{slot});
-    case store_ends: return stored(slot);
+    case fetch_ends: return end_fetch(slot);
+    case atomic_ends: return end_dma(nic::DmaId{slot});
+    case store_ends: return end_store(slot);
     case host_reads: {
       HostDelivery delivery = std::move(deliveries_[slot]);
       deliveries_.give_back(slot);
       switch (delivery.kind) {
         case HostDelivery::Kind::event:
           statistics_.last_event = events_.now();
-          mail_.add(delivery.event.queue, delivery.event.event);
+          mailbox_.add(delivery.event.queue, delivery.event.event);
           break;
-        case HostDelivery::Kind::counter: mail_.set(delivery.counter.counter, delivery.counter.value); break;
-        case HostDelivery::Kind::answer: mail_.answer(delivery.answer.token, std::move(delivery.answer.result)); break;
+        case HostDelivery::Kind::counter: mailbox_.set(delivery.counter.counter, delivery.counter.value); break;
+        case HostDelivery::Kind::answer:
+          mailbox_.answer(delivery.answer.token, std::move(delivery.answer.result));
+          break;
       }
       if (watcher_) watcher_();
       return;
@@ -175,10 +177,10 @@ void Node::on_event(uint32_t code, uint64_t argument) {
       nic_.on_continue(actions);
       return perform(actions);
     }
-    case work_done: working_ = false; return;
+    case work_done: is_working_ = false; return;
     case iovec_refilled: return take_scattered();
-    case read_asked: return pieces_asked(slot);
-    case read_here: return pieces_here(slot);
+    case read_asked: return read_pieces_asked(slot);
+    case read_here: return send_gathered(slot);
     case reply_read: return read_reply(slot);
   }
   SPL_ASSERT(false, "event code ", code);

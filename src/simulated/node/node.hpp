@@ -81,9 +81,9 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   [[nodiscard]] nic::Rank rank() const override { return rank_; }
   [[nodiscard]] Time now() const override { return events_.now(); }
   void submit(const nic::Command& command) override;
-  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mail_.take_answer(token); }
-  std::optional<nic::Event> take_event(nic::QueueId queue) override { return mail_.take_event(queue); }
-  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mail_.counter(counter); }
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mailbox_.take_answer(token); }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override { return mailbox_.take_event(queue); }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mailbox_.counter(counter); }
   Status wait() override;
   Status host_work(const portals::HostWork& work) override;
   [[nodiscard]] nic::HostMemory* memory() override { return &memory_; }
@@ -91,9 +91,9 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   [[nodiscard]] const nic::Nic& nic() const { return nic_; }
   [[nodiscard]] const NodeStatistics& statistics() const { return statistics_; }
   // Writes of data to host memory, from the request until the last byte is there.
-  [[nodiscard]] const WritesUnderWay& writes_under_way() const { return under_way_; }
+  [[nodiscard]] const WritesUnderWay& writes_under_way() const { return writes_under_way_; }
   // Packets whose bytes are still here after parsing.
-  [[nodiscard]] uint64_t packets_held() const { return held_.size() + moving_.size(); }
+  [[nodiscard]] uint64_t packets_held() const { return held_.size() + packet_of_dma_.size(); }
   [[nodiscard]] const HpuBank& hpus() const { return *hpus_; }
   void profile_functions() { hpus_->profile_functions(); }
   void profile_instructions() { hpus_->profile_instructions(); }
@@ -108,7 +108,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   // Starts a new measurement: first byte and totals count from here.
   void reset_statistics() {
     statistics_ = {};
-    under_way_.restart(events_.now());
+    writes_under_way_.restart(events_.now());
   }
   // The reason why the newest handler that did not return has ended, for error messages; empty if there is none.
   [[nodiscard]] const std::string& handler_trouble() const { return handler_trouble_; }
@@ -124,8 +124,8 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   // node_inbound.cpp
   void parse_next();
-  void parsed();
-  void keep(std::unique_ptr<Arrival> arrival);
+  void end_parsing();
+  void keep_bytes(std::unique_ptr<Arrival> arrival);
   void release_arrivals();
   // node_actions.cpp
   void perform(nic::Actions& actions);
@@ -144,21 +144,21 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   void perform(const nic::Continue&);
   [[nodiscard]] Time start_duration(const nic::Her& her);
   void serve_dma(uint32_t slot, Time here);
-  void dma_served(uint32_t slot);
+  void end_dma_write(uint32_t slot);
   void source_read(uint32_t slot);
   using HostFetch = std::variant<nic::DmaRead, nic::DmaAtomic, nic::ApplyAtomic>;
-  void fetch(const HostFetch& given, int64_t bytes);
-  void fetched(uint32_t slot);
-  void stored(uint32_t slot);
-  void done(nic::DmaId dma);
-  void handler_done(uint32_t slot);
+  void fetch(const HostFetch& request, int64_t bytes);
+  void end_fetch(uint32_t slot);
+  void end_store(uint32_t slot);
+  void end_dma(nic::DmaId dma);
+  void end_handler(uint32_t slot);
   // node_outbound.cpp
   void perform(const nic::Send& send);
   void send_filled(const nic::Send& send);
   void read_pieces(const nic::Send& send);
   void inject_in_order(std::vector<nic::Packet> packets, Time ready, std::function<void()> sent);
-  void pieces_asked(uint32_t slot);
-  void pieces_here(uint32_t slot);
+  void read_pieces_asked(uint32_t slot);
+  void send_gathered(uint32_t slot);
   void read_reply(uint32_t slot);
   // node_iovec.cpp
   void queue_scattered(uint32_t slot, Time here);
@@ -199,7 +199,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   static constexpr size_t held_at_least = 16;
   size_t release_at_ = held_at_least;  // when this many are held, those whose messages have ended are released
   // Packets that are whole messages or answers, by the DMA that moves their bytes.
-  std::unordered_map<uint32_t, std::shared_ptr<const Arrival>> moving_;
+  std::unordered_map<uint32_t, std::shared_ptr<const Arrival>> packet_of_dma_;
   bool parsing_ = false;
   Time parsed_last_byte_{};  // last byte of the packet whose actions are being performed
   nic::Actions parsed_actions_;
@@ -258,11 +258,11 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   bool iovec_reading_ = false;
 
   // Events, counters and answers that the host can read now.
-  portals::Mailbox mail_;
-  bool working_ = false;
+  portals::Mailbox mailbox_;
+  bool is_working_ = false;
 
   NodeStatistics statistics_;
-  WritesUnderWay under_way_;
+  WritesUnderWay writes_under_way_;
   std::function<void()> watcher_;
   Trace* trace_ = nullptr;
   DepthSeries* dma_queue_ = nullptr;

@@ -13,7 +13,7 @@ void Node::perform(nic::Actions& actions) {
 }
 
 void Node::perform(nic::DebugLine& line) {
-  if (log_ != nullptr) log_->debug({events_.now(), line.hpu.value, line.kind, std::move(line.text), line.value});
+  if (log_ != nullptr) log_->record_debug({events_.now(), line.hpu.value, line.kind, std::move(line.text), line.value});
 }
 
 void Node::perform(const nic::RunHandler& run) {
@@ -65,14 +65,14 @@ void Node::perform(const nic::DmaWrite& write) {
     return;
   }
   const Time here = std::max(events_.now(), parsed_last_byte_);
-  under_way_.asked(here);
+  writes_under_way_.on_request(here);
   if (write.scatter == nic::Scatter::none) return serve_dma(slot, here);
   queue_scattered(slot, here);
 }
 
 void Node::serve_dma(uint32_t slot, Time here) {
   const auto length = static_cast<int64_t>(dmas_[slot].source.length);
-  const Service read = fabric_.read(here, hpus_->hpu_of(dmas_[slot].her), length);
+  const Service read = fabric_.to_host(here, hpus_->hpu_of(dmas_[slot].her), length);
   const Service link = pcie_.write(read.end, length);
   last_dma_end_ = link.end;
   if (dmas_[slot].blocking) events_.at(read.end, *this, dma_source_read, slot);
@@ -90,63 +90,63 @@ void Node::source_read(uint32_t slot) {
 }
 
 // Reads host memory for a handler or an atomic: a request crosses PCIe; the bytes come back, and go to the handler.
-void Node::fetch(const HostFetch& given, int64_t bytes) {
+void Node::fetch(const HostFetch& request, int64_t bytes) {
   const uint32_t slot = fetches_.take();
-  fetches_[slot] = given;
+  fetches_[slot] = request;
   ++statistics_.dma_reads;
   statistics_.dma_read_bytes += static_cast<uint64_t>(bytes);
   statistics_.dma_reads_peak = std::max<uint64_t>(statistics_.dma_reads_peak, fetches_.size());
   const Time asked = pcie_.write(std::max(events_.now(), parsed_last_byte_), 0).end + pcie_.latency();
   Time here = pcie_.command(asked, bytes).end + pcie_.latency();
-  if (!std::holds_alternative<nic::ApplyAtomic>(given)) here = fabric_.from_host(here, bytes);
+  if (!std::holds_alternative<nic::ApplyAtomic>(request)) here = fabric_.from_host(here, bytes);
   if (trace_ != nullptr) trace_->span({Track::dma, 0, static_cast<uint64_t>(bytes), events_.now(), here});
   events_.at(here, *this, fetch_ends, slot);
 }
 
-void Node::fetched(uint32_t slot) {
-  const HostFetch given = fetches_[slot];
+void Node::end_fetch(uint32_t slot) {
+  const HostFetch request = fetches_[slot];
   fetches_.give_back(slot);
-  const nic::DmaId dma = std::visit([](const auto& fetch) { return portals::perform(fetch); }, given);
-  if (const auto* apply = std::get_if<nic::ApplyAtomic>(&given)) {
+  const nic::DmaId dma = std::visit([](const auto& fetch) { return portals::perform(fetch); }, request);
+  if (const auto* apply = std::get_if<nic::ApplyAtomic>(&request)) {
     // The operation is done when the elements are here; a write takes them back.
     const Time back = pcie_.write(events_.now(), static_cast<int64_t>(apply->source.length)).end;
     statistics_.data_landed = back + pcie_.latency();
     events_.at(back, *this, atomic_ends, dma.value);
     return;
   }
-  done(dma);
+  end_dma(dma);
 }
 
 // Copies a packet's bytes to a handler's memory, through a channel of NIC memory.
-void Node::perform(const nic::StorePacket& given) {
+void Node::perform(const nic::StorePacket& request) {
   const uint32_t slot = stores_.take();
-  stores_[slot] = given;
+  stores_[slot] = request;
   const Time here = std::max(events_.now(), parsed_last_byte_);
-  events_.at(fabric_.packet_in(here, static_cast<int64_t>(given.source.length)).end, *this, store_ends, slot);
+  events_.at(fabric_.packet_in(here, static_cast<int64_t>(request.source.length)).end, *this, store_ends, slot);
 }
 
-void Node::stored(uint32_t slot) {
-  const nic::StorePacket given = stores_[slot];
+void Node::end_store(uint32_t slot) {
+  const nic::StorePacket request = stores_[slot];
   stores_.give_back(slot);
-  done(portals::perform(given));
+  end_dma(portals::perform(request));
 }
 
-void Node::done(nic::DmaId dma) {
-  moving_.erase(dma.value);
+void Node::end_dma(nic::DmaId dma) {
+  packet_of_dma_.erase(dma.value);
   nic::Actions actions;
   nic_.on_dma_done(dma, actions);
   perform(actions);
   if (!inbound_.empty()) parse_next();  // a slot may have become free
 }
 
-void Node::dma_served(uint32_t slot) {
+void Node::end_dma_write(uint32_t slot) {
   const nic::DmaWrite write = dmas_[slot];
   dmas_.give_back(slot);
   if (dma_queue_ != nullptr) dma_queue_->sample(events_.now(), dmas_.size());
-  moving_.erase(portals::perform(write).value);
+  packet_of_dma_.erase(portals::perform(write).value);
   if (write.source.length > 0) {
     statistics_.data_landed = events_.now() + pcie_.latency();
-    under_way_.landed(statistics_.data_landed, events_.now());
+    writes_under_way_.on_landing(statistics_.data_landed, events_.now());
   }
   nic::Actions actions;
   std::swap(actions, scratch_);

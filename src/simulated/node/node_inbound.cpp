@@ -43,13 +43,13 @@ void Node::parse_next() {
   events_.at(events_.now() + duration, *this, parse_ends, 0);
 }
 
-void Node::parsed() {
+void Node::end_parsing() {
   std::unique_ptr<Arrival> arrival = std::move(inbound_.front());
   inbound_.pop_front();
   inbound_answers_ -= arrival->packet.is_answer() ? 1 : 0;
   parsing_ = false;
   parsed_last_byte_ = arrival->last_byte;
-  keep(std::move(arrival));
+  keep_bytes(std::move(arrival));
   nic::Actions actions;
   std::swap(actions, parsed_actions_);
   perform(actions);
@@ -60,7 +60,7 @@ void Node::parsed() {
 
 // Keeps the bytes of a packet as long as they are referred to: by the engine while the packet's message is open; or, if
 // the message came whole in this packet or the packet is an answer, by the DMAs that its actions start.
-void Node::keep(std::unique_ptr<Arrival> arrival) {
+void Node::keep_bytes(std::unique_ptr<Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   if (!packet.is_answer() && nic_.is_open(packet.source, packet.message)) {
     if (held_.size() >= release_at_) release_arrivals();
@@ -70,8 +70,9 @@ void Node::keep(std::unique_ptr<Arrival> arrival) {
   const std::shared_ptr<const Arrival> shared = std::move(arrival);
   for (const nic::Action& action : parsed_actions_.list) {
     std::visit(
-        [this, &shared](const auto& given) {
-          if constexpr (requires { given.dma, given.source; }) moving_.insert_or_assign(given.dma.value, shared);
+        [this, &shared](const auto& request) {
+          if constexpr (requires { request.dma, request.source; })
+            packet_of_dma_.insert_or_assign(request.dma.value, shared);
         },
         action);
   }

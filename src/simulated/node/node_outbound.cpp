@@ -22,22 +22,22 @@ void Node::perform(const nic::Send& send) {
   packets.push_back(send.packet);
   if (!send.last) return;
   // Host memory is a PCIe round trip away, and a read stays behind earlier writes.
-  const bool far = send.packet.message_length > 0 && !send.from_device;
-  const Time asked = far ? pcie_.write(events_.now(), 0).end : events_.now();
-  const Time there = far ? asked + pcie_.latency() * 2 : asked;
+  const bool reads_host = send.packet.message_length > 0 && !send.from_device;
+  const Time asked = reads_host ? pcie_.write(events_.now(), 0).end : events_.now();
+  const Time read_end = reads_host ? asked + pcie_.latency() * 2 : asked;
   const auto length = static_cast<int64_t>(send.packet.message_length);
-  const Time ready = send.from_device && length > 0 ? fabric_.send(there, length) : there;
-  uint32_t held = nic::no_slot;
-  if (far && portals::is_short_reply(send.packet)) {  // later writes do not change what the read brings
-    held = short_replies_.take();
-    ShortReply& reply = short_replies_[held];
+  const Time ready = send.from_device && length > 0 ? fabric_.send(read_end, length) : read_end;
+  uint32_t reply_slot = nic::no_slot;
+  if (reads_host && portals::is_short_reply(send.packet)) {  // later writes do not change what the read brings
+    reply_slot = short_replies_.take();
+    ShortReply& reply = short_replies_[reply_slot];
     reply.source = packets.front().payload.bytes;
     reply.bytes.resize(send.packet.message_length);
     for (nic::Packet& packet : packets) packet.payload.bytes = reply.bytes.data() + packet.offset;
-    events_.at(asked, *this, reply_read, held);
+    events_.at(asked, *this, reply_read, reply_slot);
   }
-  inject_in_order(std::move(packets), ready, [this, message, held] {
-    if (held != nic::no_slot) short_replies_.give_back(held);
+  inject_in_order(std::move(packets), ready, [this, message, reply_slot] {
+    if (reply_slot != nic::no_slot) short_replies_.give_back(reply_slot);
     nic::Actions actions;
     nic_.on_packet_sent(message, actions);
     perform(actions);
@@ -55,7 +55,7 @@ void Node::read_reply(uint32_t slot) {
 void Node::send_filled(const nic::Send& send) {
   const auto length = static_cast<int64_t>(send.packet.payload.length);
   const Time ready = length > 0 && profile_.clustered() ? fabric_.send(events_.now(), length)
-                     : length > 0                       ? fabric_.read(events_.now(), std::nullopt, length).end
+                     : length > 0                       ? fabric_.to_host(events_.now(), std::nullopt, length).end
                                                         : events_.now();
   inject_in_order({send.packet}, ready, [this, slot = send.slot] {
     nic::Actions actions;
@@ -75,7 +75,7 @@ void Node::read_pieces(const nic::Send& send) {
   events_.at(asked, *this, read_asked, slot);
 }
 
-void Node::pieces_asked(uint32_t slot) {
+void Node::read_pieces_asked(uint32_t slot) {
   Time end = events_.now();
   for (const nic::PayloadRef& piece : gathered_[slot].pieces) {
     end = pcie_.command(events_.now(), static_cast<int64_t>(piece.length)).end;
@@ -89,7 +89,7 @@ void Node::pieces_asked(uint32_t slot) {
   events_.at(here, *this, read_here, slot);
 }
 
-void Node::pieces_here(uint32_t slot) {
+void Node::send_gathered(uint32_t slot) {
   Gathered& gathered = gathered_[slot];
   gathered.bytes.resize(gathered.packet.payload.length);
   nic::gather(gathered.pieces, gathered.bytes.data());

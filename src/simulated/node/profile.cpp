@@ -97,11 +97,11 @@ Status store_core(Profile& profile, const ProfileValue& value) {
 }
 
 template <class Access>
-Store place(Access access) {
+Store memory_level(Access access) {
   return [=](Profile& profile, const ProfileValue& value) -> Status {
     const std::string* name = std::get_if<std::string>(&value);
     if (name == nullptr || (*name != "L1" && *name != "L2")) return fail(Code::invalid, "must be L1 or L2");
-    access(profile) = *name == "L1" ? Place::l1 : Place::l2;
+    access(profile) = *name == "L1" ? MemoryLevel::l1 : MemoryLevel::l2;
     return {};
   };
 }
@@ -161,9 +161,9 @@ const std::vector<Field>& fields_of_a_profile() {
       {"pulp.l1_bank_bytes", number(AT(pulp.l1_bank_bytes), 1)},
       {"pulp.l2_banks", number(AT(pulp.l2_banks), 1)},
       {"pulp.l2_bank_bytes", number(AT(pulp.l2_bank_bytes), 1)},
-      {"pulp.constants", place(AT(pulp.constants))},
-      {"pulp.state", place(AT(pulp.state))},
-      {"pulp.packets", place(AT(pulp.packets))},
+      {"pulp.constants", memory_level(AT(pulp.constants))},
+      {"pulp.state", memory_level(AT(pulp.state))},
+      {"pulp.packets", memory_level(AT(pulp.packets))},
       {"pulp.port_width", number(AT(pulp.port_width), 1)},
       {"pulp.port_latency", number(AT(pulp.port_latency), 0)},
       {"pulp.dma_width", number(AT(pulp.dma_width), 1)},

@@ -29,7 +29,7 @@ using ProfileValue = std::variant<int64_t, Rational, std::string>;
 using ProfileFields = std::map<std::string, ProfileValue>;
 
 // A memory of a clustered NIC: that of the handler's cluster, or the one that all clusters share.
-enum class Place : uint8_t { l1, l2 };
+enum class MemoryLevel : uint8_t { l1, l2 };
 
 struct Profile {
   struct {
@@ -64,7 +64,7 @@ struct Profile {
     int64_t l1 = 0, l2_handler = 0, l2_packet = 0, atomic_l1 = 0, atomic_l2 = 0;
     int64_t l1_banks = 0, l1_bank_bytes = 0;  // L1 of one cluster
     int64_t l2_banks = 0, l2_bank_bytes = 0;  // handler memory in L2
-    Place constants = Place::l2, state = Place::l2, packets = Place::l1;
+    MemoryLevel constants = MemoryLevel::l2, state = MemoryLevel::l2, packets = MemoryLevel::l1;
     // Transfers: widths in bytes a cycle, the others in cycles; fabric.hpp has the algebra.
     int64_t port_width = 0, port_latency = 0, dma_width = 0, dma_setup = 0, dma_latency = 0, send_latency = 0;
     bool preloaded = false;  // set by experiments, not by the file: packets are in packet memory at time zero

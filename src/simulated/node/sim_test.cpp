@@ -152,13 +152,13 @@ portals::HostWork one_stream(uint64_t bytes) {
 TEST(HostModel, WarmWorkFetchesNothingThatTheCacheHolds) {
   const Profile profile = test_profile();
   portals::HostWork work = one_stream(64 * 1000);
-  work.warm = true;
+  work.is_warm = true;
   const HostCost held = host_cost(profile, work);
   EXPECT_EQ(held.line_fetches(), 0u);
   EXPECT_EQ(held.lines_refilled, 1000u);
   EXPECT_GT(held.lines.ps, 0);  // the near cache has to be filled all the same
   portals::HostWork large = one_stream(static_cast<uint64_t>(2 * profile.host.cache));
-  large.warm = true;
+  large.is_warm = true;
   EXPECT_EQ(host_cost(profile, large).line_fetches(), static_cast<uint64_t>(2 * profile.host.cache / 64));
 }
 
@@ -170,7 +170,7 @@ TEST(HostModel, WarmIsNeverSlowerThanCold) {
     profile.host.memory_byte_time = Rate{1, 1000};
     portals::HostWork work = one_stream(1 << 18);
     const Time cold = host_cost(profile, work).total();
-    work.warm = true;
+    work.is_warm = true;
     EXPECT_LT(host_cost(profile, work).total(), cold);
   }
 }

@@ -50,14 +50,15 @@ class World {
   // Gives a switch of rail 0 processors: a node with the parts and prices of a NIC, whose ports are the switch's links.
   // The manager of the network chooses its program. Call it once for a switch at most.
   Result<Node*> equip(uint32_t at) {
-    Network& on = network();
-    const Network::Switches& switches = on.switches();
+    Network& rail_network = network();
+    const Network::Switches& switches = rail_network.switches();
     if (!switches.has_value() || at >= switches->switches()) {
       return fail(Code::invalid, "there is no switch ", at, " to equip: the network has ",
                   switches.has_value() ? switches->switches() : 0, " switches");
     }
     const Profile& profile = rails_.front()->profile;
-    SPL_ASSIGN(auto node, Node::create(events_, on, profile, on.rank_of_switch(at), node_, images_));
+    SPL_ASSIGN(auto node,
+               Node::create(events_, rail_network, profile, rail_network.rank_of_switch(at), node_, images_));
     return equipped_.emplace_back(std::move(node)).get();
   }
   [[nodiscard]] EventQueue& events() { return events_; }

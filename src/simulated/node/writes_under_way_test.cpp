@@ -19,20 +19,20 @@ TEST(WritesUnderWayTest, NothingIsInFlightAtFirst) {
 
 TEST(WritesUnderWayTest, AWriteThatLandsMakesRoomForTheNext) {
   WritesUnderWay writes;
-  writes.asked(Time{10});
-  writes.landed(Time{20}, Time{15});
-  writes.asked(Time{20});
-  writes.landed(Time{30}, Time{25});
+  writes.on_request(Time{10});
+  writes.on_landing(Time{20}, Time{15});
+  writes.on_request(Time{20});
+  writes.on_landing(Time{30}, Time{25});
   EXPECT_EQ(writes.peak(), 1u);
   EXPECT_EQ(writes.total(), Time{20});
 }
 
 TEST(WritesUnderWayTest, ARestartKeepsWhatIsInFlight) {
   WritesUnderWay writes;
-  writes.asked(Time{0});
-  writes.asked(Time{0});
-  writes.landed(Time{40}, Time{20});
-  writes.landed(Time{50}, Time{30});
+  writes.on_request(Time{0});
+  writes.on_request(Time{0});
+  writes.on_landing(Time{40}, Time{20});
+  writes.on_landing(Time{50}, Time{30});
   writes.restart(Time{30});
   EXPECT_EQ(writes.peak(), 2u);
   EXPECT_EQ(writes.total(), Time{30});
@@ -52,7 +52,7 @@ TEST(WritesUnderWayTest, AgreesWithACountOfIntervals) {
   int64_t free_at = 0;
   const auto leave_until = [&](int64_t until) {
     for (; !left.empty() && left.front().first <= until; left.erase(left.begin())) {
-      writes.landed(Time{left.front().second}, Time{left.front().first});
+      writes.on_landing(Time{left.front().second}, Time{left.front().first});
     }
   };
   for (int number = 0; number < 500; ++number) {
@@ -60,7 +60,7 @@ TEST(WritesUnderWayTest, AgreesWithACountOfIntervals) {
     leave_until(now);
     const int64_t here = random.below(4) == 0 ? now + static_cast<int64_t>(random.below(100)) : now;
     free_at = std::max(free_at, here) + 1 + static_cast<int64_t>(random.below(20));
-    writes.asked(Time{here});
+    writes.on_request(Time{here});
     all.push_back({here, free_at + 250});
     left.emplace_back(free_at, free_at + 250);
   }

@@ -156,7 +156,7 @@ void run_tiles(const Launch& launch) {
   alignas(16) static thread_local kernel::u8 shared[kernel::shared_bytes];
   for (uint32_t tile = 0; tile < launch.blocks; ++tile) {
     const kernel::Part& part = launch.entry < first_of_many ? launch.part : kernel::part_of(launch.arguments, tile);
-    const kernel::Ends here = launch.ends.ends[launch.entry == many_ends_entry ? part.ends : 0];
+    const kernel::Ends here = launch.ends.ends[launch.entry == many_ends_entry ? part.ends_index : 0];
     const uint32_t phases = part.kind == kernel::kind_tile ? 2 : 1;
     for (uint32_t phase = 0; phase < phases; ++phase) {
       for (uint32_t thread = 0; thread < kernel::threads; ++thread) {

@@ -20,20 +20,20 @@ def redistribute(shape, times):
     first = Pencil(Subcomm(comm, [0] + [1] * (len(shape) - 1)), shape, axis=1)
     second = first.pencil(0)
     transfer = first.transfer(second, np.complex128)
-    one, other = np.zeros(first.subshape, np.complex128), np.zeros(second.subshape, np.complex128)
-    one[...] = np.arange(one.size).reshape(one.shape) + comm.rank * 1e7
+    source, target = np.zeros(first.subshape, np.complex128), np.zeros(second.subshape, np.complex128)
+    source[...] = np.arange(source.size).reshape(source.shape) + comm.rank * 1e7
     took = []
     for _ in range(times):
-        one += 1
+        source += 1
         comm.Barrier()
         begin = time.perf_counter()
-        transfer.forward(one, other)
+        transfer.forward(source, target)
         comm.Barrier()
         took.append(time.perf_counter() - begin)
-    back = np.zeros_like(one)
-    transfer.backward(other, back)
-    whole = comm.allreduce(np.array_equal(one, back), op=MPI.LAND)
-    return whole, hashlib.sha256(other.tobytes()).hexdigest()[:16], statistics.median(took) * 1e6
+    back = np.zeros_like(source)
+    transfer.backward(target, back)
+    is_equal = comm.allreduce(np.array_equal(source, back), op=MPI.LAND)
+    return is_equal, hashlib.sha256(target.tobytes()).hexdigest()[:16], statistics.median(took) * 1e6
 
 
 for word in sys.argv[2:]:

@@ -1,8 +1,8 @@
-"""What a sweep varies: axes, each a list of values, from a TOML file and from NAME=VALUE,VALUE.
+"""The parameters that a sweep varies: axes, lists of values, from a TOML file and from NAME=VALUE,VALUE.
 
-Contract: read() takes a file's tables, given() adds what a command says; a Spec has only axes that exist,
-each with at least one value, as the person wrote them. Which values are possible cells.py says. All raise
-Trouble('invalid') with the axis and the value.
+Contract: read() takes a file's tables, with_arguments() adds what a command says; a Spec has only axes that
+exist, each with at least one value, as the person wrote them. Which values are possible cells.py says.
+All raise Trouble('invalid') with the axis and the value.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def flat(table: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, Any]
             yield f"{before}{name}", value
 
 
-def given(spec: Spec, texts: Iterable[str]) -> Spec:
+def with_arguments(spec: Spec, texts: Iterable[str]) -> Spec:
     """The axes of a command take the places of the file's."""
     kinds: dict[str, Axes] = {"ddt": dict(spec.ddt), "goal": dict(spec.goal)}
     for text in texts:
@@ -109,12 +109,12 @@ def split(text: str) -> list[str]:
 
 def values(name: str, value: Any) -> list[Any]:
     """Numbers as int, spans written out, everything else as text."""
-    listed = value if isinstance(value, list) else [value]
+    entries = value if isinstance(value, list) else [value]
     number = name in NUMBERS or (name not in DDT and name not in GOAL and "." not in name)
-    found = [made for each in listed for made in (numbers(name, each) if number else [text_of(name, each)])]
-    if not found:
+    parsed = [item for each in entries for item in (numbers(name, each) if number else [text_of(name, each)])]
+    if not parsed:
         raise Trouble("invalid", f"{name}: the list is empty")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(parsed))
 
 
 def text_of(name: str, value: Any) -> str:
@@ -137,15 +137,15 @@ def numbers(name: str, value: Any) -> list[int]:
     if matched is None:
         hint = "" if name in NUMBERS else nearest(name, (*DDT, *GOAL))
         raise Trouble("invalid", f"{name} = {value!r}: accepted forms: 8, 1..4, 0..64+16, 8..4096*2{hint}")
-    first, last, sign, by = int(matched[1]), int(matched[2]), matched[3] or "+", int(matched[4] or 1)
-    if first > last or by < (2 if sign == "*" else 1) or (sign == "*" and first == 0):
+    first, last, sign, step = int(matched[1]), int(matched[2]), matched[3] or "+", int(matched[4] or 1)
+    if first > last or step < (2 if sign == "*" else 1) or (sign == "*" and first == 0):
         raise Trouble("invalid", f"{name} = {value!r} never comes from {first} to {last}")
-    found = [first]
-    while (following := found[-1] * by if sign == "*" else found[-1] + by) <= last:
-        found.append(following)
-        if len(found) > 100_000:
+    series = [first]
+    while (following := series[-1] * step if sign == "*" else series[-1] + step) <= last:
+        series.append(following)
+        if len(series) > 100_000:
             raise Trouble("invalid", f"{name} = {value!r}: more than 100,000 values")
-    return found
+    return series
 
 
 def checked(spec: Spec) -> Spec:

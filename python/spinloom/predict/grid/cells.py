@@ -54,33 +54,33 @@ def cell(columns: dict[str, Any], inputs: dict[str, Any]) -> Cell:
 def cells(spec: Spec) -> list[Cell]:
     from spinloom.predict.grid import ddt_cells, goal_cells
 
-    found = [*ddt_cells.cells(spec.ddt), *goal_cells.cells(spec.goal)]
-    if not found:
+    all_cells = [*ddt_cells.cells(spec.ddt), *goal_cells.cells(spec.goal)]
+    if not all_cells:
         raise Trouble(
             "invalid",
             "nothing to do: name a file with axes, or give some, such as datatype=MILC hpus=4,16 or "
             "pattern=dissemination ranks=16,64",
         )
-    known = list(dict.fromkeys(name for each in found for name in each.columns))
+    names = list(dict.fromkeys(name for each in all_cells for name in each.columns))
     for rule in spec.exclude:
         for name in rule:
-            if COLUMN.get(name, name) not in known:
-                raise Trouble("invalid", f"[[exclude]] names {name}, which no cell has{nearest(name, known)}")
-    kept = [each for each in found if not any(fits(each, rule) for rule in spec.exclude)]
-    if not kept:
-        raise Trouble("invalid", f"[[exclude]] leaves none of {len(found)} cells")
-    return kept
+            if COLUMN.get(name, name) not in names:
+                raise Trouble("invalid", f"[[exclude]] names {name}, which no cell has{nearest(name, names)}")
+    remaining = [each for each in all_cells if not any(fits(each, rule) for rule in spec.exclude)]
+    if not remaining:
+        raise Trouble("invalid", f"[[exclude]] leaves none of {len(all_cells)} cells")
+    return remaining
 
 
 def fits(cell: Cell, rule: dict[str, Any]) -> bool:
     """True if each named column has the value, one of the values, or compares as the text says: '> 64'."""
     return bool(rule) and all(
-        any(agrees(cell.columns.get(COLUMN.get(name, name)), each) for each in listed(wanted))
+        any(agrees(cell.columns.get(COLUMN.get(name, name)), each) for each in as_list(wanted))
         for name, wanted in rule.items()
     )
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 

@@ -24,21 +24,23 @@ from spinloom.predict.grid.cells import Cell, cell
 MACHINE = ("nic", "host", "hpus", "mtu", "order", "seed")
 
 
-def cells(given: Axes) -> Iterator[Cell]:
-    if not given:
+def cells(ddt_axes: Axes) -> Iterator[Cell]:
+    if not ddt_axes:
         return
-    if "datatype" not in given:
+    if "datatype" not in ddt_axes:
         raise Trouble(
-            "invalid", f"ddt has {', '.join(given)}, but no datatype; give one, such as datatype=MILC"
+            "invalid", f"ddt has {', '.join(ddt_axes)}, but no datatype; give one, such as datatype=MILC"
         )
-    own = own_axes(given)
-    found = list(machines_of(given))
-    names = strategies_of(given.get("strategy", list(strategies.DEFAULT)))
-    for row, said in datatypes(given["datatype"], own, given.get("count", [1])):
+    own = own_axes(ddt_axes)
+    machine_points = list(machines_of(ddt_axes))
+    names = strategies_of(ddt_axes.get("strategy", list(strategies.DEFAULT)))
+    for row, labels in datatypes(ddt_axes["datatype"], own, ddt_axes.get("count", [1])):
         message = {"kind": "ddt", "type": row.type, "count": row.count}
-        for settings, named in found:
+        for settings, machine_columns in machine_points:
             for name in names:
-                yield cell({**said, **named, "strategy": name}, {**message, **settings, "strategy": name})
+                yield cell(
+                    {**labels, **machine_columns, "strategy": name}, {**message, **settings, "strategy": name}
+                )
 
 
 def settings_of(machine: Machine) -> dict[str, Any]:
@@ -51,9 +53,9 @@ def settings_of(machine: Machine) -> dict[str, Any]:
     }
 
 
-def own_axes(given: Axes) -> Axes:
-    own = {name: values for name, values in given.items() if name not in axes.DDT and "." not in name}
-    used = {name for text in given["datatype"] for name in template.names(text)}
+def own_axes(ddt_axes: Axes) -> Axes:
+    own = {name: values for name, values in ddt_axes.items() if name not in axes.DDT and "." not in name}
+    used = {name for text in ddt_axes["datatype"] for name in template.names(text)}
     for name in own:
         if name not in used:
             raise Trouble(
@@ -75,7 +77,7 @@ def strategies_of(names: list[str]) -> list[str]:
     return names
 
 
-def machines_of(given: Axes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def machines_of(ddt_axes: Axes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Each machine as the engine gets it, and what the table says of it."""
     if not data.handler_images():
         raise Trouble("environment", "there are no handler images; 'make setup' in the checkout builds them")
@@ -87,8 +89,8 @@ def machines_of(given: Axes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         "order": "in",
         "seed": int(os.environ.get("SPINLOOM_SEED") or 1),
     }
-    fields = {name: values for name, values in given.items() if "." in name}
-    for point in grid({name: given.get(name, usual[name]) for name in MACHINE} | fields):
+    fields = {name: values for name, values in ddt_axes.items() if "." in name}
+    for point in grid({name: ddt_axes.get(name, usual[name]) for name in MACHINE} | fields):
         changes = [(field, point.pop(field)) for field in fields]
         machine = machines.machine(changes=changes, **point)
         yield (
@@ -110,8 +112,8 @@ def datatypes(texts: list[str], own: Axes, counts: list[int]) -> Iterator[tuple[
         for values in grid({name: own[name] for name in template.names(text)}):
             for count in counts:
                 for row in rows(text, template.filled(text, values), count):
-                    said = {"application": row.application, "datatype": row.datatype}
-                    yield row, {**said, **dict.fromkeys(own), **values, "count": count}
+                    labels = {"application": row.application, "datatype": row.datatype}
+                    yield row, {**labels, **dict.fromkeys(own), **values, "count": count}
 
 
 def rows(text: str, filled: str, count: int) -> list[Row]:
@@ -123,8 +125,8 @@ def rows(text: str, filled: str, count: int) -> list[Row]:
     }
     if text in lists:
         return [replace(row, count=row.count * count) for row in lists[text]()]
-    known = {application.name for application in workloads.applications()}
+    known_names = {application.name for application in workloads.applications()}
     return [
-        row if row.application in known else replace(row, application="custom", datatype=text)
+        row if row.application in known_names else replace(row, application="custom", datatype=text)
         for row in rows_of(filled, count)
     ]

@@ -17,24 +17,24 @@ from spinloom.predict.grid.cells import Cell, cell
 LARGEST = {"ranks": 2**31 - 1}
 
 
-def cells(given: Axes) -> Iterator[Cell]:
-    if not given:
+def cells(goal_axes: Axes) -> Iterator[Cell]:
+    if not goal_axes:
         return
     patterns = core.load().goal_patterns()
-    for name, known in (("pattern", ", ".join(patterns)), ("ranks", "ranks=16,64")):
-        if name not in given:
-            raise Trouble("invalid", f"goal has {', '.join(given)}, but no {name}: {known}")
-    for name in given["pattern"]:
+    for name, hint in (("pattern", ", ".join(patterns)), ("ranks", "ranks=16,64")):
+        if name not in goal_axes:
+            raise Trouble("invalid", f"goal has {', '.join(goal_axes)}, but no {name}: {hint}")
+    for name in goal_axes["pattern"]:
         if name not in patterns:
             raise Trouble("invalid", f"there is no pattern '{name}'{nearest(name, patterns)}")
-    for name, values in given.items():
+    for name, values in goal_axes.items():
         largest = LARGEST.get(name, 2**64 - 1)
         if name != "pattern" and max(values) > largest:
             raise Trouble("invalid", f"{name} = {max(values)}: at most {largest:,}")
-    if min(given["ranks"]) < 1:
+    if min(goal_axes["ranks"]) < 1:
         raise Trouble("invalid", "ranks = 0: a schedule has at least one")
     usual = {"bytes": 8, **{name: default for name, (default, _) in PARAMETERS.items()}}
-    for point in grid({name: given.get(name, usual.get(name)) for name in GOAL}):
+    for point in grid({name: goal_axes.get(name, usual.get(name)) for name in GOAL}):
         parameters = {name: point[name] for name in PARAMETERS}
         inputs = {
             "kind": "goal",

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from spinloom.common import documents, files
 from spinloom.common.errors import Trouble
-from spinloom.predict.grid.signals import held
+from spinloom.predict.grid.signals import deferred
 
 NAME = "cells.jsonl"
 SYNC_S = 1.0  # what a power failure may take at most
@@ -33,10 +33,10 @@ class Log:
         self.synced = time.monotonic()
         self.results: dict[str, dict[str, Any]] = {}
         content = file.read()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            file.truncate(whole)
-        for line in content[:whole].splitlines():
+        complete_bytes = content.rfind(b"\n") + 1
+        if complete_bytes < len(content):
+            file.truncate(complete_bytes)
+        for line in content[:complete_bytes].splitlines():
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 entry = documents.parsed_json(line.decode())
                 self.results[entry["key"]] = entry["result"]
@@ -44,7 +44,7 @@ class Log:
     def keep(self, key: str, result: dict[str, Any]) -> None:
         line = json.dumps({"key": key, "result": result}, separators=(",", ":")) + "\n"
         try:
-            with held(signal.SIGINT, signal.SIGTERM):  # a stopped sweep says how many it has kept
+            with deferred(signal.SIGINT, signal.SIGTERM):  # a stopped sweep says how many it has kept
                 self.file.write(line.encode())
                 self.file.flush()
                 self.results[key] = result

@@ -1,6 +1,7 @@
-"""What lies beside the table: the data needed to repeat and compare a sweep.
+"""The manifest, which lies beside the table: the data needed to repeat and compare a sweep.
 
-Contract: of() is a JSON document; its times are host times, everything else is the same for the same cells.
+Contract: manifest_of() returns a JSON document; its times are host times, everything else is the same
+for the same cells.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from spinloom.predict.grid.cells import Cell
 from spinloom.predict.grid.table import Results
 
 
-def of(
-    cells: list[Cell], found: Results, command: list[str], ran: int, place: str, host_time_s: float
+def manifest_of(
+    cells: list[Cell], results: Results, command: list[str], ran: int, place: str, host_time_s: float
 ) -> dict[str, Any]:
     profiles = {}
     for cell in cells:
         if cell.kind == "ddt":
-            said = {
+            profile_columns = {
                 name: value for name, value in cell.columns.items() if name in ("nic", "host") or "." in name
             }
-            profiles[tuple(said.items())] = {**said, "values": cell.inputs["profile"]}
+            profiles[tuple(profile_columns.items())] = {**profile_columns, "values": cell.inputs["profile"]}
     return {
         "spinloom": __version__,
         "command": command,
-        "result_hash": table.result_hash(cells, found),
+        "result_hash": table.result_hash(cells, results),
         "cells": len(cells),
         "computed_in_this_run": ran,
-        "failed": len(table.failed(cells, found)),
+        "failed": len(table.failed(cells, results)),
         "seeds": sorted({cell.inputs["seed"] for cell in cells if "seed" in cell.inputs}),
         "profiles": list(profiles.values()),
         "images_sha256": one.image_hashes() if profiles else {},

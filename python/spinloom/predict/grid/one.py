@@ -11,7 +11,7 @@ cell on this machine; its result can be a JSON document, as compute() hands it o
 
 A cell's trouble is its result and never raised; what nobody foresaw has the status 'failed'. A machine on
 which the key is another has another Spinloom: its answer is 'environment'. Neither may be kept, nor may
-'died' (workers.py): lasting() is False for them.
+'died' (workers.py): is_lasting() is False for them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BATCH_S = 0.5  # host time: what a stopped sweep may lose of each worker, apart 
 GOOD = ("ok", *sweep.NOT_RUN)
 
 
-def lasting(result: dict[str, Any]) -> bool:
+def is_lasting(result: dict[str, Any]) -> bool:
     return result["status"] not in NOT_A_RESULT
 
 
@@ -87,14 +87,14 @@ def computed(inputs: dict[str, Any], key: str) -> dict[str, Any]:
             "images: install the same on every worker",
         )
     try:
-        return {"ddt": of_ddt, "goal": of_goal}[inputs["kind"]](inputs)
+        return {"ddt": received_datatype, "goal": run_schedule}[inputs["kind"]](inputs)
     except (Trouble, core.load().SpinloomError) as error:
         return trouble(error.code, error.message)
     except Exception as error:  # the others of the batch have their results
         return trouble("failed", f"{type(error).__name__}: {error}")
 
 
-def of_ddt(inputs: dict[str, Any]) -> dict[str, Any]:
+def received_datatype(inputs: dict[str, Any]) -> dict[str, Any]:
     """A message received under a strategy, its bytes compared with the oracle."""
     settings = {name: inputs[name] for name in ("profile", "hpus", "mtu", "order", "seed")}
     cell = Cell(Row("", "", inputs["type"], inputs["count"]), inputs["strategy"])
@@ -112,7 +112,7 @@ def of_ddt(inputs: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def of_goal(inputs: dict[str, Any]) -> dict[str, Any]:
+def run_schedule(inputs: dict[str, Any]) -> dict[str, Any]:
     """A pattern's schedule, checked, then run by the rules of LogGOPSim; nanoseconds."""
     schedule = core.load().goal_pattern(inputs["pattern"], inputs["ranks"], inputs["bytes"])
     schedule.check()

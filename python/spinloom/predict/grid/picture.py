@@ -41,52 +41,52 @@ def varied(cells: list[Cell], rows: Rows) -> list[str]:
     return [name for name in axes_of(cells) if len({row.get(name) for row in rows}) > 1]
 
 
-def number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def chosen(rows: Rows, x: str, y: str, by: list[str]) -> Rows:
+def rows_with_points(rows: Rows, x: str, y: str, by: list[str]) -> Rows:
     """The rows that have a point."""
-    known = table.columns(rows)
+    names = table.columns(rows)
     for name in (x, y, *by):
-        if name not in known:
-            raise Trouble("invalid", f"--plot: there is no column '{name}'{nearest(name, known)}")
-    drawn = [row for row in rows if row.get(x) is not None and row.get(y) is not None]
-    if not drawn:
+        if name not in names:
+            raise Trouble("invalid", f"--plot: there is no column '{name}'{nearest(name, names)}")
+    points = [row for row in rows if row.get(x) is not None and row.get(y) is not None]
+    if not points:
         raise Trouble("invalid", f"--plot: no row has both {x} and {y}")
-    if not all(number(row[y]) for row in drawn):
+    if not all(is_number(row[y]) for row in points):
         raise Trouble("invalid", f"--plot: the column {y} has no numbers")
-    return drawn
+    return points
 
 
-def lines_of(drawn: Rows, x: str, names: list[str], all_varied: list[str]) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
-    for row in drawn:
-        found.setdefault(", ".join(str(row.get(name)) for name in names), []).append(row)
-    for name, rows in found.items():
+def lines_of(points: Rows, x: str, names: list[str], all_varied: list[str]) -> dict[str, Rows]:
+    lines: dict[str, Rows] = {}
+    for row in points:
+        lines.setdefault(", ".join(str(row.get(name)) for name in names), []).append(row)
+    for name, rows in lines.items():
         if len({row[x] for row in rows}) < len(rows):
-            left = [each for each in all_varied if each not in (x, *names)]
+            missing = [each for each in all_varied if each not in (x, *names)]
             raise Trouble(
                 "invalid",
                 f"--plot: the line '{name}' has several rows for one {x}; add what differs to --by: "
-                f"{','.join([*names, *left])}",
+                f"{','.join([*names, *missing])}",
             )
-        if all(number(row[x]) for row in rows):
+        if all(is_number(row[x]) for row in rows):
             rows.sort(key=lambda row: row[x])
-    return found
+    return lines
 
 
 def draw(cells: list[Cell], rows: Rows, x: str, y: str, by: list[str] | None, path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    drawn = chosen(rows, x, y, by or [])
-    all_varied = varied(cells, drawn)
+    points_rows = rows_with_points(rows, x, y, by or [])
+    all_varied = varied(cells, points_rows)
     names = by if by is not None else [name for name in all_varied if name not in (x, y)]
-    lines = lines_of(drawn, x, names, all_varied)
-    factor, label = scale(drawn, y, y not in axes_of(cells))
-    places = list(dict.fromkeys(row[x] for row in drawn))
-    numeric = all(map(number, places))
+    lines = lines_of(points_rows, x, names, all_varied)
+    factor, label = axis_scale(points_rows, y, y not in axes_of(cells))
+    places = list(dict.fromkeys(row[x] for row in points_rows))
+    numeric = all(map(is_number, places))
     with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
         figure = Figure(figsize=(6.4, 4.0), dpi=150, layout="constrained")
         axes = figure.add_subplot()
@@ -105,7 +105,7 @@ def draw(cells: list[Cell], rows: Rows, x: str, y: str, by: list[str] | None, pa
             number_axis(axes, sorted(places))
         else:
             axes.set_xticks(range(len(places)), [str(place) for place in places], rotation=30, ha="right")
-        heights = [row[y] for row in drawn]
+        heights = [row[y] for row in points_rows]
         if min(heights) > 0 and max(heights) >= WIDE * min(heights):
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
@@ -119,7 +119,7 @@ def draw(cells: list[Cell], rows: Rows, x: str, y: str, by: list[str] | None, pa
         axes.grid(axis="y", linewidth=0.4, color="0.85")
         if names:
             axes.legend(frameon=False, title=", ".join(names), loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        foot = textwrap.fill(shared(cells, drawn, x), 110)
+        foot = textwrap.fill(shared_values(cells, points_rows, x), 110)
         figure.supxlabel(foot, fontsize=6.5, x=0.01, ha="left", color="0.25")
         out = io.BytesIO()
         form = path.suffix.removeprefix(".")
@@ -127,13 +127,13 @@ def draw(cells: list[Cell], rows: Rows, x: str, y: str, by: list[str] | None, pa
     files.write(path, out.getvalue())
 
 
-def scale(drawn: Rows, y: str, modelled: bool) -> tuple[float, str]:
+def axis_scale(points: Rows, y: str, modelled: bool) -> tuple[float, str]:
     """A factor for the column's numbers, and what the axis says: times in the unit of the largest."""
-    said = f"{y} (modelled)" if modelled else y
+    label = f"{y} (modelled)" if modelled else y
     in_ps = IN_PS.get(y[-3:])
     if in_ps is None:
-        return 1, said
-    largest = max(row[y] for row in drawn) * in_ps
+        return 1, label
+    largest = max(row[y] for row in points) * in_ps
     unit, ps = next(((unit, ps) for unit, ps in reversed(units.TIME_PS.items()) if largest >= ps), ("ps", 1))
     name = y[:-3].replace("_", " ")
     return (
@@ -151,8 +151,8 @@ def number_axis(axes: Any, places: list[float]) -> None:
         axes.minorticks_off()
 
 
-def shared(cells: list[Cell], drawn: Rows, x: str) -> str:
+def shared_values(cells: list[Cell], points: Rows, x: str) -> str:
     """Returns what is the same in all rows: every picture says what it is of."""
-    names = [name for name in axes_of(cells) if name not in varied(cells, drawn) and name not in (x, "kind")]
-    said = [f"{name} {drawn[0][name]}" for name in names if drawn[0].get(name) not in (None, "", "custom")]
-    return "; ".join(said)
+    names = [name for name in axes_of(cells) if name not in varied(cells, points) and name not in (x, "kind")]
+    texts = [f"{name} {points[0][name]}" for name in names if points[0].get(name) not in (None, "", "custom")]
+    return "; ".join(texts)

@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM that wait.
 
-Contract: in held() this thread takes none of these signals, and neither do threads and processes that begin
-there, for good; one that comes is taken at the end of the block.
+Contract: in deferred() this thread takes none of these signals, and neither do threads and processes that
+begin there, for good; one that comes is taken at the end of the block.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def held(*numbers: signal.Signals) -> Iterator[None]:
+def deferred(*numbers: signal.Signals) -> Iterator[None]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield

@@ -49,19 +49,19 @@ def client(options: dict[str, Any], logs: Path) -> Iterator[Any]:
             raise Trouble("invalid", f"[slurm] has no '{name}'{nearest(name, OPTIONS)}")
     if shutil.which("sbatch") is None:
         raise Trouble("environment", "--slurm needs Slurm's sbatch, which is not found on this machine")
-    workers.quiet()
+    workers.silence_dask()
     submitted: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
     jobs = options.get("jobs", 1)
     with (
         tempfile.TemporaryDirectory(prefix="spinloom-sweep-") as scratch,
         dask.config.set({**workers.SETTINGS, "temporary-directory": scratch}),
-        cluster(jobqueue, options, logs, submitted) as made,
-        distributed.Client(made, set_as_default=False) as found,
+        cluster(jobqueue, options, logs, submitted) as slurm_cluster,
+        distributed.Client(slurm_cluster, set_as_default=False) as dask_client,
     ):
-        made.scale(jobs=jobs)
+        slurm_cluster.scale(jobs=jobs)
         for _ in range(jobs):
             accepted(submitted)
-        yield found
+        yield dask_client
 
 
 def cluster(
@@ -80,9 +80,12 @@ def cluster(
             submitted.put(None)
 
     cores = options.get("cores", 1)
-    given = {name: value for name, value in options.items() if name not in ("jobs", "cores", "memory")}
+    job_options = {name: value for name, value in options.items() if name not in ("jobs", "cores", "memory")}
     configured = workers.load("dask", "slurm").config.get("jobqueue.slurm.job-script-prologue", None)
-    given["job_script_prologue"] = [*(given.get("job_script_prologue") or configured or []), SCRATCH]
+    job_options["job_script_prologue"] = [
+        *(job_options.get("job_script_prologue") or configured or []),
+        SCRATCH,
+    ]
     try:
         return jobqueue.SLURMCluster(
             cores=cores,
@@ -91,7 +94,7 @@ def cluster(
             job_cls=Job,
             log_directory=str(logs),
             scheduler_options={"dashboard_address": ":0", "dashboard": False},
-            **given,
+            **job_options,
         )
     except (ValueError, TypeError, OSError) as error:
         raise Trouble("invalid", f"[slurm] describes no job: {error}") from None

@@ -26,54 +26,56 @@ FILES = ("sweep.parquet", "sweep.csv", "manifest.json")
 Results = dict[str, dict[str, Any]]
 
 
-def failed(cells: list[Cell], found: Results) -> list[Cell]:
-    return [cell for cell in cells if found[cell.key]["status"] not in one.GOOD]
+def failed(cells: list[Cell], outcomes: Results) -> list[Cell]:
+    return [cell for cell in cells if outcomes[cell.key]["status"] not in one.GOOD]
 
 
-def baselines(cells: list[Cell], found: Results) -> dict[str, tuple[str, int]]:
+def baselines(cells: list[Cell], outcomes: Results) -> dict[str, tuple[str, int]]:
     """(strategy, time) that speed-ups are over, by all but the strategy: DIRECT where it took the data."""
     times = {}
     for name in (BASELINE, DIRECT):
         for cell in cells:
-            if cell.inputs.get("strategy") == name and found[cell.key]["status"] == "ok":
-                times[apart(cell)] = (name, found[cell.key]["columns"]["time_ps"])
+            if cell.inputs.get("strategy") == name and outcomes[cell.key]["status"] == "ok":
+                times[key_without_strategy(cell)] = (name, outcomes[cell.key]["columns"]["time_ps"])
     return times
 
 
-def apart(cell: Cell) -> str:
+def key_without_strategy(cell: Cell) -> str:
     return results.digest({**cell.inputs, "strategy": ""})
 
 
-def rows(cells: list[Cell], found: Results) -> list[dict[str, Any]]:
-    times = baselines(cells, found)
-    return [row(cell, found[cell.key], times) for cell in cells]
+def rows(cells: list[Cell], outcomes: Results) -> list[dict[str, Any]]:
+    times = baselines(cells, outcomes)
+    return [row(cell, outcomes[cell.key], times) for cell in cells]
 
 
 def row(cell: Cell, result: dict[str, Any], times: dict[str, tuple[str, int]]) -> dict[str, Any]:
-    made = {**cell.columns, "status": result["status"], **result["columns"]}
+    row_columns = {**cell.columns, "status": result["status"], **result["columns"]}
     if cell.kind == "ddt":
-        baseline, baseline_ps = times.get(apart(cell), (None, None))
-        time_ps = made.get("time_ps")
-        made["speedup"] = round(baseline_ps / time_ps, 4) if baseline_ps and time_ps else None
-        made["baseline"] = baseline
-        made["checked"] = None if result["status"] not in ("ok", "mismatch") else result["status"] == "ok"
-    return {**made, "message": result["message"], "cell": cell.key}
+        baseline, baseline_ps = times.get(key_without_strategy(cell), (None, None))
+        time_ps = row_columns.get("time_ps")
+        row_columns["speedup"] = round(baseline_ps / time_ps, 4) if baseline_ps and time_ps else None
+        row_columns["baseline"] = baseline
+        row_columns["checked"] = (
+            None if result["status"] not in ("ok", "mismatch") else result["status"] == "ok"
+        )
+    return {**row_columns, "message": result["message"], "cell": cell.key}
 
 
-def columns(made: list[dict[str, Any]]) -> list[str]:
-    """What was varied, then what was found, each in the order of first appearance; the sentence last."""
-    names = dict.fromkeys(name for each in made for name in each)
+def columns(table_rows: list[dict[str, Any]]) -> list[str]:
+    """Returns the names of all columns in the order of first appearance; "message" and "cell" come last."""
+    names = dict.fromkeys(name for each in table_rows for name in each)
     last = ("message", "cell")
     return [*(name for name in names if name not in last), *last]
 
 
-def result_hash(cells: list[Cell], found: Results) -> str:
+def result_hash(cells: list[Cell], outcomes: Results) -> str:
     return results.digest(
         {
             "cells": [
                 {
                     "inputs": results.digest(one.document(cell.inputs)),
-                    **{name: found[cell.key][name] for name in ("status", "columns", "sha256")},
+                    **{name: outcomes[cell.key][name] for name in ("status", "columns", "sha256")},
                 }
                 for cell in cells
             ]
@@ -93,10 +95,12 @@ def polars() -> Any:
         ) from None
 
 
-def parquet(made: list[dict[str, Any]]) -> bytes:
+def parquet(table_rows: list[dict[str, Any]]) -> bytes:
     pl = polars()
     out = io.BytesIO()
-    series = [pl.Series(name, *typed([row.get(name) for row in made], pl)) for name in columns(made)]
+    series = [
+        pl.Series(name, *typed([row.get(name) for row in table_rows], pl)) for name in columns(table_rows)
+    ]
     pl.DataFrame(series).write_parquet(out)
     return out.getvalue()
 
@@ -113,10 +117,10 @@ def typed(values: list[Any], pl: Any) -> tuple[list[Any], Any]:
     return [None if value is None else str(value) for value in values], pl.String
 
 
-def write(folder: Path, made: list[dict[str, Any]], about: dict[str, Any], csv: bool) -> None:
-    files.write(folder / "sweep.parquet", parquet(made))
+def write(folder: Path, table_rows: list[dict[str, Any]], about: dict[str, Any], csv: bool) -> None:
+    files.write(folder / "sweep.parquet", parquet(table_rows))
     if csv:
-        files.write(folder / "sweep.csv", csv_text.as_csv(made, columns(made)))
+        files.write(folder / "sweep.csv", csv_text.as_csv(table_rows, columns(table_rows)))
     else:
         (folder / "sweep.csv").unlink(missing_ok=True)  # it would be that of another sweep
     files.write(folder / "manifest.json", json.dumps(about, indent=1) + "\n")

@@ -38,32 +38,32 @@ def wrong(expression: str, text: str) -> Trouble:
 
 def names(text: str) -> list[str]:
     """In the order of their first use."""
-    found = (
+    identifiers = (
         node.id
         for expression in BRACES.findall(text)
         for node in ast.walk(parsed(expression, text))
         if isinstance(node, ast.Name)
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(identifiers))
 
 
 def filled(text: str, values: Mapping[str, int]) -> str:
     def number(match: re.Match[str]) -> str:
-        def of(node: ast.expr) -> int:
+        def value_of(node: ast.expr) -> int:
             match node:
                 case ast.Constant(value=int(value)) if not isinstance(value, bool):
                     return value
                 case ast.Name(id=name):
                     return values[name]
                 case ast.UnaryOp(op=ast.USub(), operand=operand):
-                    return -of(operand)
+                    return -value_of(operand)
                 case ast.BinOp(left=left, op=sign, right=right) if type(sign) in OPERATIONS:
-                    return OPERATIONS[type(sign)](of(left), of(right))
+                    return OPERATIONS[type(sign)](value_of(left), value_of(right))
             raise wrong(expression, text)
 
         expression = match[1]
         try:
-            return str(of(parsed(expression, text)))
+            return str(value_of(parsed(expression, text)))
         except ZeroDivisionError:
             raise Trouble("invalid", f"'{text}': {{{expression}}} divides by zero") from None
 

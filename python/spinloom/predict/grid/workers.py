@@ -32,7 +32,7 @@ from typing import Any
 from spinloom.common.errors import Trouble
 from spinloom.predict.grid import one
 from spinloom.predict.grid.cells import Cell
-from spinloom.predict.grid.signals import held
+from spinloom.predict.grid.signals import deferred
 
 Compute = Callable[[list[tuple[dict[str, Any], str]]], str]  # one.compute
 BATCH = 64  # cells that travel together
@@ -61,8 +61,8 @@ def load(name: str, extra: str) -> Any:
 LOUD = ("distributed", "distributed.client", "distributed.core", "distributed.nanny", "distributed.scheduler")
 
 
-def quiet() -> None:
-    """What Dask says of workers that come and go is said here in our words, or is no trouble."""
+def silence_dask() -> None:
+    """Silences Dask's logs about workers that come and go: this module reports those that matter itself."""
     for name in (*LOUD, "asyncio", "tornado", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module="distributed")
@@ -73,7 +73,7 @@ def local(workers: int) -> Iterator[Any]:
     """A client of `workers` processes of this machine, one thread each."""
     distributed = load("distributed", "sweep")
     dask = load("dask", "sweep")
-    quiet()
+    silence_dask()
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="spinloom-sweep-"))
         stack.enter_context(dask.config.set({**SETTINGS, "temporary-directory": scratch}))
@@ -100,7 +100,7 @@ def deaf_children() -> Iterator[None]:
     sys.warnoptions.append("ignore:resource_tracker")  # of a stopped sweep, which leaves what is open
     resource_tracker.ensure_running()  # its start, otherwise that of the first process's, unblocks signals
     sys.warnoptions.pop()
-    with held(signal.SIGINT):
+    with deferred(signal.SIGINT):
         yield
 
 
@@ -108,7 +108,7 @@ def deaf_children() -> Iterator[None]:
 def existing(address: str) -> Iterator[Any]:
     """A client of a scheduler: tcp://HOST:PORT, or the file that it wrote (--scheduler-file)."""
     distributed = load("distributed", "sweep")
-    quiet()
+    silence_dask()
     where = {"address": address} if "://" in address else {"scheduler_file": address}
     try:
         client = distributed.Client(**where, timeout=CONNECT_S, set_as_default=False)
@@ -121,7 +121,7 @@ def existing(address: str) -> Iterator[Any]:
         yield client
 
 
-class Work:
+class RunningBatches:
     """Batches of cells under way on a client."""
 
     def __init__(self, client: Any, patience_s: float | None, compute: Compute) -> None:
@@ -131,18 +131,18 @@ class Work:
         self.ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.running: dict[str, list[Cell]] = {}
         self.threads = 0
-        self.looked = -LOOK_S
+        self.counted_at = -LOOK_S
         self.had_worker = time.monotonic()
 
-    def look(self) -> int:
-        """How many threads the workers have. Raises Trouble if there has been no worker for too long."""
+    def thread_count(self) -> int:
+        """The number of threads of all workers. Raises Trouble if there has been no worker for too long."""
         now = time.monotonic()
-        if now - self.looked >= LOOK_S:
-            self.looked = now
+        if now - self.counted_at >= LOOK_S:
+            self.counted_at = now
             try:
                 self.threads = sum(self.client.nthreads().values())
             except (OSError, TimeoutError):
-                raise lost() from None
+                raise connection_lost() from None
             if self.threads:
                 self.had_worker = now
             elif self.patience_s is not None and now - self.had_worker > self.patience_s:
@@ -154,7 +154,7 @@ class Work:
         return self.threads
 
     def has_room(self) -> bool:
-        return len(self.running) < PER_THREAD * self.look()
+        return len(self.running) < PER_THREAD * self.thread_count()
 
     def size(self, waiting: int) -> int:
         """Cells of the next batch; at the end a share for every thread."""
@@ -174,20 +174,20 @@ class Work:
         try:
             future = self.ended.get(timeout=LOOK_S)
         except queue.Empty:
-            self.look()
+            self.thread_count()
             if self.client.status != "running":
-                raise lost() from None
+                raise connection_lost() from None
             return [], []
         cells = self.running.pop(future.key)
         try:
             results = self.results_of(future)
-        except NotThere:
+        except ResultsNotThere:
             self.expect(cells, future)
             return [], []
         return cells, results
 
     def results_of(self, future: Any) -> list[dict[str, Any]] | None:
-        """None if its worker died. Raises NotThere, and Trouble('environment') without a scheduler."""
+        """None if its worker died. Raises ResultsNotThere, and Trouble('environment') without a scheduler."""
         error = None
         try:
             error = future.exception(timeout=RESULT_S)
@@ -200,20 +200,20 @@ class Work:
                 raise
         if error is None:
             if future.status != "cancelled":
-                raise NotThere
+                raise ResultsNotThere
             if self.client.status != "running":
-                raise lost()
+                raise connection_lost()
             return None  # somebody restarted the workers
         if isinstance(error, load("distributed", "sweep").KilledWorker):
             return None
         return [one.trouble("failed", f"{type(error).__name__}: {error}")]
 
 
-class NotThere(Exception):
+class ResultsNotThere(Exception):
     """A worker died before it handed over a batch's results; Dask runs the batch again."""
 
 
-def lost() -> Trouble:
+def connection_lost() -> Trouble:
     return Trouble("environment", "the connection to the Dask scheduler is lost; is it still running?")
 
 
@@ -223,16 +223,16 @@ def run(
     patience_s: float | None = NO_WORKER_S,
     compute: Compute = one.compute,
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    work = Work(client, patience_s, compute)
+    batches = RunningBatches(client, patience_s, compute)
     waiting = deque(cells)
     alone: deque[Cell] = deque()
     tries: dict[str, int] = {}
-    while waiting or alone or work.running:
-        while waiting and work.has_room():
-            work.begin([waiting.popleft() for _ in range(work.size(len(waiting)))])
-        if alone and not waiting and not work.running:
-            work.begin([alone.popleft()])
-        ended, results = work.next()
+    while waiting or alone or batches.running:
+        while waiting and batches.has_room():
+            batches.begin([waiting.popleft() for _ in range(batches.size(len(waiting)))])
+        if alone and not waiting and not batches.running:
+            batches.begin([alone.popleft()])
+        ended, results = batches.next()
         if results is not None:
             waiting.extendleft(reversed(ended[len(results) :]))
             yield from zip(ended, results, strict=False)

@@ -79,7 +79,7 @@ class MemoryPort final : public port::FramePort {
 };
 
 // Asker 10.0.0.1 and the card's station 10.0.0.2.
-inline const packet::Ends ends{{{2, 0, 0, 0, 0, 9}}, {{2, 0, 0, 0, 0, 1}}, {0x0a000001}, {0x0a000002}};
+inline const packet::Endpoints ends{{{2, 0, 0, 0, 0, 9}}, {{2, 0, 0, 0, 0, 1}}, {0x0a000001}, {0x0a000002}};
 
 inline std::vector<uint8_t> station() {
   spl_station_t given{};
@@ -118,7 +118,7 @@ struct Rig {
       ASSERT_TRUE(done.ok()) << done.error().message;
       if (!*done) return;
     }
-    FAIL() << "the card does not come to rest: " << card->nic().waiting();
+    FAIL() << "the card does not come to rest: " << card->nic().describe_waiting();
   }
   void expect_quiet() const {
     const frames::State state = card->nic().state();

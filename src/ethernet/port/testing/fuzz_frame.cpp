@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const packet::Bytes bytes(data, size);
   const bool read = packet::test::read_all(bytes);
   packet::FrameBytes copy(bytes.begin(), bytes.end());
-  port::finish_if_left(copy);
+  port::finish_if_offloaded(copy);
   // The target of frames is not under test.
   const auto ethernet = packet::read_ethernet(bytes);
   if (!ethernet) return read ? 0 : -1;
@@ -24,9 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   SPL_ASSERT(answer.ok() && answer->target == ethernet->source, "an answer to somebody else");
   if (answer->type == packet::ether_type::ipv4) {
     const auto packet = packet::read_ipv4(answer->payload);
-    SPL_ASSERT(packet.ok(), packet::sentence(packet.trouble));
+    SPL_ASSERT(packet.ok(), packet::sentence(packet.error));
     const auto udp = packet::read_udp(*packet);
-    SPL_ASSERT(udp ? packet::verify_udp(*packet, *udp) == packet::Trouble::none : packet::read_icmp(*packet).ok(),
+    SPL_ASSERT(udp ? packet::verify_udp(*packet, *udp) == packet::ReadError::none : packet::read_icmp(*packet).ok(),
                "a wrong answer");
   }
   return 0;
@@ -36,7 +36,7 @@ namespace spinloom::fuzz {
 
 std::vector<Input> seeds(Random& random) {
   std::vector<Input> out;
-  const packet::Ends ends{
+  const packet::Endpoints ends{
       packet::test::random_mac(random), packet::test::random_mac(random), {0x0a000001}, {0x0a000002}};
   out.push_back(packet::arp_request_frame(ends.source_mac, ends.source, ends.target));
   for (int i = 0; i < 200; ++i) out.push_back(packet::test::random_frame(random));

@@ -80,12 +80,12 @@ class BridgeRig {
     members_.at(to)->expected[{from, answer}].emplace_back(message, length);
     ++wanted_;
     ++unread_;
-    if (member.bridge->send(send)) member.sent(Reading{message, {}, true});
+    if (member.bridge->send(send)) member.sent(SendCompletion{message, {}, true});
   }
   void stop(uint32_t rank, uint32_t peer, bool stopped) {
     members_.at(rank)->stopped[peer] = stopped;
     members_.at(rank)->after_stop[peer] = 0;
-    bridge(rank).stop(nic::Rank{peer}, stopped);
+    bridge(rank).set_stopped(nic::Rank{peer}, stopped);
   }
   // Kills a rank: its links carry nothing more, and its neighbours hear of the loss.
   void kill(uint32_t rank) {
@@ -160,12 +160,12 @@ class BridgeRig {
     }
     bool poll() override { return false; }
     [[nodiscard]] bool has_news() const override { return false; }
-    void taken(nic::Rank, uint64_t) override {}
-    void stop(nic::Rank, bool) override {}
+    void return_loan(nic::Rank, uint64_t) override {}
+    void set_stopped(nic::Rank, bool) override {}
     [[nodiscard]] Status fetch(nic::Rank, uint64_t, uint8_t*, uint64_t) override { return fail(Code::invalid, "rig"); }
     [[nodiscard]] bool congested(nic::Rank) const override { return false; }
     [[nodiscard]] bool drained() const override { return true; }
-    [[nodiscard]] Untaken untaken(nic::Rank) const override { return {}; }
+    [[nodiscard]] Outstanding outstanding(nic::Rank) const override { return {}; }
     [[nodiscard]] std::string describe(nic::Rank) override { return "a link in memory"; }
     void say_goodbye() override {}
     BridgeRig& rig;
@@ -200,9 +200,9 @@ class BridgeRig {
       --rig.wanted_;
       return true;
     }
-    void sent(const Reading& reading) override {
-      if (!reading.told) return;
-      rig.unread_ -= memory.erase(reading.message);
+    void sent(const SendCompletion& completion) override {
+      if (!completion.is_expected) return;
+      rig.unread_ -= memory.erase(completion.message);
     }
     void fetched(uint64_t, bool) override {}
     void lost(nic::Rank peer) override { gone.push_back(peer.value); }

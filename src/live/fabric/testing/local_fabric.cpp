@@ -30,7 +30,7 @@ class LocalFabric::Port final : public FabricPort {
     slot->bytes.clear();
     return slot;
   }
-  void give_back(Slot& slot) override {
+  void release_slot(Slot& slot) override {
     --out_[slot.peer.value];
     free_.push_back(&slot);
   }
@@ -55,16 +55,16 @@ class LocalFabric::Port final : public FabricPort {
     return true;
   }
 
-  void poll(std::vector<FabricEvent>& happened) override {
+  void poll(std::vector<FabricEvent>& events) override {
     const std::lock_guard inside(fabric_.lock_);
     Box& box = fabric_.boxes_[rank_];
-    for (Slot* const slot : std::exchange(sent_, {})) give_back(*slot);
-    for (const FabricEvent& one : std::exchange(ended_, {})) happened.push_back(one);
+    for (Slot* const slot : std::exchange(sent_, {})) release_slot(*slot);
+    for (const FabricEvent& one : std::exchange(ended_, {})) events.push_back(one);
     for (const Read& read : std::exchange(reads_, {})) {
       if (fabric_.boxes_[read.peer.value].swallows) {
         reads_.push_back(read);
       } else {
-        happened.push_back(end(read));
+        events.push_back(end(read));
       }
     }
     eventfd_t wakes = 0;
@@ -74,31 +74,31 @@ class LocalFabric::Port final : public FabricPort {
       box.messages.pop_front();
       FabricEvent event;
       event.bytes = came_.back();
-      happened.push_back(event);
+      events.push_back(event);
     }
   }
-  void done(std::span<const uint8_t> came) override {
+  void release_message(std::span<const uint8_t> bytes) override {
     const auto found =
-        std::find_if(came_.begin(), came_.end(), [&](const auto& one) { return one.data() == came.data(); });
+        std::find_if(came_.begin(), came_.end(), [&](const auto& one) { return one.data() == bytes.data(); });
     SPL_ASSERT(found != came_.end(), "a message that did not come");
     std::fill(found->begin(), found->end(), uint8_t{0xdd});  // who still reads it notices
     if (found == came_.begin()) came_.pop_front();
   }
 
-  [[nodiscard]] Result<FabricPlace> lend(const uint8_t* bytes, uint64_t length) override {
+  [[nodiscard]] Result<FabricRegion> lend(const uint8_t* bytes, uint64_t length) override {
     const std::lock_guard inside(fabric_.lock_);
-    const FabricPlace place{fabric_.next_key_++, address_of_loans};
-    fabric_.lent_[place.key] = {bytes, length};
-    return place;
+    const FabricRegion region{fabric_.next_key_++, address_of_loans};
+    fabric_.lent_[region.key] = {bytes, length};
+    return region;
   }
-  void take_back(const FabricPlace& place) override {
+  void end_loan(const FabricRegion& region) override {
     const std::lock_guard inside(fabric_.lock_);
-    fabric_.lent_.erase(place.key);
+    fabric_.lent_.erase(region.key);
   }
-  [[nodiscard]] Result<uint8_t*> landing(uint64_t length) override {
-    return landings_.emplace_back(std::make_unique<uint8_t[]>(length)).get();
+  [[nodiscard]] Result<uint8_t*> make_read_buffer(uint64_t length) override {
+    return read_buffers_.emplace_back(std::make_unique<uint8_t[]>(length)).get();
   }
-  [[nodiscard]] bool read(nic::Rank peer, const FabricPlace& from, uint8_t* to, uint64_t length,
+  [[nodiscard]] bool read(nic::Rank peer, const FabricRegion& from, uint8_t* to, uint64_t length,
                           uint64_t token) override {
     const std::lock_guard inside(fabric_.lock_);
     ++fabric_.reads_;
@@ -115,7 +115,7 @@ class LocalFabric::Port final : public FabricPort {
   [[nodiscard]] size_t message_bytes() const override { return messages_of_port; }
   [[nodiscard]] bool has_reads() const override { return fabric_.has_reads_; }
   [[nodiscard]] std::string address() const override { return std::to_string(rank_); }
-  [[nodiscard]] Status meet(const std::vector<std::string>&) override { return {}; }
+  [[nodiscard]] Status set_addresses(const std::vector<std::string>&) override { return {}; }
   [[nodiscard]] std::string provider() const override { return "local"; }
   [[nodiscard]] std::string describe() const override { return "a fabric of this process"; }
   [[nodiscard]] std::string describe(nic::Rank peer) const override { return text("rank ", peer); }
@@ -123,7 +123,7 @@ class LocalFabric::Port final : public FabricPort {
  private:
   struct Read {
     nic::Rank peer;
-    FabricPlace from;
+    FabricRegion from;
     uint8_t* to = nullptr;
     uint64_t length = 0;
     uint64_t token = 0;
@@ -135,9 +135,9 @@ class LocalFabric::Port final : public FabricPort {
     event.token = read.token;
     const auto found = fabric_.lent_.find(read.from.key);
     const uint64_t offset = read.from.address - address_of_loans;
-    event.well = found != fabric_.lent_.end() && offset <= found->second.second &&
-                 read.length <= found->second.second - offset && !fabric_.boxes_[read.peer.value].struck;
-    if (event.well) std::memcpy(read.to, found->second.first + offset, read.length);
+    event.succeeded = found != fabric_.lent_.end() && offset <= found->second.second &&
+                      read.length <= found->second.second - offset && !fabric_.boxes_[read.peer.value].struck;
+    if (event.succeeded) std::memcpy(read.to, found->second.first + offset, read.length);
     return event;
   }
 
@@ -151,7 +151,7 @@ class LocalFabric::Port final : public FabricPort {
   std::vector<FabricEvent> ended_;
   std::vector<Read> reads_;
   std::deque<std::vector<uint8_t>> came_;
-  std::vector<std::unique_ptr<uint8_t[]>> landings_;
+  std::vector<std::unique_ptr<uint8_t[]>> read_buffers_;
 };
 
 LocalFabric::LocalFabric(uint32_t ranks, bool has_reads) : has_reads_(has_reads), boxes_(ranks) {

@@ -1,7 +1,7 @@
 // Listener - for tests: a client of a transport that records its calls, with the bytes.
 //
-// Contract: payloads of peers are fetched when they arrive; with `keeps`, the test calls taken() for them later. some()
-//   makes random bytes.
+// Contract: payloads of peers are fetched when they arrive; with `keeps`, the test calls return_loan() for them later.
+//   some() makes random bytes.
 // Threads: the test's. Time: none.
 #pragma once
 
@@ -31,8 +31,8 @@ class Listener final : public TransportClient {
     kept.push_back(loan);
     return false;
   }
-  void sent(const Reading& reading) override { read.push_back(reading.message); }
-  void fetched(uint64_t token, bool well) override { fetches.emplace_back(token, well); }
+  void sent(const SendCompletion& completion) override { read.push_back(completion.message); }
+  void fetched(uint64_t token, bool succeeded) override { fetches.emplace_back(token, succeeded); }
   void lost(nic::Rank peer) override { gone.push_back(peer.value); }
 
   std::vector<nic::Packet> packets;
@@ -41,7 +41,7 @@ class Listener final : public TransportClient {
   std::vector<uint64_t> read;
   std::vector<std::pair<uint64_t, bool>> fetches;  // packet, counted from 1, and whether all bytes came
   std::vector<uint32_t> gone;
-  bool keeps = false;  // true: it keeps lent payloads until the test calls taken()
+  bool keeps = false;  // true: it keeps lent payloads until the test calls return_loan()
   std::vector<uint64_t> kept;
 };
 

@@ -42,14 +42,14 @@ class PoolTestbed::Node final : public portals::Port, public HandlerOwner {
     std::unique_lock lock(bed_.lock_);
     const bool news = bed_.changed_.wait_for(lock, patience(), [this] { return bed_.changes_ != seen_; });
     seen_ = bed_.changes_;
-    if (!news) return fail(Code::stalled, "rank ", rank_, " waits: ", engine.waiting());
+    if (!news) return fail(Code::stalled, "rank ", rank_, " waits: ", engine.describe_waiting());
     return {};
   }
   Status host_work(const portals::HostWork&) override { return {}; }
   [[nodiscard]] nic::HostMemory* memory() override { return &host_memory; }
 
   // HandlerOwner
-  Called call(nic::HerId her, const nic::HandlerCall& call) override {
+  CallResult call(nic::HerId her, const nic::HandlerCall& call) override {
     const std::lock_guard lock(bed_.lock_);
     nic::Actions actions;
     if (engine.on_handler_call(her, call, actions)) return {false};
@@ -127,7 +127,7 @@ Status PoolTestbed::settle() {
   std::unique_lock lock(lock_);
   if (changed_.wait_for(lock, patience(), [this] { return quiet(); })) return {};
   std::string report;
-  for (const auto& node : nodes_) report += node->engine.waiting() + ". ";
+  for (const auto& node : nodes_) report += node->engine.describe_waiting() + ". ";
   return fail(Code::stalled, "handlers run on: ", report);
 }
 

@@ -43,7 +43,7 @@ class Bytes {
 };
 
 // A side in memory: a layout's places of packed bytes, or packed bytes, between guards.
-struct Placed {
+struct MemorySide {
   std::vector<int64_t> places;  // in the buffer
   int64_t base = 0;             // of the address that a launch is given
   int64_t bytes = 0;            // of the buffer
@@ -51,9 +51,9 @@ struct Placed {
 
 int64_t place_at(Random& random) { return random.chance(1, 2) ? guard : guard + random.between(0, 15); }
 
-Placed placed(const Type& type, int64_t count, Random& random) {
+MemorySide layout_side(const Type& type, int64_t count, Random& random) {
   const layout::oracle::Reach reach = layout::oracle::reach(type, count);
-  Placed side;
+  MemorySide side;
   side.base = place_at(random) - reach.first;
   side.places = layout::test::byte_map(type, count);
   for (int64_t& place : side.places) place += side.base;
@@ -61,22 +61,22 @@ Placed placed(const Type& type, int64_t count, Random& random) {
   return side;
 }
 
-Placed packed(int64_t bytes, Random& random) {
-  Placed side;
+MemorySide packed_side(int64_t bytes, Random& random) {
+  MemorySide side;
   side.base = place_at(random);
   for (int64_t i = 0; i < bytes; ++i) side.places.push_back(side.base + i);
   side.bytes = side.base + bytes + guard;
   return side;
 }
 
-bool overlaps(const Placed& side) {
+bool overlaps(const MemorySide& side) {
   std::vector<int64_t> places = side.places;
   std::sort(places.begin(), places.end());
   return std::adjacent_find(places.begin(), places.end()) != places.end();
 }
 
-std::string move(const Message& message, const Placed& from, const Placed& to, std::string_view kernel, Random& random,
-                 const Runner& run, const char* what) {
+std::string move(const Message& message, const MemorySide& from, const MemorySide& to, std::string_view kernel,
+                 Random& random, const Runner& run, const char* what) {
   if (overlaps(to)) return "";
   ProgramOptions options;
   options.kernel = kernel;
@@ -112,7 +112,7 @@ Side side_of(const Type& type, int64_t count, Random& random) {
 }  // namespace
 
 Case case_of(const Type& type, int64_t count, Random& random) {
-  Case made{type, count, std::nullopt, 1, text(count, " x ", layout::print(type))};
+  Case test_case{type, count, std::nullopt, 1, text(count, " x ", layout::print(type))};
   // Blocks of a length that divides the message, some bytes apart.
   const int64_t bytes = count * type.size();
   int64_t block = bytes;
@@ -121,12 +121,12 @@ Case case_of(const Type& type, int64_t count, Random& random) {
     if (bytes % candidate == 0) block = candidate;
   }
   if (bytes > 0)
-    made.target = *layout::hvector(bytes / block, block, block + random.between(0, 9), *layout::primitive("byte"));
+    test_case.target = *layout::hvector(bytes / block, block, block + random.between(0, 9), *layout::primitive("byte"));
   if (random.chance(1, 3)) {
-    made.target = type;
-    made.target_count = count;
+    test_case.target = type;
+    test_case.target_count = count;
   }
-  return made;
+  return test_case;
 }
 
 Case random_case(Random& random) {
@@ -138,21 +138,22 @@ Case random_case(Random& random) {
   }
 }
 
-std::string check(const Case& made, std::string_view kernel, Random& random, const Runner& run) {
-  const Placed memory = placed(made.type, made.count, random);
-  const Placed bytes = packed(made.count * made.type.size(), random);
-  const Side side = side_of(made.type, made.count, random);
+std::string check(const Case& test_case, std::string_view kernel, Random& random, const Runner& run) {
+  const MemorySide memory = layout_side(test_case.type, test_case.count, random);
+  const MemorySide bytes = packed_side(test_case.count * test_case.type.size(), random);
+  const Side side = side_of(test_case.type, test_case.count, random);
   const Side stream = Side::packed(random.between(-2, 2) * 16);
   const std::string used = move({side, stream}, memory, bytes, kernel, random, run, "pack");
   (void)move({stream, side}, bytes, memory, kernel, random, run, "unpack");
-  if (made.target) (void)check_copy(made, kernel, random, run);
+  if (test_case.target) (void)check_copy(test_case, kernel, random, run);
   return used;
 }
 
-std::string check_copy(const Case& made, std::string_view kernel, Random& random, const Runner& run) {
-  const Message message{side_of(made.type, made.count, random), side_of(*made.target, made.target_count, random)};
-  return move(message, placed(made.type, made.count, random), placed(*made.target, made.target_count, random), kernel,
-              random, run, "copy");
+std::string check_copy(const Case& test_case, std::string_view kernel, Random& random, const Runner& run) {
+  const Message message{side_of(test_case.type, test_case.count, random),
+                        side_of(*test_case.target, test_case.target_count, random)};
+  return move(message, layout_side(test_case.type, test_case.count, random),
+              layout_side(*test_case.target, test_case.target_count, random), kernel, random, run, "copy");
 }
 
 void check_halo(int64_t side, std::string_view kernel, const Runner& run) {
@@ -231,7 +232,7 @@ void check_pairs(uint32_t pairs, const Runner& run) {
     for (size_t i = 0; i < places.size(); ++i) expected[k][i] = sources[k].data()[places[i]];
   }
   const Program program = *Program::make(messages);
-  EXPECT_EQ(program.ends(), pairs);
+  EXPECT_EQ(program.ends_count(), pairs);
   ASSERT_TRUE(run(program, ends, memory).ok());
   for (uint32_t k = 0; k < pairs; ++k) EXPECT_EQ(targets[k].differs(expected[k]), -1) << k;
 }

@@ -21,23 +21,23 @@ struct Bounds {
   Big first = 0;
   Big last = 0;
   int64_t bytes = 0;
-  bool outside = false;
+  bool is_outside = false;
 
-  void piece(Big offset, int64_t length) {
-    outside = outside || length <= 0 || offset < first || offset + length > last;
+  void add_piece(Big offset, int64_t length) {
+    is_outside = is_outside || length <= 0 || offset < first || offset + length > last;
     bytes += length;
   }
 };
 
 void emit_narrow(void* context, int32_t offset, uint32_t, uint32_t bytes) {
-  static_cast<Bounds*>(context)->piece(offset, bytes);
+  static_cast<Bounds*>(context)->add_piece(offset, bytes);
 }
 void emit_wide(void* context, int64_t offset, uint64_t, uint64_t bytes) {
-  static_cast<Bounds*>(context)->piece(offset, static_cast<int64_t>(bytes));
+  static_cast<Bounds*>(context)->add_piece(offset, static_cast<int64_t>(bytes));
 }
 
 Bounds walked(const Blob& blob, Bounds bounds, int64_t first, int64_t bytes) {
-  if (blob.narrow()) {
+  if (blob.is_narrow()) {
     spl_walk_narrow(blob.data(), static_cast<uint32_t>(first), static_cast<uint32_t>(bytes), emit_narrow, &bounds);
   } else {
     spl_walk_wide(blob.data(), static_cast<uint64_t>(first), static_cast<uint64_t>(bytes), emit_wide, &bounds);
@@ -46,7 +46,7 @@ Bounds walked(const Blob& blob, Bounds bounds, int64_t first, int64_t bytes) {
 }
 
 Bounds processed(const Blob& blob, Bounds bounds, int64_t first, int64_t bytes) {
-  if (blob.narrow()) {
+  if (blob.is_narrow()) {
     spl_segment_narrow segment{};
     spl_segment_init_narrow(&segment, blob.data());
     spl_segment_manipulate_narrow(&segment, blob.data(), static_cast<uint32_t>(first),
@@ -65,12 +65,12 @@ Bounds stepped(Cursor& cursor, const Blob& blob, Bounds bounds, int64_t first, i
   while (bounds.bytes < bytes) {
     const Piece piece = cursor.next(bytes - bounds.bytes);
     if (piece.bytes == 0) break;
-    bounds.piece(Big{piece.offset} - blob.true_lb(), piece.bytes);
+    bounds.add_piece(Big{piece.offset} - blob.true_lb(), piece.bytes);
   }
   return bounds;
 }
 
-std::string copies(const Blob& blob, int64_t count, const Bounds& bounds) {
+std::string check_copies(const Blob& blob, int64_t count, const Bounds& bounds) {
   const int64_t total = count * blob.size();
   if (total == 0) return {};
   if (bounds.last - bounds.first > memory_max || total > memory_max) return {};
@@ -89,31 +89,33 @@ std::string copies(const Blob& blob, int64_t count, const Bounds& bounds) {
   return {};
 }
 
-std::string tried(const Blob& blob, int64_t count) {
+std::string check_elements(const Blob& blob, int64_t count) {
   auto cursor = Cursor::open(blob, count);
   if (!cursor) return {};  // does not fit in 64 bits
   const int64_t total = cursor->total();
-  const int64_t way = (count - 1) * blob.extent();
-  const Bounds bounds{std::min<Big>(0, way), blob.true_extent() + std::max<Big>(0, way)};
+  const int64_t span = (count - 1) * blob.extent();
+  const Bounds bounds{std::min<Big>(0, span), blob.true_extent() + std::max<Big>(0, span)};
   const bool fits = bounds.first >= INT64_MIN && bounds.last <= INT64_MAX;  // offsets from the first byte on
-  const bool reaches = blob.narrow() ? blob.narrow_reaches(count) : fits;
+  const bool reaches = blob.is_narrow() ? blob.narrow_reaches(count) : fits;
   const int64_t bytes = std::min(total, cut_bytes_max);
   for (const int64_t first : {int64_t{0}, (total - bytes) / 2, total - bytes}) {
-    const auto wrong = [&](const Bounds& seen) { return seen.outside || seen.bytes != bytes; };
+    const auto is_wrong = [&](const Bounds& seen) { return seen.is_outside || seen.bytes != bytes; };
     if (bytes == 0) break;
-    if (wrong(stepped(*cursor, blob, bounds, first, bytes))) return text("the cursor from ", first);
+    if (is_wrong(stepped(*cursor, blob, bounds, first, bytes))) return text("the cursor from ", first);
     if (!reaches) continue;
-    if (wrong(walked(blob, bounds, first, bytes))) return text("the walker from ", first);
-    if (first < cut_bytes_max && wrong(processed(blob, bounds, first, bytes))) return text("the segment from ", first);
+    if (is_wrong(walked(blob, bounds, first, bytes))) return text("the walker from ", first);
+    if (first < cut_bytes_max && is_wrong(processed(blob, bounds, first, bytes)))
+      return text("the segment from ", first);
   }
-  return copies(blob, count, bounds);
+  return check_copies(blob, count, bounds);
 }
 
 }  // namespace
 
 std::string stays_in_bounds(const Blob& blob) {
   for (const int64_t count : {1, 2, 3, 1000}) {
-    if (const std::string trouble = tried(blob, count); !trouble.empty()) return text(count, " elements: ", trouble);
+    if (const std::string trouble = check_elements(blob, count); !trouble.empty())
+      return text(count, " elements: ", trouble);
   }
   return {};
 }

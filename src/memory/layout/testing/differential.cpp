@@ -34,36 +34,36 @@ struct Cut {
 struct Expected {
   const int64_t* places;  // places of the cut's bytes, relative to the first touched byte
   int64_t bytes;
-  int64_t seen = 0;
-  bool wrong = false;
+  int64_t seen_bytes = 0;
+  bool is_wrong = false;
 
-  void piece(int64_t offset, int64_t at, int64_t length) {
-    wrong = wrong || at != seen || length <= 0 || length > bytes - at;
-    for (int64_t i = 0; !wrong && i < length; ++i) wrong = places[at + i] != offset + i;
-    seen += length;
+  void add_piece(int64_t offset, int64_t at, int64_t length) {
+    is_wrong = is_wrong || at != seen_bytes || length <= 0 || length > bytes - at;
+    for (int64_t i = 0; !is_wrong && i < length; ++i) is_wrong = places[at + i] != offset + i;
+    seen_bytes += length;
   }
-  [[nodiscard]] bool whole() const { return !wrong && seen == bytes; }
+  [[nodiscard]] bool is_complete() const { return !is_wrong && seen_bytes == bytes; }
 };
 
 void emit_narrow(void* context, int32_t offset, uint32_t packed, uint32_t bytes) {
-  static_cast<Expected*>(context)->piece(offset, packed, bytes);
+  static_cast<Expected*>(context)->add_piece(offset, packed, bytes);
 }
 void emit_wide(void* context, int64_t offset, uint64_t packed, uint64_t bytes) {
-  static_cast<Expected*>(context)->piece(offset, static_cast<int64_t>(packed), static_cast<int64_t>(bytes));
+  static_cast<Expected*>(context)->add_piece(offset, static_cast<int64_t>(packed), static_cast<int64_t>(bytes));
 }
 
 // A segment of either width that is kept from cut to cut.
 class AnySegment {
  public:
   explicit AnySegment(const Blob& blob) : blob_(blob) {
-    if (blob.narrow()) {
+    if (blob.is_narrow()) {
       spl_segment_init_narrow(&narrow_, blob.data());
     } else {
       spl_segment_init_wide(&wide_, blob.data());
     }
   }
   void manipulate(const Cut& cut, Expected& expected) {
-    if (blob_.narrow()) {
+    if (blob_.is_narrow()) {
       spl_segment_manipulate_narrow(&narrow_, blob_.data(), static_cast<uint32_t>(cut.first),
                                     static_cast<uint32_t>(cut.last), emit_narrow, &expected);
     } else {
@@ -79,7 +79,7 @@ class AnySegment {
 };
 
 void walk(const Blob& blob, const Cut& cut, Expected& expected) {
-  if (blob.narrow()) {
+  if (blob.is_narrow()) {
     spl_walk_narrow(blob.data(), static_cast<uint32_t>(cut.first), static_cast<uint32_t>(cut.bytes()), emit_narrow,
                     &expected);
   } else {
@@ -91,21 +91,21 @@ void walk(const Blob& blob, const Cut& cut, Expected& expected) {
 // The cursor's offsets count from the buffer address.
 bool cursor_agrees(Cursor& cursor, const Cut& cut, int64_t true_lb, Random& random, Expected& expected) {
   if (!cursor.seek(cut.first)) return false;
-  while (expected.seen < cut.bytes()) {
-    const Piece piece = cursor.next(std::min(cut.bytes() - expected.seen, random.between(1, 64)));
+  while (expected.seen_bytes < cut.bytes()) {
+    const Piece piece = cursor.next(std::min(cut.bytes() - expected.seen_bytes, random.between(1, 64)));
     if (piece.bytes == 0) return false;
-    expected.piece(piece.offset - true_lb, expected.seen, piece.bytes);
+    expected.add_piece(piece.offset - true_lb, expected.seen_bytes, piece.bytes);
   }
-  return expected.whole() && cursor.position() == cut.last;
+  return expected.is_complete() && cursor.position() == cut.last;
 }
 
 std::string differs(const Blob& blob, const Cut& cut, std::string_view how) {
-  return text(blob.narrow() ? "narrow" : "wide", " blob, packed bytes ", cut.first, " to ", cut.last, ": ", how);
+  return text(blob.is_narrow() ? "narrow" : "wide", " blob, packed bytes ", cut.first, " to ", cut.last, ": ", how);
 }
 
-std::string header_differs(const Blob& blob, const Type& told) {
-  if (blob.size() == told.size() && blob.extent() == told.extent() && blob.true_lb() == told.true_lb() &&
-      blob.true_extent() == told.true_extent()) {
+std::string compare_header(const Blob& blob, const Type& reference) {
+  if (blob.size() == reference.size() && blob.extent() == reference.extent() && blob.true_lb() == reference.true_lb() &&
+      blob.true_extent() == reference.true_extent()) {
     return {};
   }
   return "size or bounds in the blob's header";
@@ -114,9 +114,9 @@ std::string header_differs(const Blob& blob, const Type& told) {
 // A message in memory between guards, and the bytes that it must hold.
 class Arena {
  public:
-  Arena(const Type& told, int64_t count, Random& random) : map_(byte_map(told, count)) {
+  Arena(const Type& reference, int64_t count, Random& random) : map_(byte_map(reference, count)) {
     constexpr int64_t guard = 64;
-    const oracle::Reach reach = oracle::reach(told, count);
+    const oracle::Reach reach = oracle::reach(reference, count);
     base_ = guard + random.between(0, 15) - reach.first;
     before_.resize(static_cast<size_t>(base_ + reach.last + guard));
     fill(random, before_);
@@ -134,7 +134,7 @@ class Arena {
     return out;
   }
 
-  bool packs(const Blob& blob, int64_t count, const Cut& cut) {
+  bool check_pack(const Blob& blob, int64_t count, const Cut& cut) {
     const std::span<std::byte> packed(message_.data(), static_cast<size_t>(cut.bytes()));
     if (!pack(blob, count, memory_.data() + base_, cut.first, cut.last, packed)) return false;
     for (int64_t i = 0; i < cut.bytes(); ++i) {
@@ -144,7 +144,7 @@ class Arena {
   }
 
   // If a type writes a byte twice, MPI defines no result: any of the bytes written there is accepted.
-  bool unpacks(const Blob& blob, int64_t count, const Cut& cut, Random& random) {
+  bool check_unpack(const Blob& blob, int64_t count, const Cut& cut, Random& random) {
     const size_t bytes = static_cast<size_t>(cut.bytes());
     for (size_t i = 0; i < bytes; i += 8) {
       const uint64_t word = random.next();
@@ -156,7 +156,7 @@ class Arena {
     for (size_t i = 0; i < bytes; ++i) {
       landed += memory_[index(at(cut.first + static_cast<int64_t>(i)))] == packed[i] ? 1 : 0;
     }
-    const bool right = overlaps_ ? each_byte_came(cut, packed) : landed == cut.bytes();
+    const bool right = overlaps_ ? has_each_byte(cut, packed) : landed == cut.bytes();
     for (int64_t i = cut.first; i < cut.last; ++i) memory_[index(at(i))] = before_[index(at(i))];
     return right && memory_ == before_;
   }
@@ -165,16 +165,16 @@ class Arena {
   [[nodiscard]] int64_t at(int64_t position) const { return map_[static_cast<size_t>(position)]; }
   [[nodiscard]] size_t index(int64_t offset) const { return static_cast<size_t>(base_ + offset); }
 
-  bool each_byte_came(const Cut& cut, std::span<const std::byte> packed) const {
+  bool has_each_byte(const Cut& cut, std::span<const std::byte> packed) const {
     std::vector<int64_t> missing;
-    std::vector<int64_t> came;
+    std::vector<int64_t> arrived;
     for (int64_t i = cut.first; i < cut.last; ++i) {
       const bool here = memory_[index(at(i))] == packed[static_cast<size_t>(i - cut.first)];
-      (here ? came : missing).push_back(at(i));
+      (here ? arrived : missing).push_back(at(i));
     }
-    std::sort(came.begin(), came.end());
+    std::sort(arrived.begin(), arrived.end());
     return std::all_of(missing.begin(), missing.end(),
-                       [&](int64_t offset) { return std::binary_search(came.begin(), came.end(), offset); });
+                       [&](int64_t offset) { return std::binary_search(arrived.begin(), arrived.end(), offset); });
   }
 
   std::vector<int64_t> map_;
@@ -204,27 +204,27 @@ std::string try_blob(const Blob& blob, const Trial& trial, Arena& arena, Random&
     Expected stepped = expected;
     Expected processed = expected;
     walk(blob, cut, walked);
-    if (!walked.whole()) return differs(blob, cut, "the walker");
+    if (!walked.is_complete()) return differs(blob, cut, "the walker");
     if (!cursor_agrees(*cursor, cut, blob.true_lb(), random, stepped)) return differs(blob, cut, "the cursor");
     segment.manipulate(cut, processed);
-    if (!processed.whole()) return differs(blob, cut, "the segment");
-    if (!arena.packs(blob, trial.count, cut)) return differs(blob, cut, "pack");
-    if (!arena.unpacks(blob, trial.count, cut, random)) return differs(blob, cut, "unpack");
+    if (!processed.is_complete()) return differs(blob, cut, "the segment");
+    if (!arena.check_pack(blob, trial.count, cut)) return differs(blob, cut, "pack");
+    if (!arena.check_unpack(blob, trial.count, cut, random)) return differs(blob, cut, "unpack");
   }
   return {};
 }
 
 }  // namespace
 
-std::string dense(const Type& built, const Type& told, const Trial& trial) {
+std::string check_dense(const Type& built, const Type& reference, const Trial& trial) {
   Random random(trial.seed, "dense");
-  Arena arena(told, trial.count, random);
+  Arena arena(reference, trial.count, random);
   for (const Width width : {Width::narrow, Width::wide}) {
     constexpr int64_t narrow_max = (int64_t{1} << 31) / 8;  // an empty message may have any extent
-    if (width == Width::narrow && std::abs(told.extent()) > narrow_max) continue;
+    if (width == Width::narrow && std::abs(reference.extent()) > narrow_max) continue;
     const auto blob = Blob::build(built, {width, trial.count});
     if (!blob) return blob.error().message;
-    if (std::string found = header_differs(*blob, told); !found.empty()) return found;
+    if (std::string found = compare_header(*blob, reference); !found.empty()) return found;
     if (std::string found = try_blob(*blob, trial, arena, random); !found.empty()) return found;
   }
   return {};

@@ -1,10 +1,10 @@
 // Test differential - moves the bytes of one datatype in every way that we have, and compares with the type map.
 //
-// Contract: dense() lays a message in memory with guards; each cut of its packed bytes goes through the walker, the
-//   cursor, the segment, pack() and unpack(), narrow and wide; the whole memory is compared after each. sparse() takes
-//   messages of any length and reach: it compares where the pieces of a cut lie, and moves bytes where the system gives
-//   address space without memory. Both return nothing, or a sentence that says what differs.
-//   `built` is the type whose blob is tried, `told` the type that it is compared with: the same, except where the
+// Contract: check_dense() lays a message in memory with guards; each cut of its packed bytes goes through the walker,
+//   the cursor, the segment, pack() and unpack(), narrow and wide; the whole memory is compared after each.
+//   check_sparse() takes messages of any length and reach: it compares where the pieces of a cut lie, and moves bytes
+//   where the system gives address space without memory. Both return nothing, or a sentence that says what differs.
+//   `built` is the type whose blob is tried, `reference` the type that it is compared with: the same, except where the
 //   harness itself is tested.
 // Invariants: the same arguments and seed give the same cuts.
 // Threads: pure. Time: none.
@@ -24,8 +24,8 @@ struct Trial {
   int cuts = 0;  // cuts for each width
 };
 
-std::string dense(const Type& built, const Type& told, const Trial& trial);
-std::string sparse(const Type& built, const Type& told, const Trial& trial);
+std::string check_dense(const Type& built, const Type& reference, const Trial& trial);
+std::string check_sparse(const Type& built, const Type& reference, const Trial& trial);
 
 // A random type of few nodes whose packed bytes or addresses go beyond 2^31 or 2^32.
 Type random_sparse_type(Random& random);

@@ -26,7 +26,7 @@ inline Type random_type(Random& random, int64_t depth, int64_t bytes_max) {
   for (;;) {
     const Type child = random_type(random, depth - 1, bytes_max);
     const int64_t room = std::max<int64_t>(1, bytes_max / std::max<int64_t>(1, child.size()));
-    const auto upto = [&](int64_t most) { return random.between(random.chance(1, 20) ? 0 : 1, std::min(most, room)); };
+    const auto up_to = [&](int64_t most) { return random.between(random.chance(1, 20) ? 0 : 1, std::min(most, room)); };
     const auto list = [&](int64_t count, int64_t scale) {
       std::vector<int64_t> values;
       int64_t at = random.between(-8, 8) * scale;
@@ -44,34 +44,34 @@ inline Type random_type(Random& random, int64_t depth, int64_t bytes_max) {
       for (int64_t i = 0; i < count; ++i) values.push_back(equal ? 2 : random.between(0, 3));
       return values;
     };
-    Result<Type> made = fail(Code::invalid, "nothing made");
+    Result<Type> result = fail(Code::invalid, "nothing made");
     switch (random.below(12)) {
-      case 0: made = contiguous(upto(6), child); break;
+      case 0: result = contiguous(up_to(6), child); break;
       case 1: {
-        const int64_t block = upto(4);
-        made = vector(upto(6), block, random.between(-5, 9), child);
+        const int64_t block = up_to(4);
+        result = vector(up_to(6), block, random.between(-5, 9), child);
         break;
       }
-      case 2: made = hvector(upto(6), upto(3), random.between(-100, 300), child); break;
+      case 2: result = hvector(up_to(6), up_to(3), random.between(-100, 300), child); break;
       case 3: {
-        const int64_t count = upto(7);
-        made = indexed(list(count, 1), lengths(count), child);
+        const int64_t count = up_to(7);
+        result = indexed(list(count, 1), lengths(count), child);
         break;
       }
       case 4: {
-        const int64_t count = upto(7);
-        made = hindexed(list(count, random.between(1, 9)), lengths(count), child);
+        const int64_t count = up_to(7);
+        result = hindexed(list(count, random.between(1, 9)), lengths(count), child);
         break;
       }
-      case 5: made = indexed_block(upto(3), list(upto(8), 1), child); break;
+      case 5: result = indexed_block(up_to(3), list(up_to(8), 1), child); break;
       case 6: {
-        const int64_t count = upto(8);
+        const int64_t count = up_to(8);
         if (random.chance(1, 2)) {
-          made = hindexed_block(upto(3), *IndexList::range(random.between(-50, 50), random.between(-40, 90), count),
-                                child);
+          result = hindexed_block(up_to(3), *IndexList::range(random.between(-50, 50), random.between(-40, 90), count),
+                                  child);
         } else {
-          made = indexed_block(upto(3), *IndexList::random(random.below(1000), count + random.between(0, 50), count),
-                               child);
+          result = indexed_block(up_to(3), *IndexList::random(random.below(1000), count + random.between(0, 50), count),
+                                 child);
         }
         break;
       }
@@ -85,33 +85,33 @@ inline Type random_type(Random& random, int64_t depth, int64_t bytes_max) {
           block_lengths.push_back(random.between(0, 2));
           children.push_back(random.chance(1, 2) ? child : random_type(random, depth - 1, bytes_max / 4));
         }
-        made = structure(std::move(at), std::move(block_lengths), std::move(children));
+        result = structure(std::move(at), std::move(block_lengths), std::move(children));
         break;
       }
-      case 8: made = dup(child); break;
+      case 8: result = dup(child); break;
       case 9: {
-        DarrayArguments given;
+        DarrayArguments arguments;
         std::vector<int64_t> sizes;
         std::vector<int64_t> grid;
         for (int64_t d = random.between(1, 3); d > 0; --d) {
           const auto distribution = static_cast<Distribution>(random.below(3));
           sizes.push_back(random.between(1, 7));
           grid.push_back(distribution == Distribution::none ? 1 : random.between(1, 3));
-          given.distributions.push_back(distribution);
+          arguments.distributions.push_back(distribution);
           const int64_t whole = (sizes.back() - 1) / grid.back() + 1;
           const int64_t argument =
               distribution == Distribution::block ? whole + random.between(0, 2) : random.between(1, 4);
-          given.arguments.push_back(random.chance(1, 3) ? darray_default : argument);
-          given.processes *= grid.back();
+          arguments.distribution_arguments.push_back(random.chance(1, 3) ? darray_default : argument);
+          arguments.processes *= grid.back();
         }
-        given.rank = random.between(0, given.processes - 1);
-        given.sizes = sizes;
-        given.grid = grid;
-        given.order = random.chance(1, 2) ? Order::c : Order::fortran;
-        made = darray(given, child);
+        arguments.rank = random.between(0, arguments.processes - 1);
+        arguments.sizes = sizes;
+        arguments.grid = grid;
+        arguments.order = random.chance(1, 2) ? Order::c : Order::fortran;
+        result = darray(arguments, child);
         break;
       }
-      case 10: made = resized(random.between(-30, 30), random.between(-60, 200), child); break;
+      case 10: result = resized(random.between(-30, 30), random.between(-60, 200), child); break;
       default: {
         std::vector<int64_t> sizes;
         std::vector<int64_t> subsizes;
@@ -122,11 +122,11 @@ inline Type random_type(Random& random, int64_t depth, int64_t bytes_max) {
           subsizes.push_back(random.between(1, sizes.back()));
           starts.push_back(random.between(0, sizes.back() - subsizes.back()));
         }
-        made = subarray(sizes, subsizes, starts, random.chance(1, 2) ? Order::c : Order::fortran, child);
+        result = subarray(sizes, subsizes, starts, random.chance(1, 2) ? Order::c : Order::fortran, child);
         break;
       }
     }
-    if (made && made->size() <= 2 * bytes_max) return *made;
+    if (result && result->size() <= 2 * bytes_max) return *result;
   }
 }
 

@@ -29,39 +29,39 @@ Result<Type> rebuilt(const TypeNode& node) {
     case Combiner::subarray: return subarray(node.sizes, node.subsizes, node.starts, node.order, node.children[0]);
     case Combiner::dup: return dup(node.children[0]);
     case Combiner::darray: {
-      DarrayArguments given;
-      given.processes = node.processes;
-      given.rank = node.rank;
-      given.sizes = node.sizes;
-      given.order = node.order;
+      DarrayArguments arguments;
+      arguments.processes = node.processes;
+      arguments.rank = node.rank;
+      arguments.sizes = node.sizes;
+      arguments.order = node.order;
       std::vector<int64_t> grid;
       for (const DarrayDimension& dimension : node.dimensions) {
-        given.distributions.push_back(dimension.distribution);
-        given.arguments.push_back(dimension.argument);
+        arguments.distributions.push_back(dimension.distribution);
+        arguments.distribution_arguments.push_back(dimension.argument);
         grid.push_back(dimension.processes);
       }
-      given.grid = std::move(grid);
-      return darray(given, node.children[0]);
+      arguments.grid = std::move(grid);
+      return darray(arguments, node.children[0]);
     }
   }
   return primitive("byte");
 }
 
-class Steps {
+class SmallerTypes {
  public:
-  explicit Steps(const TypeNode& node) : node_(node) {}
+  explicit SmallerTypes(const TypeNode& node) : node_(node) {}
 
-  std::vector<Type> all() {
-    for (const Type& child : node_.children) found_.push_back(child);
-    if (node_.combiner == Combiner::primitive && node_.size > 1) found_.push_back(*primitive("byte"));
-    if (node_.combiner == Combiner::primitive && node_.size > 2) found_.push_back(*primitive("short"));
+  std::vector<Type> list() {
+    for (const Type& child : node_.children) candidates_.push_back(child);
+    if (node_.combiner == Combiner::primitive && node_.size > 1) candidates_.push_back(*primitive("byte"));
+    if (node_.combiner == Combiner::primitive && node_.size > 2) candidates_.push_back(*primitive("short"));
     shorten_lists();
-    number(&TypeNode::count, 1);
-    number(&TypeNode::block_length, 1);
-    number(&TypeNode::stride, 1);
+    shrink_field(&TypeNode::count, 1);
+    shrink_field(&TypeNode::block_length, 1);
+    shrink_field(&TypeNode::stride, 1);
     if (node_.combiner == Combiner::resized) {
-      number(&TypeNode::lb, 0);
-      number(&TypeNode::extent, 0);
+      shrink_field(&TypeNode::lb, 0);
+      shrink_field(&TypeNode::extent, 0);
     }
     shrink_arrays();
     for (size_t i = 0; i < node_.children.size(); ++i) {
@@ -71,16 +71,16 @@ class Steps {
         add(copy);
       }
     }
-    return std::move(found_);
+    return std::move(candidates_);
   }
 
  private:
   void add(const TypeNode& node) {
-    if (auto type = rebuilt(node)) found_.push_back(*type);
+    if (auto type = rebuilt(node)) candidates_.push_back(*type);
   }
 
   // Values between `value` and `round`: `round` itself, half of the way, one step.
-  static std::vector<int64_t> nearer(int64_t value, int64_t round) {
+  static std::vector<int64_t> nearer_values(int64_t value, int64_t round) {
     std::vector<int64_t> steps;
     if (value == round) return steps;
     for (const int64_t step : {round, round + (value - round) / 2, value - (value > round ? 1 : -1)}) {
@@ -89,8 +89,8 @@ class Steps {
     return steps;
   }
 
-  void number(int64_t TypeNode::* field, int64_t round) {
-    for (const int64_t value : nearer(node_.*field, round)) {
+  void shrink_field(int64_t TypeNode::* field, int64_t round) {
+    for (const int64_t value : nearer_values(node_.*field, round)) {
       TypeNode copy = node_;
       copy.*field = value;
       add(copy);
@@ -109,7 +109,7 @@ class Steps {
       if (!copy.block_lengths.empty()) copy.block_lengths.erase(copy.block_lengths.begin() + static_cast<int64_t>(i));
       if (node_.combiner == Combiner::structure) copy.children.erase(copy.children.begin() + static_cast<int64_t>(i));
       add(copy);
-      for (const int64_t value : nearer(displacements[i], 0)) {
+      for (const int64_t value : nearer_values(displacements[i], 0)) {
         std::vector<int64_t> moved = displacements;
         moved[i] = value;
         copy = node_;
@@ -117,7 +117,7 @@ class Steps {
         add(copy);
       }
       if (node_.block_lengths.empty()) continue;
-      for (const int64_t value : nearer(node_.block_lengths[i], 1)) {
+      for (const int64_t value : nearer_values(node_.block_lengths[i], 1)) {
         copy = node_;
         copy.block_lengths[i] = value;
         add(copy);
@@ -129,7 +129,7 @@ class Steps {
     for (const auto list : {&TypeNode::starts, &TypeNode::subsizes, &TypeNode::sizes}) {
       const std::vector<int64_t> values = values_of(node_.*list);
       for (size_t d = 0; d < values.size(); ++d) {
-        for (const int64_t value : nearer(values[d], list == &TypeNode::starts ? 0 : 1)) {
+        for (const int64_t value : nearer_values(values[d], list == &TypeNode::starts ? 0 : 1)) {
           std::vector<int64_t> changed = values;
           changed[d] = value;
           TypeNode copy = node_;
@@ -152,31 +152,31 @@ class Steps {
   }
 
   const TypeNode& node_;
-  std::vector<Type> found_;
+  std::vector<Type> candidates_;
 };
 
 double weight_of(const Type& type) {
   const TypeNode& node = type.node();
-  const auto number = [](int64_t value, int64_t round) {
+  const auto log_distance = [](int64_t value, int64_t round) {
     return std::log2(1.0 + std::abs(static_cast<double>(value - round)));
   };
-  double weight = 8 + number(node.count, 1) + number(node.block_length, 1) + number(node.stride, 1);
-  if (node.combiner == Combiner::primitive) weight = 1 + number(node.size, 1);
-  if (node.combiner == Combiner::resized) weight += number(node.lb, 0) + number(node.extent, 0);
+  double weight = 8 + log_distance(node.count, 1) + log_distance(node.block_length, 1) + log_distance(node.stride, 1);
+  if (node.combiner == Combiner::primitive) weight = 1 + log_distance(node.size, 1);
+  if (node.combiner == Combiner::resized) weight += log_distance(node.lb, 0) + log_distance(node.extent, 0);
   for (const IndexList* list : {&node.displacements, &node.starts}) {
-    for (int64_t i = 0; i < list->size(); ++i) weight += 2 + number((*list)[i], 0);
+    for (int64_t i = 0; i < list->size(); ++i) weight += 2 + log_distance((*list)[i], 0);
   }
   for (const IndexList* list : {&node.sizes, &node.subsizes}) {
-    for (int64_t i = 0; i < list->size(); ++i) weight += 2 + number((*list)[i], 1);
+    for (int64_t i = 0; i < list->size(); ++i) weight += 2 + log_distance((*list)[i], 1);
   }
-  for (const int64_t length : node.block_lengths) weight += number(length, 1);
+  for (const int64_t length : node.block_lengths) weight += log_distance(length, 1);
   for (const Type& child : node.children) weight += weight_of(child);
   return weight;
 }
 
 }  // namespace
 
-std::vector<Type> smaller(const Type& type) { return Steps(type.node()).all(); }
+std::vector<Type> smaller(const Type& type) { return SmallerTypes(type.node()).list(); }
 
 Type shrink(Type type, const std::function<bool(const Type&)>& fails) {
   for (bool moved = true; moved;) {

@@ -34,9 +34,9 @@ inline uint64_t address_of(const void* start) { return reinterpret_cast<uint64_t
 // Memory that parent and child have at the same address, each with bytes of its own.
 struct Pages {
   explicit Pages(uint64_t wanted) : bytes(wanted) {
-    void* const made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    SPL_ASSERT(made != MAP_FAILED, "no memory");
-    start = static_cast<uint8_t*>(made);
+    void* const mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    SPL_ASSERT(mapping != MAP_FAILED, "no memory");
+    start = static_cast<uint8_t*>(mapping);
   }
   ~Pages() { munmap(start, bytes); }
   Pages(const Pages&) = delete;
@@ -100,8 +100,8 @@ inline PeerMemory memory_of(const Child& child, const uint64_t* word) {
 
 // The seed of a random test.
 inline uint64_t seed_of(uint64_t usual) {
-  const char* const given = std::getenv("SPINLOOM_TEST_SEED");
-  return given == nullptr ? usual : std::strtoull(given, nullptr, 10);
+  const char* const variable = std::getenv("SPINLOOM_TEST_SEED");
+  return variable == nullptr ? usual : std::strtoull(variable, nullptr, 10);
 }
 
 // The addresses of all bytes of a list.

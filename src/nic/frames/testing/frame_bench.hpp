@@ -87,7 +87,7 @@ struct Bench {
   }
   Her next() {
     if (running.empty()) {
-      ADD_FAILURE() << "no handler has started: " << nic->waiting();
+      ADD_FAILURE() << "no handler has started: " << nic->describe_waiting();
       return {};
     }
     const Her her = running.front();

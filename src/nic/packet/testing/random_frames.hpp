@@ -155,7 +155,7 @@ inline bool read_as_ipv4(Bytes bytes) {
   write_ipv4(*ipv4, ipv4->payload.size(), again);
   again.insert(again.end(), ipv4->payload.begin(), ipv4->payload.end());
   const auto second = read_ipv4(again);
-  SPL_ASSERT(second.ok(), "what was written cannot be read: ", sentence(second.trouble));
+  SPL_ASSERT(second.ok(), "what was written cannot be read: ", sentence(second.error));
   SPL_ASSERT(second->fragment_offset == ipv4->fragment_offset && second->payload.size() == ipv4->payload.size() &&
                  second->more_fragments == ipv4->more_fragments && second->target == ipv4->target,
              "other fields");

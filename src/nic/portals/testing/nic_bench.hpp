@@ -128,9 +128,9 @@ class Bench {
     out.clear();
     nic.on_her_ready(her, out);
   }
-  bool call(HerId her, const HandlerCall& given) {
+  bool call(HerId her, const HandlerCall& request) {
     out.clear();
-    return nic.on_handler_call(her, given, out);
+    return nic.on_handler_call(her, request, out);
   }
   void done(HerId her, uint32_t code = SUCCESS, HandlerEnd end = HandlerEnd::returned) {
     out.clear();
@@ -163,8 +163,8 @@ class Bench {
     EXPECT_EQ(only<RunHandler>().her.id, her);
     return her;
   }
-  DmaId issue(HerId her, const HandlerCall& given) {
-    EXPECT_FALSE(call(her, given));
+  DmaId issue(HerId her, const HandlerCall& request) {
+    EXPECT_FALSE(call(her, request));
     return only<DmaWrite>().dma;
   }
 

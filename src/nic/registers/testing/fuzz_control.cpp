@@ -20,8 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   RegisterFile registers(*Map::make(Shape{}), board);
   const auto answered = decode_answer(answer(registers, board, bytes));
   SPL_ASSERT(answered.ok(), "an answer that does not decode");
-  SPL_ASSERT(request.ok() || !answered->good, "an answer to no request");
-  SPL_ASSERT(answered->good || !answered->text.empty(), "a refusal without a sentence");
+  SPL_ASSERT(request.ok() || !answered->succeeded, "an answer to no request");
+  SPL_ASSERT(answered->succeeded || !answered->text.empty(), "a refusal without a sentence");
   return request.ok() || said.ok() ? 0 : -1;
 }
 
@@ -35,14 +35,14 @@ std::vector<Input> seeds(Random& random) {
   std::vector<Input> out;
   for (int i = 0; i < 200; ++i) {
     Request request;
-    request.ask = static_cast<Ask>(1 + random.below(7));
-    const bool memory = request.ask == Ask::read_memory || request.ask == Ask::write_memory;
+    request.kind = static_cast<RequestKind>(1 + random.below(7));
+    const bool memory = request.kind == RequestKind::read_memory || request.kind == RequestKind::write_memory;
     const auto number = static_cast<uint32_t>(random.below(registers.map().register_count()));
     request.address = memory ? 0x1c000000 + 4 * random.below(1 << 18)
                              : registers.map().address(registers.map().place_of_number(number));
-    const bool writes = request.ask == Ask::write_register || request.ask == Ask::write_memory;
+    const bool writes = request.kind == RequestKind::write_register || request.kind == RequestKind::write_memory;
     if (writes) request.words.push_back(random.below(3));
-    if (!writes && request.ask != Ask::status) request.count = static_cast<uint32_t>(1 + random.below(8));
+    if (!writes && request.kind != RequestKind::status) request.count = static_cast<uint32_t>(1 + random.below(8));
     out.push_back(encode(request));
     out.push_back(answer(registers, board, out.back()));
   }

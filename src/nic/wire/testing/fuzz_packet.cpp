@@ -11,7 +11,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spinloom;
-  const auto opened = wire::open({}, {data, size});
+  const auto opened = wire::open_datagram({}, {data, size});
   if (opened) SPL_ASSERT(opened->body.data() >= data && opened->body.size() <= size, "a body outside of its datagram");
   const auto envelope = wire::open_envelope({}, {data, size});
   if (envelope) {
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return -1;
   }
   SPL_ASSERT(wire::check(*packet).ok(), "decoded, and does not hold together");
-  SPL_ASSERT(!wire::print(*packet).empty(), "nothing to print");
+  SPL_ASSERT(!wire::describe(*packet).empty(), "nothing to print");
   std::vector<uint8_t> again;
   wire::encode(*packet, again);
   SPL_ASSERT(std::equal(again.begin(), again.end(), data, data + size), "other bytes");
@@ -40,9 +40,9 @@ std::vector<Input> seeds(Random& random) {
     wire::encode(wire::test::random_packet(random, payload), bytes);
     out.push_back(bytes);
     Input datagram;
-    const size_t at = wire::begin({}, datagram);
+    const size_t at = wire::begin_datagram({}, datagram);
     datagram.insert(datagram.end(), bytes.begin(), bytes.end());
-    wire::seal({}, at, datagram);
+    wire::seal_datagram({}, at, datagram);
     out.push_back(datagram);
     Input envelope;
     std::ignore = wire::begin_envelope({}, envelope);

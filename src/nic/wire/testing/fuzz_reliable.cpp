@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   config.window = 4;
   Reliable stage(nic::Rank{0}, config);
   SPL_ASSERT(stage.add_peer(nic::Rank{1}, 1).ok(), "a new peer");
-  Out out;
+  Output out;
   int taken = 0;
   Time now{0};
   const std::vector<uint8_t> payload(600, 3);
@@ -54,9 +54,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (size_t at = 0; size - at > prefix_bytes;) {
     const size_t length = std::min<size_t>(data[at], size - at - prefix_bytes);
     std::vector<uint8_t> datagram;
-    const size_t start = begin(header_of(data + at + 1), datagram);
+    const size_t start = begin_datagram(header_of(data + at + 1), datagram);
     datagram.insert(datagram.end(), data + at + prefix_bytes, data + at + prefix_bytes + length);
-    seal({}, start, datagram);
+    seal_datagram({}, start, datagram);
     at += prefix_bytes + length;
     out.clear();
     now += Time{1'000'000};
@@ -68,7 +68,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     SPL_ASSERT(status.ok() || !status.error().message.empty(), "an Error without a sentence");
     taken += status.ok() ? 1 : 0;
     for (const nic::Packet& one : out.deliver) SPL_ASSERT(check(one).ok() && one.source.value == 1, "no packet");
-    for (const Out::Transmit& one : out.transmit) SPL_ASSERT(open({}, out.datagram(one)).ok(), "an unsealed datagram");
+    for (const Output::Transmit& one : out.transmit)
+      SPL_ASSERT(open_datagram({}, out.datagram(one)).ok(), "an unsealed datagram");
     now = std::max(now, std::min(stage.timer(), now + Time{1'000'000'000}));
     stage.on_timer(now, out);
     if (!out.lost.empty()) break;

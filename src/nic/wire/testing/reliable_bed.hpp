@@ -45,9 +45,9 @@ inline std::unique_ptr<Reliable> stage(nic::Rank self, nic::Rank peer, const Rel
 
 using Datagrams = std::vector<std::vector<uint8_t>>;
 
-inline Datagrams take(Out& out) {
+inline Datagrams take(Output& out) {
   Datagrams all;
-  for (const Out::Transmit& one : out.transmit) {
+  for (const Output::Transmit& one : out.transmit) {
     all.push_back(out.datagram(one));
   }
   out.transmit.clear();
@@ -56,12 +56,12 @@ inline Datagrams take(Out& out) {
 }
 
 // Returns what a stage sends when its driver looks after it at once, including acknowledgements that it would delay.
-inline Datagrams acks_of(Reliable& stage, Time now, Out& out) {
+inline Datagrams acks_of(Reliable& stage, Time now, Output& out) {
   stage.acknowledge(now, out);
   return take(out);
 }
 
-inline DatagramHeader header_of(const std::vector<uint8_t>& datagram) { return open({}, datagram)->header; }
+inline DatagramHeader header_of(const std::vector<uint8_t>& datagram) { return open_datagram({}, datagram)->header; }
 
 // Short times and a small window.
 inline ReliableConfig quick_config() {
@@ -101,7 +101,7 @@ struct Pair {
 
   ReliableConfig config;
   std::unique_ptr<Reliable> ends[2];
-  Out out[2];
+  Output out[2];
   Time now{1'000'000};
   std::deque<std::vector<uint8_t>> buffers;
 };

@@ -39,12 +39,12 @@ class BytePlay {
       uint64_t work = 0;
       Uses uses;
       for (uint32_t round = 0; round < ranks_[rank].rounds.size(); ++round) {
-        const Round& one = ranks_[rank].rounds[round];
-        for_each_part(one, [&](const Part& part, bool) {
+        const Round& current = ranks_[rank].rounds[round];
+        for_each_part(current, [&](const Part& part, bool) {
           if (part.place.area == Area::work) work = std::max(work, part.place.at + part.bytes);
         });
-        check_apart(rank, round + 1, one, uses);
-        for (const Leg& leg : one.legs) {
+        check_apart(rank, round + 1, current, uses);
+        for (const Leg& leg : current.legs) {
           if (leg.side == Side::receive) receives_[{leg.peer, rank, leg.tag}].push_back({leg.part, round});
         }
       }
@@ -94,16 +94,16 @@ class BytePlay {
       visit(copy.from, false);
       visit(copy.to, true);
     }
-    for (const Combine& one : round.combines) {
-      EXPECT_EQ(one.into.bytes, one.from.bytes);
-      visit(one.into, false);
-      visit(one.from, false);
+    for (const Combine& combination : round.combines) {
+      EXPECT_EQ(combination.into.bytes, combination.from.bytes);
+      visit(combination.into, false);
+      visit(combination.from, false);
     }
   }
 
   static uint64_t at(const Part& part, uint64_t byte) {
-    const uint64_t found = part.place.at + byte;
-    return part.place.wrap == 0 ? found : found % part.place.wrap;
+    const uint64_t offset = part.place.at + byte;
+    return part.place.wrap == 0 ? offset : offset % part.place.wrap;
   }
 
   // Rounds from 1 on in which a byte was read and written last.
@@ -140,20 +140,20 @@ class BytePlay {
       read(copy.from);
       write(copy.to, false);
     }
-    for (const Combine& one : round.combines) {
-      for_each(one.from, [&](Use& use) { use.read = now; });
-      for_each(one.into, [&](Use& use) { use.written = now; });
+    for (const Combine& combination : round.combines) {
+      for_each(combination.from, [&](Use& use) { use.read = now; });
+      for_each(combination.into, [&](Use& use) { use.written = now; });
     }
   }
 
   Memory read(uint32_t rank, const Part& part) {
-    Memory found(part.bytes);
+    Memory bytes(part.bytes);
     const Memory& from = area(rank, part.place.area);
     for (uint64_t byte = 0; byte < part.bytes; ++byte) {
       EXPECT_LT(at(part, byte), from.size()) << "rank " << rank;
-      if (at(part, byte) < from.size()) found[byte] = from[at(part, byte)];
+      if (at(part, byte) < from.size()) bytes[byte] = from[at(part, byte)];
     }
-    return found;
+    return bytes;
   }
   void write(uint32_t rank, const Part& part, const Memory& bytes) {
     Memory& to = area(rank, part.place.area);
@@ -195,7 +195,7 @@ class BytePlay {
     const Round& round = ranks_[rank].rounds[state.round];
     const auto awaited = std::ranges::count(round.legs, Side::receive, &Leg::side);
     if (state.arrived[state.round] != static_cast<size_t>(awaited)) return false;
-    for (const Combine& one : round.combines) combine(rank, one);
+    for (const Combine& combination : round.combines) combine(rank, combination);
     ++state.round;
     open(rank);
     return true;
@@ -210,15 +210,16 @@ class BytePlay {
     ++states_[leg.peer].arrived[landing.round];
   }
 
-  void combine(uint32_t rank, const Combine& one) {
-    Memory into = read(rank, one.into);
-    const Memory from = read(rank, one.from);
+  void combine(uint32_t rank, const Combine& combination) {
+    Memory into = read(rank, combination.into);
+    const Memory from = read(rank, combination.from);
     EXPECT_EQ(into.size() % element_bytes_, 0U) << "parts of elements";
     for (uint64_t byte = 0; byte + element_bytes_ <= into.size(); byte += element_bytes_) {
       uint8_t* const sum = into.data() + byte;
-      combine_(sum, one.from_is_lower ? from.data() + byte : sum, one.from_is_lower ? sum : from.data() + byte);
+      combine_(sum, combination.from_is_lower ? from.data() + byte : sum,
+               combination.from_is_lower ? sum : from.data() + byte);
     }
-    write(rank, one.into, into);
+    write(rank, combination.into, into);
   }
 
   std::vector<Rank> ranks_;

@@ -18,50 +18,50 @@ struct Map {
 static_assert(sizeof(Map) == element);
 
 Map map_at(const uint8_t* bytes) {
-  Map found{};
-  std::memcpy(&found, bytes, element);
-  return found;
+  Map map{};
+  std::memcpy(&map, bytes, element);
+  return map;
 }
 void in_order(uint8_t* into, const uint8_t* lower, const uint8_t* higher) {
   const Map first = map_at(lower);
   const Map then = map_at(higher);
-  const Map both{first.a * then.a, first.b * then.a + then.b};
-  std::memcpy(into, &both, element);
+  const Map composed{first.a * then.a, first.b * then.a + then.b};
+  std::memcpy(into, &composed, element);
 }
 void sum(uint8_t* into, const uint8_t* lower, const uint8_t* higher) {
-  const Map both{map_at(lower).a + map_at(higher).a, map_at(lower).b + map_at(higher).b};
-  std::memcpy(into, &both, element);
+  const Map composed{map_at(lower).a + map_at(higher).a, map_at(lower).b + map_at(higher).b};
+  std::memcpy(into, &composed, element);
 }
 
 Memory random_bytes(uint64_t bytes, Random& random) {
-  Memory made(bytes);
-  for (uint8_t& byte : made) byte = static_cast<uint8_t>(random.next());
-  return made;
+  Memory memory(bytes);
+  for (uint8_t& byte : memory) byte = static_cast<uint8_t>(random.next());
+  return memory;
 }
 
 Memory reduced(const std::vector<Memory>& operands, size_t end, const Operator& combine) {
   Memory result = operands[0];
-  for (size_t one = 1; one < end; ++one) {
-    for (uint64_t at = 0; at < result.size(); at += element) combine(&result[at], &result[at], &operands[one][at]);
+  for (size_t rank = 1; rank < end; ++rank) {
+    for (uint64_t at = 0; at < result.size(); at += element) combine(&result[at], &result[at], &operands[rank][at]);
   }
   return result;
 }
 
 // Blocks of some sizes in an area.
-struct Laid {
+struct LaidBlocks {
   std::vector<Part> parts;
   Memory memory;
 
-  Laid(const std::vector<uint64_t>& bytes, Area area, bool regular, bool gaps, Random& random) {
+  LaidBlocks(const std::vector<uint64_t>& bytes, Area area, bool regular, bool gaps, Random& random) {
     std::vector<size_t> order(bytes.size());
     std::iota(order.begin(), order.end(), size_t{0});
     for (size_t left = order.size(); gaps && left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
     parts.resize(bytes.size());
     uint64_t at = 0;
-    for (const size_t one : order) {
+    for (const size_t number : order) {
       if (gaps) at += random.below(4);
-      parts[one] = algorithms::packed(bytes[one], {.at = at, .area = area});
-      at += bytes[one];
+      parts[number] = algorithms::packed(bytes[number], {.at = at, .area = area});
+      at += bytes[number];
     }
     memory = random_bytes(at, random);
     if (regular) parts = {algorithms::packed(bytes.empty() ? 0 : bytes.front(), {.area = area})};
@@ -100,7 +100,7 @@ struct Builder {
   uint32_t root;
   Random& random;
   bool in_place;
-  TestCall made = {};
+  TestCall test_call = {};
 
   // Sizes are 0 now and then; those of data that are not combined are no whole elements.
   uint64_t random_size() {
@@ -109,33 +109,33 @@ struct Builder {
     return is_reduction(operation) ? element * random.below(most) : random.below(5 * most);
   }
   RankCall& add() {
-    RankCall& one = made.ranks.emplace_back();
-    one.call.rank = static_cast<uint32_t>(made.ranks.size()) - 1;
-    one.call.size = size;
-    one.call.root = root;
-    return one;
+    RankCall& rank_call = test_call.ranks.emplace_back();
+    rank_call.call.rank = static_cast<uint32_t>(test_call.ranks.size()) - 1;
+    rank_call.call.size = size;
+    rank_call.call.root = root;
+    return rank_call;
   }
 
-  void whole() {  // barrier, broadcast
+  void add_whole_data() {  // barrier, broadcast
     const uint64_t bytes = operation == barrier ? 0 : random_size() * (1 + random.below(3));
     const Memory data = random_bytes(bytes, random);
     for (uint32_t rank = 0; rank < size; ++rank) {
-      RankCall& one = add();
-      one.call.sends = {algorithms::packed(bytes)};
-      one.call.receives = {algorithms::packed(bytes, {.area = Area::receive})};
+      RankCall& rank_call = add();
+      rank_call.call.sends = {algorithms::packed(bytes)};
+      rank_call.call.receives = {algorithms::packed(bytes, {.area = Area::receive})};
       if (operation == barrier) continue;
-      if (rank == root) one.send = data;
-      if (rank != root) one.receive = random_bytes(bytes, random), one.expected = data;
+      if (rank == root) rank_call.send = data;
+      if (rank != root) rank_call.receive = random_bytes(bytes, random), rank_call.expected = data;
     }
   }
 
-  void reductions() {
+  void add_reductions() {
     const bool scatters = operation == reduce_scatter || operation == reduce_scatter_block;
     std::vector<uint64_t> bytes(scatters ? size : 1, random_size());
     if (operation == reduce_scatter) {
-      for (uint64_t& one : bytes) one = random_size();
+      for (uint64_t& size : bytes) size = random_size();
     }
-    std::vector<Laid> operands;
+    std::vector<LaidBlocks> operands;
     std::vector<Memory> all;
     for (uint32_t rank = 0; rank < size; ++rank) {
       operands.emplace_back(bytes, in_place ? Area::receive : Area::send, operation == reduce_scatter_block, false,
@@ -143,32 +143,32 @@ struct Builder {
       all.push_back(operands.back().memory);
     }
     for (uint32_t rank = 0; rank < size; ++rank) {
-      RankCall& one = add();
-      one.call.in_place = in_place;
-      one.call.element_bytes = element;
-      one.call.sends = operands[rank].parts;
+      RankCall& rank_call = add();
+      rank_call.call.in_place = in_place;
+      rank_call.call.element_bytes = element;
+      rank_call.call.sends = operands[rank].parts;
       const uint64_t received = bytes[scatters ? rank : 0];
-      one.call.receives = {algorithms::packed(received, {.area = Area::receive})};
+      rank_call.call.receives = {algorithms::packed(received, {.area = Area::receive})};
       const bool receives = operation != reduce || rank == root;
       if (!receives && in_place) {  // only at the root
-        one.call.in_place = false;
-        for (Part& part : one.call.sends) part.place.area = Area::send;
+        rank_call.call.in_place = false;
+        for (Part& part : rank_call.call.sends) part.place.area = Area::send;
       }
-      (one.call.in_place ? one.receive : one.send) = operands[rank].memory;
-      if (!one.call.in_place && receives) one.receive = random_bytes(received, random);
-      one.expected = one.receive;
+      (rank_call.call.in_place ? rank_call.receive : rank_call.send) = operands[rank].memory;
+      if (!rank_call.call.in_place && receives) rank_call.receive = random_bytes(received, random);
+      rank_call.expected = rank_call.receive;
       if (!receives || (operation == exscan && rank == 0)) continue;
       const size_t end = operation == exscan ? rank : operation == scan ? rank + 1 : size;
-      Memory result = reduced(all, end, made.combine);
+      Memory result = reduced(all, end, test_call.combine);
       if (scatters) {
         const auto begin = result.begin() + std::accumulate(bytes.begin(), bytes.begin() + rank, uint64_t{0});
         result = Memory(begin, begin + static_cast<ptrdiff_t>(received));
       }
-      std::ranges::copy(result, one.expected.begin());
+      std::ranges::copy(result, rank_call.expected.begin());
     }
   }
 
-  void blocks() {
+  void add_blocks() {
     const bool gathers = operation == gather || operation == gatherv;
     const bool is_grid = is_neighborhood(operation) && random.below(2) == 0;
     const auto connections = [&] {
@@ -197,7 +197,7 @@ struct Builder {
     for (const Edge& edge : edges) {
       received[edge.to][edge.to_number] = sent[edge.from][number_of(edge.from_number)];
     }
-    std::vector<Laid> sends, receives;
+    std::vector<LaidBlocks> sends, receives;
     for (uint32_t rank = 0; rank < size; ++rank) {
       if (has_root(operation) && rank != root) (gathers ? received : sent)[rank].clear();
       if (has_root(operation) && !gathers) received[rank] = {received[rank][root]};
@@ -205,22 +205,22 @@ struct Builder {
       receives.emplace_back(received[rank], Area::receive, regular || received[rank].size() == 1, !regular, random);
     }
     for (uint32_t rank = 0; rank < size; ++rank) {
-      RankCall& one = add();
-      one.call.is_grid = is_grid;
-      one.call.in_place = in_place && (!has_root(operation) || rank == root);
-      one.call.sends = sends[rank].parts;
-      one.call.receives = receives[rank].parts;
-      one.call.sources = sources[rank];
-      one.call.destinations = destinations[rank];
-      one.send = sends[rank].memory;
-      one.receive = receives[rank].memory;
-      one.expected = one.receive;
+      RankCall& rank_call = add();
+      rank_call.call.is_grid = is_grid;
+      rank_call.call.in_place = in_place && (!has_root(operation) || rank == root);
+      rank_call.call.sends = sends[rank].parts;
+      rank_call.call.receives = receives[rank].parts;
+      rank_call.call.sources = sources[rank];
+      rank_call.call.destinations = destinations[rank];
+      rank_call.send = sends[rank].memory;
+      rank_call.receive = receives[rank].memory;
+      rank_call.expected = rank_call.receive;
     }
     for (const Edge& edge : edges) {
-      RankCall& to = made.ranks[edge.to];
+      RankCall& to = test_call.ranks[edge.to];
       const bool scatters = operation == scatter || operation == scatterv;
       const Part part = algorithms::block(to.call.receives, scatters ? 0 : edge.to_number);
-      const bool own_stays = edge.from == edge.to && made.ranks[edge.from].call.in_place;
+      const bool own_stays = edge.from == edge.to && test_call.ranks[edge.from].call.in_place;
       if (own_stays) continue;
       // In place each sends what lies where it receives: its own block, or that for the receiver.
       if (in_place && (operation == allgather || operation == allgatherv)) {
@@ -242,22 +242,22 @@ bool may_be_in_place(Operation operation) {
 
 TestCall random_call(Operation operation, uint32_t size, uint32_t root, bool any_operator, Random& random) {
   Builder builder{operation, size, root, random, may_be_in_place(operation) && random.below(3) == 0};
-  builder.made.combine = any_operator ? in_order : sum;
-  builder.made.is_reduction = is_reduction(operation);
+  builder.test_call.combine = any_operator ? in_order : sum;
+  builder.test_call.is_reduction = is_reduction(operation);
   if (is_reduction(operation)) {
-    builder.reductions();
+    builder.add_reductions();
   } else if (operation == barrier || operation == bcast) {
-    builder.whole();
+    builder.add_whole_data();
   } else {
-    builder.blocks();
+    builder.add_blocks();
   }
-  return std::move(builder.made);
+  return std::move(builder.test_call);
 }
 
 // Three times the operands have three times the sum, and what is only moved stays as it is.
 void vary(TestCall& call) {
-  for (RankCall& one : call.ranks) {
-    for (Memory* const memory : {&one.send, &one.receive, &one.expected}) {
+  for (RankCall& rank_call : call.ranks) {
+    for (Memory* const memory : {&rank_call.send, &rank_call.receive, &rank_call.expected}) {
       if (!call.is_reduction) {
         for (uint8_t& byte : *memory) byte = static_cast<uint8_t>(3 * byte + 1);
         continue;

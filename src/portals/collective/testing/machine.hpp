@@ -25,7 +25,7 @@ class Cell {
   Cell(size_t count, uint32_t pieces, Random& random);
   [[nodiscard]] size_t count() const { return count_; }
   [[nodiscard]] const Pieces& pieces() const { return pieces_; }
-  void fill(const Elements& with);
+  void fill(const Elements& elements);
   void spoil() { fill(Elements(count_, garbage)); }
   [[nodiscard]] Elements read() const;
   [[nodiscard]] bool guards_are_whole() const;
@@ -36,25 +36,25 @@ class Cell {
   Pieces pieces_;
 };
 
-struct Act {
-  Does what = Does::copy;
+struct ScriptOperation {
+  VertexKind kind = VertexKind::copy;
   uint32_t rank = 0;
   uint32_t peer = 0;
   uint32_t tag = 0;
-  size_t from = 0;  // cells, by rank
-  size_t to = 0;
+  size_t from = 0;  // a cell of the rank
+  size_t to = 0;  // a cell of the rank
   std::vector<size_t> any_from;  // the cells of a copy that waits for one of several operations: it copies them all
-  uint32_t window = 0;  // of puts, gets and atomics: the place at the peer
+  uint32_t window = 0;  // for puts, gets and atomics: the place at the peer
   bool cpu_dependent = false;
   std::vector<uint32_t> all;  // operations of the same rank, by their numbers there
   std::vector<uint32_t> any;
-  uint32_t number = 0;  // in its rank
+  uint32_t number = 0;  // its number among the operations of its rank
 };
 
 // The operations of a schedule at all ranks of a team.
 struct Script {
   uint32_t ranks = 0;
-  std::vector<Act> operations;
+  std::vector<ScriptOperation> operations;
   std::vector<std::vector<size_t>> cells;  // by rank: how many elements each has
   std::vector<size_t> inputs;  // by rank: how many cells are inputs
   std::vector<uint32_t> windows;  // by rank: how many places for puts there are

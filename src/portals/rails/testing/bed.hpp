@@ -39,17 +39,17 @@ class RailBed {
   }
 
   Status open() {
-    RailsOptions wanted = options_.rails_options;
-    wanted.ranks = options_.ranks;
-    wanted.portals = {{60}, {61}, {62}};
-    wanted.pause = [] { return fail(Code::stalled, "tests do not wait inside"); };
+    RailsOptions rails_options = options_.rails_options;
+    rails_options.ranks = options_.ranks;
+    rails_options.portals = {{60}, {61}, {62}};
+    rails_options.pause = [] { return fail(Code::stalled, "tests do not wait inside"); };
     for (uint32_t rank = 0; rank < options_.ranks; ++rank) {
       std::vector<portals::Interface*> nics;
       for (uint32_t rail = 0; rail < options_.rails; ++rail) {
         nics.push_back(interfaces_[rail * options_.ranks + rank].get());
       }
-      SPL_ASSIGN(auto made, Rails::open(nics, wanted));
-      ranks_.push_back(std::move(made));
+      SPL_ASSIGN(auto rails, Rails::open(nics, rails_options));
+      ranks_.push_back(std::move(rails));
     }
     return {};
   }
@@ -59,7 +59,7 @@ class RailBed {
   bool run_until(const std::function<bool()>& done) {
     for (uint32_t idle = 0; idle < 2;) {
       if (done()) return true;
-      bool moved = false;
+      bool has_moved = false;
       const uint64_t steps = 1 + random_.below(64);
       for (uint64_t step = 0; step < steps; ++step) {
         const uint32_t first = static_cast<uint32_t>(random_.below(options_.rails));
@@ -68,28 +68,28 @@ class RailBed {
           const uint32_t rail = (first + i) % options_.rails;
           stepped = networks_[rail]->step();
         }
-        moved = moved || stepped;
+        has_moved = has_moved || stepped;
         if (!stepped) break;
       }
       const uint32_t first = static_cast<uint32_t>(random_.below(options_.ranks));
       for (uint32_t i = 0; i < options_.ranks; ++i) {
         const auto progress = ranks_[(first + i) % options_.ranks]->progress();
         if (!progress) {
-          trouble_ = progress.error().message;
+          error_ = progress.error().message;
           return false;
         }
         // Only a round in which no rank has made progress shows that nothing goes on.
-        moved = moved || *progress;
-        if (moved && random_.below(2) == 0) break;
+        has_moved = has_moved || *progress;
+        if (has_moved && random_.below(2) == 0) break;
       }
-      idle = moved ? 0 : idle + 1;
+      idle = has_moved ? 0 : idle + 1;
     }
     return done();
   }
 
   void kill_rail(uint32_t rail) { networks_[rail]->cut_links(); }
   void mend_rail(uint32_t rail) { networks_[rail]->mend_links(); }
-  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+  [[nodiscard]] const std::string& trouble() const { return error_; }
   [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] testbed::Loopback& network(uint32_t rail) { return *networks_[rail]; }
 
@@ -99,7 +99,7 @@ class RailBed {
   std::vector<std::unique_ptr<testbed::Loopback>> networks_;
   std::vector<std::unique_ptr<portals::Interface>> interfaces_;  // by rail and rank
   std::vector<std::unique_ptr<Rails>> ranks_;
-  std::string trouble_;
+  std::string error_;
 };
 
 }  // namespace spinloom::rails

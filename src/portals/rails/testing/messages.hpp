@@ -26,19 +26,19 @@ inline uint8_t byte_of(uint32_t source, uint64_t number, uint64_t i) {
 }
 
 inline std::vector<uint8_t> message_of(uint32_t source, uint64_t number, uint64_t bytes) {
-  std::vector<uint8_t> made(bytes);
-  for (uint64_t i = 0; i < bytes; ++i) made[i] = byte_of(source, number, i);
-  return made;
+  std::vector<uint8_t> message(bytes);
+  for (uint64_t i = 0; i < bytes; ++i) message[i] = byte_of(source, number, i);
+  return message;
 }
 
 // A receive's memory between guards.
 struct Landing {
   explicit Landing(uint64_t bytes_) : bytes(bytes_), memory(bytes_ + 2 * guard_bytes, guard) {}
   [[nodiscard]] uint8_t* data() { return memory.data() + guard_bytes; }
-  // The first `kept` bytes are those of the message, all others are untouched.
-  void expect(uint32_t source, uint64_t number, uint64_t kept) const {
+  // The first `message_bytes` bytes are those of the message, all others are untouched.
+  void expect(uint32_t source, uint64_t number, uint64_t message_bytes) const {
     for (uint64_t i = 0; i < memory.size(); ++i) {
-      const bool inside = i >= guard_bytes && i < guard_bytes + kept;
+      const bool inside = i >= guard_bytes && i < guard_bytes + message_bytes;
       const uint8_t wanted = inside ? byte_of(source, number, i - guard_bytes) : guard;
       ASSERT_EQ(memory[i], wanted) << "byte " << i - guard_bytes << " of message " << number << " from " << source;
     }
@@ -67,10 +67,11 @@ struct Scattered {
       at += lengths[i] + guard_bytes;
     }
   }
-  void fill(uint32_t source, uint64_t number, uint64_t kept) {
+  void fill(uint32_t source, uint64_t number, uint64_t message_bytes) {
     uint64_t i = 0;
     for (const nic::IovecElement& piece : list) {
-      for (uint64_t at = 0; at < piece.length && i < kept; ++at, ++i) piece.base[at] = byte_of(source, number, i);
+      for (uint64_t at = 0; at < piece.length && i < message_bytes; ++at, ++i)
+        piece.base[at] = byte_of(source, number, i);
     }
   }
   std::vector<uint8_t> memory;
@@ -78,17 +79,17 @@ struct Scattered {
 };
 
 // The options under test: the side that matches messages, and the side that moves long ones.
-struct Way {
+struct Variant {
   Mode mode = Mode::tag;
   bool by_put = false;
 };
 
-inline RailBed::Options small(Way way, uint32_t rails, uint64_t seed) {
+inline RailBed::Options small_bed(Variant variant, uint32_t rails, uint64_t seed) {
   RailBed::Options options;
   options.rails = rails;
   options.seed = seed;
-  options.rails_options.mode = way.mode;
-  options.rails_options.by_put = way.by_put;
+  options.rails_options.mode = variant.mode;
+  options.rails_options.by_put = variant.by_put;
   options.rails_options.eager_bytes = 512;
   options.rails_options.stripe_bytes = 4096;
   options.rails_options.fragment_bytes = 2048;
@@ -112,6 +113,6 @@ inline Result<Completion> complete(RailBed& bed, uint32_t rank, RequestId reques
   return *result;
 }
 
-class AllWays : public ::testing::TestWithParam<Way> {};
+class AllVariants : public ::testing::TestWithParam<Variant> {};
 
 }  // namespace spinloom::rails

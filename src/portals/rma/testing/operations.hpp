@@ -27,19 +27,19 @@ inline Options small_options(Random& random) {
 }
 
 inline Operation on_words(Operation::Kind kind, const Key& key, uint64_t at, std::span<uint64_t> words) {
-  Operation made;
-  made.kind = kind;
-  made.key = key;
-  made.offset = at * sizeof(uint64_t);
-  made.bytes = words.size_bytes();
-  made.from = kind == Operation::Kind::get ? nullptr : reinterpret_cast<const uint8_t*>(words.data());
-  made.to = kind == Operation::Kind::get ? reinterpret_cast<uint8_t*>(words.data()) : nullptr;
-  made.op = sum;
-  made.type = spin::Datatype::uint64;
-  return made;
+  Operation operation;
+  operation.kind = kind;
+  operation.key = key;
+  operation.offset = at * sizeof(uint64_t);
+  operation.bytes = words.size_bytes();
+  operation.from = kind == Operation::Kind::get ? nullptr : reinterpret_cast<const uint8_t*>(words.data());
+  operation.to = kind == Operation::Kind::get ? reinterpret_cast<uint8_t*>(words.data()) : nullptr;
+  operation.op = sum;
+  operation.type = spin::Datatype::uint64;
+  return operation;
 }
 
-inline std::vector<spin::IovecElement> whole(std::vector<uint64_t>& words) {
+inline std::vector<spin::IovecElement> as_pieces(std::vector<uint64_t>& words) {
   return {{reinterpret_cast<uint8_t*>(words.data()), words.size() * sizeof(uint64_t)}};
 }
 

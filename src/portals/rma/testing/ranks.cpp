@@ -19,13 +19,13 @@ TestRanks::TestRanks(uint32_t ranks, const Options& options, uint64_t seed, bool
   driver.ranks = ranks;
   if (racy) driver.racy_seed = seed;
   driver.headers_in_order = true;
-  auto made = testbed::Loopback::create(driver);
-  SPL_ASSERT(made.ok(), "no loopback driver");
-  loopback_ = std::move(*made);
+  auto loopback = testbed::Loopback::create(driver);
+  SPL_ASSERT(loopback.ok(), "no loopback driver");
+  loopback_ = std::move(*loopback);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    Member& one = members_.emplace_back();
-    one.port = std::make_unique<PausedPort>(loopback_->port(rank));
-    one.interface = std::make_unique<portals::Interface>(*one.port);
+    Member& member = members_.emplace_back();
+    member.port = std::make_unique<PausedPort>(loopback_->port(rank));
+    member.interface = std::make_unique<portals::Interface>(*member.port);
   }
 }
 

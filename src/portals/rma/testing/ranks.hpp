@@ -23,20 +23,20 @@ namespace spinloom::rma::test {
 // A port whose time goes on in pauses, too.
 class PausedPort final : public portals::Port {
  public:
-  explicit PausedPort(portals::Port& under) : under_(under) {}
-  [[nodiscard]] nic::Rank rank() const override { return under_.rank(); }
-  [[nodiscard]] Time now() const override { return under_.now() + paused_; }
-  void submit(const nic::Command& command) override { under_.submit(command); }
-  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return under_.take_answer(token); }
-  std::optional<nic::Event> take_event(nic::QueueId queue) override { return under_.take_event(queue); }
-  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return under_.counter(counter); }
-  Status wait() override { return under_.wait(); }
-  Status host_work(const portals::HostWork& work) override { return under_.host_work(work); }
-  [[nodiscard]] nic::HostMemory* memory() override { return under_.memory(); }
+  explicit PausedPort(portals::Port& under) : port_(under) {}
+  [[nodiscard]] nic::Rank rank() const override { return port_.rank(); }
+  [[nodiscard]] Time now() const override { return port_.now() + paused_; }
+  void submit(const nic::Command& command) override { port_.submit(command); }
+  std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return port_.take_answer(token); }
+  std::optional<nic::Event> take_event(nic::QueueId queue) override { return port_.take_event(queue); }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return port_.counter(counter); }
+  Status wait() override { return port_.wait(); }
+  Status host_work(const portals::HostWork& work) override { return port_.host_work(work); }
+  [[nodiscard]] nic::HostMemory* memory() override { return port_.memory(); }
   void pass(Time time) { paused_ += time; }
 
  private:
-  portals::Port& under_;
+  portals::Port& port_;
   Time paused_{};
 };
 

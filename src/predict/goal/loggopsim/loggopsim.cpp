@@ -28,16 +28,16 @@ Result<LogGopSimOutcome> run_loggopsim(const Schedule& schedule, const LogGopSim
     if (schedule.operations() > 0 && !engine.has_stalled()) return engine.outcome();
     for (const uint32_t rank : engine.stalled_ranks()) begun[rank].resize(schedule.program(rank).size());
   }
-  LogGopSimEngine again(schedule, parameters, &begun);
-  SPL_TRY(again.run(watch));
-  return again.stall();
+  LogGopSimEngine second_run(schedule, parameters, &begun);
+  SPL_TRY(second_run.run(watch));
+  return second_run.stall();
 }
 
 LogGopSimEngine::LogGopSimEngine(const Schedule& schedule, const LogGopSimParameters& parameters, Begun* begun)
-    : schedule_(schedule), parameters_(parameters), begun_(begun), matching_(parameters.apart) {
+    : schedule_(schedule), parameters_(parameters), begun_(begun), matching_(parameters.tags_apart) {
   price_shapes();
-  clocks_each_ = cpus_ + 2 * nics_;
-  clocks_.resize(clocks_each_ * schedule.ranks());
+  clocks_per_rank_ = cpus_ + 2 * nics_;
+  clocks_.resize(clocks_per_rank_ * schedule.ranks());
   plans_.reserve(schedule.programs().size());
   for (const Program& program : schedule.programs()) {
     Plan& plan = plans_.emplace_back(plan_of(program));
@@ -46,13 +46,13 @@ LogGopSimEngine::LogGopSimEngine(const Schedule& schedule, const LogGopSimParame
   }
   ranks_.resize(schedule.ranks());
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
-    ranks_[rank].left = schedule.program(rank).size();
-    left_ += ranks_[rank].left;
+    ranks_[rank].not_begun = schedule.program(rank).size();
+    not_begun_ += ranks_[rank].not_begun;
   }
 }
 
 void LogGopSimEngine::price_shapes() {
-  const auto& [L, o, g, G, O, S, apart] = parameters_;
+  const auto& [L, o, g, G, O, S, tags_apart] = parameters_;
   const Places places(schedule_);
   cpus_ = places.cpus();
   nics_ = places.nics();
@@ -70,19 +70,19 @@ void LogGopSimEngine::price_shapes() {
     costs.is_rendezvous = shape.size > S;
     costs.is_relative = shape.peer == schedule::Peer::relative;
     if (shape.kind == Kind::compute) {
-      costs.cpu = shape.size;
+      costs.cpu_time = shape.size;
       costs.waiters = waiters_for(0, costs);
     } else if (shape.kind == Kind::send) {
       const uint64_t bytes = shape.size - 1;
-      costs.cpu = o + bytes * O;
-      costs.gap = g + bytes * G;
-      costs.receive_cpu = o + std::max(bytes * O, bytes * G);
+      costs.cpu_time = o + bytes * O;
+      costs.gap_time = g + bytes * G;
+      costs.receive_cpu_time = o + std::max(bytes * O, bytes * G);
       costs.waiters = waiters_for(1, costs);
       costs.message_waiters = waiters_for(2, costs);
     }
     costs_.push_back(costs);
   }
-  waiters_each_ = static_cast<uint32_t>(waiters.size());
+  waiters_per_rank_ = static_cast<uint32_t>(waiters.size());
 }
 
 void LogGopSimEngine::begin_roots() {
@@ -93,17 +93,17 @@ void LogGopSimEngine::begin_roots() {
 
 Status LogGopSimEngine::run(const Watch& watch) {
   begin_roots();
-  const uint64_t all = left_;
+  const uint64_t operations = not_begun_;
   uint32_t until_look = events_between_looks;
   while (!queue_.is_empty()) {
     if (--until_look == 0) [[unlikely]] {
       until_look = events_between_looks;
-      if (watch && !watch(all - left_)) return ended_by_watch(all - left_);
+      if (watch && !watch(operations - not_begun_)) return ended_by_watch(operations - not_begun_);
     }
     const auto [time, event] = queue_.pop();
-    if (const Event* const next = queue_.ahead()) {  // with a million ranks most of the time is spent in caches
+    if (const Event* const next = queue_.peek_ahead()) {  // with a million ranks most of the time is spent in caches
       __builtin_prefetch(&ranks_[next->rank]);
-      __builtin_prefetch(&clocks_[next->rank * clocks_each_]);
+      __builtin_prefetch(&clocks_[next->rank * clocks_per_rank_]);
     }
     bool has_happened = true;
     switch (queue_[event].kind) {
@@ -114,7 +114,7 @@ Status LogGopSimEngine::run(const Watch& watch) {
       default: break;  // the others are not of these rules
     }
     if (!has_happened) continue;
-    ++events_;
+    ++event_count_;
     push_freed();
   }
   return {};
@@ -122,10 +122,10 @@ Status LogGopSimEngine::run(const Watch& watch) {
 
 LogGopSimOutcome LogGopSimEngine::outcome() const {
   LogGopSimOutcome outcome;
-  outcome.events = events_;
+  outcome.events = event_count_;
   outcome.host_times.reserve(ranks_.size());
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-    const uint64_t* const clocks = clocks_.data() + rank * clocks_each_;
+    const uint64_t* const clocks = clocks_.data() + rank * clocks_per_rank_;
     outcome.host_times.push_back(*std::max_element(clocks, clocks + cpus_));
     outcome.makespan = std::max(outcome.makespan, outcome.host_times.back());
   }
@@ -133,23 +133,23 @@ LogGopSimOutcome LogGopSimEngine::outcome() const {
 }
 
 bool LogGopSimEngine::compute(uint64_t time, uint32_t event) {
-  const auto [rank, operation, leads] = what(event);
+  const auto [rank, operation, is_leader] = operation_of(event);
   const Costs& costs = costs_[queue_[event].shape];
   uint64_t& cpu = cpu_clock(rank, costs.cpu_index);
   if (cpu > time) {
     wait(cpu, event, costs.waiters);
     return false;
   }
-  cpu = time + costs.cpu;
+  cpu = time + costs.cpu_time;
   queue_.release(event);
-  if (leads) lead_next(rank, costs.waiters, cpu);
+  if (is_leader) lead_next(rank, costs.waiters, cpu);
   begin(rank, operation);
   end(rank, operation);
   return true;
 }
 
 bool LogGopSimEngine::send(uint64_t time, uint32_t event) {
-  const auto [rank, operation, leads] = what(event);
+  const auto [rank, operation, is_leader] = operation_of(event);
   const Costs& costs = costs_[queue_[event].shape];
   uint64_t& cpu = cpu_clock(rank, costs.cpu_index);
   uint64_t& nic = send_clock(rank, costs.nic_index);
@@ -158,15 +158,15 @@ bool LogGopSimEngine::send(uint64_t time, uint32_t event) {
     wait(ready, event, costs.waiters);
     return false;
   }
-  cpu = time + costs.cpu;
-  nic = time + costs.gap;
-  if (leads) lead_next(rank, costs.waiters, std::max(cpu, nic));
+  cpu = time + costs.cpu_time;
+  nic = time + costs.gap_time;
+  if (is_leader) lead_next(rank, costs.waiters, std::max(cpu, nic));
   Event& message = queue_[event];
-  message.number = numbers_++;
+  message.number = next_number_++;
   message.rank = schedule_.peer(rank, schedule_.program(rank).operations[operation]);
   message.source = rank;
   message.kind = EventKind::message;
-  message.leads = false;
+  message.is_leader = false;
   queue_.push(time + parameters_.o + parameters_.L, event);
   begin(rank, operation);
   if (!costs.is_rendezvous) end(rank, operation);
@@ -184,10 +184,10 @@ bool LogGopSimEngine::arrive(uint64_t time, uint32_t event) {
     wait(ready, event, costs.message_waiters);
     return false;
   }
-  cpu = time + costs.receive_cpu;
-  nic = time + costs.gap;
+  cpu = time + costs.receive_cpu_time;
+  nic = time + costs.gap_time;
   queue_.release(event);
-  if (message.leads) lead_next(rank, costs.message_waiters, std::max(cpu, nic));
+  if (message.is_leader) lead_next(rank, costs.message_waiters, std::max(cpu, nic));
   Matching::Item receive;
   if (!matching_.take(ranks_[rank].posted, message.source, costs.tag, receive)) {
     matching_.add(ranks_[rank].arrived, {message.source, costs.tag, message.operation, message.shape});
@@ -198,7 +198,7 @@ bool LogGopSimEngine::arrive(uint64_t time, uint32_t event) {
   end(rank, receive.operation);
   if (costs.is_rendezvous) {
     end(message.source, message.operation);
-    raise(message.source, costs.cpu_index, costs.nic_index, time);
+    raise_clocks(message.source, costs.cpu_index, costs.nic_index, time);
   }
   return true;
 }
@@ -222,27 +222,27 @@ void LogGopSimEngine::receive(uint64_t time, uint32_t event) {
   const bool was_rendezvous = costs_[message.shape].is_rendezvous;
   if (costs.is_rendezvous) {
     end(message.source, message.operation, !was_rendezvous);
-    raise(message.source, costs.cpu_index, costs.nic_index, time);
+    raise_clocks(message.source, costs.cpu_index, costs.nic_index, time);
   } else if (was_rendezvous) {
     ++never_ended_;
   }
 }
 
 std::vector<uint32_t> LogGopSimEngine::stalled_ranks() const {
-  std::vector<uint32_t> found;
-  for (uint32_t rank = 0; rank < ranks_.size() && found.size() < stalled_ranks_most; ++rank) {
+  std::vector<uint32_t> stalled;
+  for (uint32_t rank = 0; rank < ranks_.size() && stalled.size() < stalled_ranks_most; ++rank) {
     const Rank& state = ranks_[rank];
-    if (state.left + state.posted.size + state.arrived.size > 0) found.push_back(rank);
+    if (state.not_begun + state.posted.size + state.arrived.size > 0) stalled.push_back(rank);
   }
-  return found;
+  return stalled;
 }
 
 Error LogGopSimEngine::stall() const {
-  Stall stall{{}, events_, unmatched_, left_, {}};
+  Stall stall{{}, event_count_, unmatched_, not_begun_, {}};
   for (const uint32_t rank : stalled_ranks()) {
     const Rank& state = ranks_[rank];
     stall.ranks.push_back(
-        {rank, matching_.first_or_none(state.posted), matching_.first_or_none(state.arrived), {}, state.left > 0});
+        {rank, matching_.first_or_none(state.posted), matching_.first_or_none(state.arrived), {}, state.not_begun > 0});
   }
   if (never_ended_ > 0) {
     stall.remark = text(never_ended_, " sends of more than S = ", parameters_.S,

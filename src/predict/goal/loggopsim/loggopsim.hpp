@@ -28,7 +28,7 @@ struct LogGopSimParameters {
   uint64_t G = 6;
   uint64_t O = 0;
   uint64_t S = 65535;
-  TagsApart apart = {};  // ours: a receive of any tag does not take these, which it does there
+  TagsApart tags_apart = {};  // ours: a receive of any tag does not take these, which it does there
 };
 
 struct LogGopSimOutcome {

@@ -29,7 +29,7 @@ class LogGopSimEngine {
   // Runs until nothing happens any more. Returns an error if `watch` has ended the run.
   Status run(const Watch& watch = {});
   [[nodiscard]] LogGopSimOutcome outcome() const;
-  [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
+  [[nodiscard]] bool has_stalled() const { return not_begun_ > 0 || unmatched_ > 0; }
   // Ranks on which something waits, the first few.
   [[nodiscard]] std::vector<uint32_t> stalled_ranks() const;
   // Returns an Error that names operations and what they wait for. It knows the operations that have not begun only for
@@ -39,19 +39,19 @@ class LogGopSimEngine {
  private:
   struct Costs {
     uint64_t size;
-    uint64_t cpu;  // how long the operation keeps its CPU
-    uint64_t gap;  // how long a message keeps a NIC
-    uint64_t receive_cpu;  // how long its message keeps the receiver's CPU
+    uint64_t cpu_time;  // how long the operation keeps its CPU
+    uint64_t gap_time;  // how long a message keeps a NIC
+    uint64_t receive_cpu_time;  // how long its message keeps the receiver's CPU
     uint32_t tag;
     uint32_t waiters;  // the index of the Waiters in which the operation waits
     uint32_t message_waiters;  // the index of the Waiters in which its message waits
-    uint32_t cpu_index;  // its place
-    uint32_t nic_index;
+    uint32_t cpu_index;  // the place of its CPU (places.hpp)
+    uint32_t nic_index;  // the place of its NIC
     bool is_rendezvous;
     bool is_relative;
   };
   struct Rank {
-    uint32_t left = 0;  // operations that have not begun
+    uint32_t not_begun = 0;  // operations that have not begun
     uint32_t counters = none;
     uint32_t waiters = none;
     Matching::List posted;
@@ -61,20 +61,23 @@ class LogGopSimEngine {
   void price_shapes();
   void begin_roots();
 
-  [[nodiscard]] uint64_t& cpu_clock(uint32_t rank, uint32_t cpu) { return clocks_[rank * clocks_each_ + cpu]; }
-  [[nodiscard]] uint64_t& send_clock(uint32_t rank, uint32_t nic) { return clocks_[rank * clocks_each_ + cpus_ + nic]; }
+  [[nodiscard]] uint64_t& cpu_clock(uint32_t rank, uint32_t cpu) { return clocks_[rank * clocks_per_rank_ + cpu]; }
+  [[nodiscard]] uint64_t& send_clock(uint32_t rank, uint32_t nic) {
+    return clocks_[rank * clocks_per_rank_ + cpus_ + nic];
+  }
   [[nodiscard]] uint64_t& receive_clock(uint32_t rank, uint32_t nic) {
-    return clocks_[rank * clocks_each_ + cpus_ + nics_ + nic];
+    return clocks_[rank * clocks_per_rank_ + cpus_ + nics_ + nic];
   }
 
-  struct What {
+  // The operation of an event, and whether the event leads its Waiters.
+  struct OperationEvent {
     uint32_t rank;
     uint32_t operation;
-    bool leads;
+    bool is_leader;
   };
-  [[nodiscard]] What what(uint32_t event) {
-    const Event& one = queue_[event];
-    return {one.rank, one.operation, one.leads};
+  [[nodiscard]] OperationEvent operation_of(uint32_t event) {
+    const Event& waiting = queue_[event];
+    return {waiting.rank, waiting.operation, waiting.is_leader};
   }
 
   // Each returns false if the event must wait, and makes it wait.
@@ -88,10 +91,11 @@ class LogGopSimEngine {
   void lead_next(uint32_t rank, uint32_t index, uint64_t free_at);
 
   void begin(uint32_t rank, uint32_t operation);
-  void end(uint32_t rank, uint32_t operation, bool again = false);
-  void raise(uint32_t rank, uint32_t cpu, uint32_t nic, uint64_t time);
-  void count_down(uint32_t rank, uint32_t operation, bool again);
-  void release(uint32_t rank, uint32_t operation, schedule::Awaits awaits, bool again);
+  // `is_second`: the operation has ended before.
+  void end(uint32_t rank, uint32_t operation, bool is_second = false);
+  void raise_clocks(uint32_t rank, uint32_t cpu, uint32_t nic, uint64_t time);
+  void count_down(uint32_t rank, uint32_t operation, bool is_second);
+  void release(uint32_t rank, uint32_t operation, schedule::Awaits awaits, bool is_second);
   void push_freed();
   void push_freed(uint32_t rank, std::vector<uint32_t>& freed);
   void push_operation(uint32_t rank, uint32_t operation);
@@ -104,22 +108,22 @@ class LogGopSimEngine {
   LargeVector<Rank> ranks_;
   size_t cpus_ = 1;
   size_t nics_ = 1;
-  size_t clocks_each_ = 3;
-  LargeVector<uint64_t> clocks_;  // of each rank its CPUs, its NICs' sending, their receiving sides
+  size_t clocks_per_rank_ = 3;
+  LargeVector<uint64_t> clocks_;  // by rank: its CPUs, then the sending and then the receiving sides of its NICs
   EventQueue queue_;
   Matching matching_;
   LargeVector<Waiters> waiters_;
-  uint32_t waiters_each_ = 0;
+  uint32_t waiters_per_rank_ = 0;
   LargeVector<uint32_t> counters_;
-  std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
+  std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by number of counters: unused places
   // The operations that the current event has freed, on up to two ranks.
   std::vector<uint32_t> freed_[2];
   uint32_t freed_rank_[2] = {none, none};
-  uint64_t numbers_ = 0;
-  uint64_t left_ = 0;
+  uint64_t next_number_ = 0;
+  uint64_t not_begun_ = 0;
   uint64_t unmatched_ = 0;
   uint64_t never_ended_ = 0;
-  uint64_t events_ = 0;
+  uint64_t event_count_ = 0;
 };
 
 }  // namespace spinloom::goal

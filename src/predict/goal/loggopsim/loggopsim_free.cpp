@@ -14,7 +14,7 @@ Waiters& LogGopSimEngine::waiters_of(uint32_t rank, uint32_t index) {
   uint32_t& first = ranks_[rank].waiters;
   if (first == none) {
     first = static_cast<uint32_t>(waiters_.size());
-    waiters_.resize(waiters_.size() + waiters_each_);
+    waiters_.resize(waiters_.size() + waiters_per_rank_);
   }
   return waiters_[first + index];
 }
@@ -22,7 +22,7 @@ Waiters& LogGopSimEngine::waiters_of(uint32_t rank, uint32_t index) {
 void LogGopSimEngine::wait(uint64_t until, uint32_t event, uint32_t index) {
   Event& waiting = queue_[event];
   Waiters& waiters = waiters_of(waiting.rank, index);
-  if (!waiting.leads && waiters.leader != none) {
+  if (!waiting.is_leader && waiters.leader != none) {
     if (until >= waiters.time && waiting.number > queue_[waiters.leader].number) {
       waiters.time = until;
       waiters.add(queue_, event);
@@ -32,12 +32,12 @@ void LogGopSimEngine::wait(uint64_t until, uint32_t event, uint32_t index) {
       queue_.push(until, event);
       return;
     }
-    queue_[waiters.leader].leads = false;
+    queue_[waiters.leader].is_leader = false;
     waiters.leader = none;
   }
-  waiters.time = waiting.leads ? std::max(waiters.time, until) : until;
+  waiters.time = waiting.is_leader ? std::max(waiters.time, until) : until;
   waiters.leader = event;
-  waiting.leads = true;
+  waiting.is_leader = true;
   queue_.push(until, event);
 }
 
@@ -47,57 +47,57 @@ void LogGopSimEngine::lead_next(uint32_t rank, uint32_t index, uint64_t free_at)
   waiters.leader = waiters.take(queue_);
   if (waiters.leader == none) return;
   waiters.time = std::max(waiters.time, free_at);
-  queue_[waiters.leader].leads = true;
+  queue_[waiters.leader].is_leader = true;
   queue_.push(waiters.time, waiters.leader);
 }
 
 void LogGopSimEngine::begin(uint32_t rank, uint32_t operation) {
-  --left_;
-  --ranks_[rank].left;
+  --not_begun_;
+  --ranks_[rank].not_begun;
   if (begun_ != nullptr) [[unlikely]] {
     if (const auto found = begun_->find(rank); found != begun_->end()) found->second[operation] = true;
   }
   release(rank, operation, Awaits::start, false);
 }
 
-void LogGopSimEngine::end(uint32_t rank, uint32_t operation, bool again) {
-  release(rank, operation, Awaits::end, again);
+void LogGopSimEngine::end(uint32_t rank, uint32_t operation, bool is_second) {
+  release(rank, operation, Awaits::end, is_second);
 }
 
-void LogGopSimEngine::raise(uint32_t rank, uint32_t cpu, uint32_t nic, uint64_t time) {
+void LogGopSimEngine::raise_clocks(uint32_t rank, uint32_t cpu, uint32_t nic, uint64_t time) {
   cpu_clock(rank, cpu) = std::max(cpu_clock(rank, cpu), time);
   send_clock(rank, nic) = std::max(send_clock(rank, nic), time);
 }
 
-void LogGopSimEngine::release(uint32_t rank, uint32_t operation, Awaits awaits, bool again) {
+void LogGopSimEngine::release(uint32_t rank, uint32_t operation, Awaits awaits, bool is_second) {
   for (const Edge& edge : schedule_.program(rank).edges_of(operation)) {
-    if (edge.awaits() == awaits) count_down(rank, edge.to(), again);
+    if (edge.awaits() == awaits) count_down(rank, edge.to(), is_second);
   }
   Rank& state = ranks_[rank];
-  if (state.left == 0 && state.counters != none) {
-    const size_t size = plans_[schedule_.number_of_program(rank)].counters.size();
+  if (state.not_begun == 0 && state.counters != none) {
+    const size_t size = plans_[schedule_.number_of_program(rank)].dependency_counts.size();
     free_counters_[size].push_back(std::exchange(state.counters, none));
   }
 }
 
-// `again`: this wait has been counted before; an operation that waited for nothing else has begun.
-void LogGopSimEngine::count_down(uint32_t rank, uint32_t operation, bool again) {
+// `is_second`: this wait has been counted before; an operation that waited for nothing else has begun.
+void LogGopSimEngine::count_down(uint32_t rank, uint32_t operation, bool is_second) {
   Rank& state = ranks_[rank];
-  if (state.left == 0) return;
+  if (state.not_begun == 0) return;
   const Plan& plan = plans_[schedule_.number_of_program(rank)];
   const uint32_t counter = plan.counter_of.empty() ? none : plan.counter_of[operation];
   if (counter == none) {
-    if (again) return;
+    if (is_second) return;
   } else {
     if (state.counters == none) {
-      std::vector<uint32_t>& unused = free_counters_[plan.counters.size()];
+      std::vector<uint32_t>& unused = free_counters_[plan.dependency_counts.size()];
       if (unused.empty()) {
         unused.push_back(static_cast<uint32_t>(counters_.size()));
-        counters_.resize(counters_.size() + plan.counters.size());
+        counters_.resize(counters_.size() + plan.dependency_counts.size());
       }
       state.counters = unused.back();
       unused.pop_back();
-      std::ranges::copy(plan.counters, counters_.begin() + state.counters);
+      std::ranges::copy(plan.dependency_counts, counters_.begin() + state.counters);
     }
     if (--counters_[state.counters + counter] != 0) return;
   }
@@ -142,7 +142,7 @@ void LogGopSimEngine::push_operation(uint32_t rank, uint32_t operation) {
     what = EventKind::compute;
   }
   const uint32_t event = queue_.add();
-  queue_[event] = {numbers_++, none, rank, operation, rank, shape, what, false};
+  queue_[event] = {next_number_++, none, rank, operation, rank, shape, what, false};
   queue_.push(time, event);
 }
 

@@ -15,49 +15,49 @@ namespace spinloom::goal {
 class Arrivals {
  public:
   struct Waiter {
-    uint64_t wanted = 0;
-    uint64_t there = 0;  // how many were there; first_that_waits() fills it in
+    uint64_t threshold = 0;
+    uint64_t arrived = 0;  // how many were there; first_that_waits() fills it in
     uint32_t operation = 0;
   };
 
-  [[nodiscard]] uint64_t there(uint32_t rank, uint32_t tag) const {
-    const auto found = counters_.find(key(rank, tag));
-    return found == counters_.end() ? 0 : found->second.there;
+  [[nodiscard]] uint64_t arrived(uint32_t rank, uint32_t tag) const {
+    const auto counter = counters_.find(key(rank, tag));
+    return counter == counters_.end() ? 0 : counter->second.arrived;
   }
 
-  void wait(uint32_t rank, uint32_t tag, uint64_t wanted, uint32_t operation) {
-    counters_[key(rank, tag)].waiting.push_back({wanted, 0, operation});
+  void wait(uint32_t rank, uint32_t tag, uint64_t threshold, uint32_t operation) {
+    counters_[key(rank, tag)].waiting.push_back({threshold, 0, operation});
   }
 
   // Counts one arrival at the rank under the tag, and returns the operations that waited for no more than are there
   // now.
   [[nodiscard]] std::vector<uint32_t> count(uint32_t rank, uint32_t tag) {
     Counter& counter = counters_[key(rank, tag)];
-    ++counter.there;
-    std::vector<uint32_t> done;
+    ++counter.arrived;
+    std::vector<uint32_t> released;
     std::erase_if(counter.waiting, [&](const Waiter& one) {
-      if (one.wanted > counter.there) return false;
-      done.push_back(one.operation);
+      if (one.threshold > counter.arrived) return false;
+      released.push_back(one.operation);
       return true;
     });
-    return done;
+    return released;
   }
 
   // Returns the first operation under the smallest tag, among those that still wait at a rank.
   [[nodiscard]] std::optional<Waiter> first_that_waits(uint32_t rank) const {
     const auto first = counters_.lower_bound(key(rank, 0));
-    for (auto one = first; one != counters_.end() && one->first >> 32 == rank; ++one) {
-      if (one->second.waiting.empty()) continue;
-      Waiter found = one->second.waiting.front();
-      found.there = one->second.there;
-      return found;
+    for (auto counter = first; counter != counters_.end() && counter->first >> 32 == rank; ++counter) {
+      if (counter->second.waiting.empty()) continue;
+      Waiter waiter = counter->second.waiting.front();
+      waiter.arrived = counter->second.arrived;
+      return waiter;
     }
     return {};
   }
 
  private:
   struct Counter {
-    uint64_t there = 0;
+    uint64_t arrived = 0;
     std::vector<Waiter> waiting;
   };
   [[nodiscard]] static uint64_t key(uint32_t rank, uint32_t tag) { return uint64_t{rank} << 32 | tag; }

@@ -10,71 +10,77 @@ using schedule::Join;
 using schedule::Program;
 
 uint32_t CounterWindows::open(const Program& program) {
-  if (unused_.empty()) {
-    unused_.push_back(static_cast<uint32_t>(windows_.size()));
+  if (unused_windows_.empty()) {
+    unused_windows_.push_back(static_cast<uint32_t>(windows_.size()));
     windows_.emplace_back();
   }
-  const uint32_t opened = unused_.back();
-  unused_.pop_back();
+  const uint32_t number = unused_windows_.back();
+  unused_windows_.pop_back();
   const bool is_forward = program.is_forward();
   Window window;
-  window.size = is_forward ? size_least : std::bit_ceil(std::max(program.size(), size_least));
-  window.first = take_ring(window.size);
-  windows_[opened] = window;
-  if (!is_forward) (void)of(opened, program, program.size());
-  return opened;
+  window.ring_size = is_forward ? ring_size_least : std::bit_ceil(std::max(program.size(), ring_size_least));
+  window.ring_begin = take_ring(window.ring_size);
+  windows_[number] = window;
+  if (!is_forward) (void)counter_of(number, program, program.size());
+  return number;
 }
 
-void CounterWindows::close(uint32_t window) {
-  rings_[windows_[window].size].push_back(windows_[window].first);
-  unused_.push_back(window);
+void CounterWindows::close(uint32_t number) {
+  const Window& window = windows_[number];
+  unused_rings_[window.ring_size].push_back(window.ring_begin);
+  unused_windows_.push_back(number);
 }
 
 uint32_t CounterWindows::take_ring(uint32_t size) {
-  std::vector<uint32_t>& rings = rings_[size];
-  if (rings.empty()) {
-    rings.push_back(static_cast<uint32_t>(counters_.size()));
+  std::vector<uint32_t>& unused = unused_rings_[size];
+  if (unused.empty()) {
+    unused.push_back(static_cast<uint32_t>(counters_.size()));
     counters_.resize(counters_.size() + size);
   }
-  const uint32_t taken = rings.back();
-  rings.pop_back();
-  return taken;
+  const uint32_t ring_begin = unused.back();
+  unused.pop_back();
+  return ring_begin;
 }
 
-Counter* CounterWindows::of(uint32_t number, const Program& program, uint32_t operation) {
+Counter* CounterWindows::counter_of(uint32_t number, const Program& program, uint32_t operation) {
   Window& window = windows_[number];
-  for (; window.seen < operation; ++window.seen) {
-    program.each_edge(window.seen, [&](Edge edge) {
-      if (edge.to() >= window.high) make_room(window, edge.to());
-      Counter& counter = at(window, edge.to());
+  for (; window.examined_end < operation; ++window.examined_end) {
+    program.for_each_edge(window.examined_end, [&](Edge edge) {
+      if (edge.to() >= window.end) extend_to(window, edge.to());
+      Counter& counter = counter_at(window, edge.to());
       if (edge.join() == Join::all) {
-        ++counter.left;
-      } else if (!counter.wants_first) {
-        counter.wants_first = true;
-        ++counter.left;
+        ++counter.pending;
+      } else if (!counter.has_any_edges) {
+        counter.has_any_edges = true;
+        ++counter.pending;
       }
     });
   }
-  return operation < window.low || operation >= window.high ? nullptr : &at(window, operation);
+  return operation < window.first || operation >= window.end ? nullptr : &counter_at(window, operation);
 }
 
-void CounterWindows::make_room(Window& window, uint32_t operation) {
-  if (operation - window.low >= window.size) forget(window);
-  if (operation - window.low >= window.size) {
+void CounterWindows::extend_to(Window& window, uint32_t operation) {
+  if (operation - window.first >= window.ring_size) drop_begun(window);
+  if (operation - window.first >= window.ring_size) {
     Window larger = window;
-    larger.size = std::bit_ceil(operation - window.low + 1);
-    larger.first = take_ring(larger.size);
-    for (uint32_t one = window.low; one < window.high; ++one) at(larger, one) = at(window, one);
-    rings_[window.size].push_back(window.first);
+    larger.ring_size = std::bit_ceil(operation - window.first + 1);
+    larger.ring_begin = take_ring(larger.ring_size);
+    for (uint32_t moved = window.first; moved < window.end; ++moved) {
+      counter_at(larger, moved) = counter_at(window, moved);
+    }
+    unused_rings_[window.ring_size].push_back(window.ring_begin);
     window = larger;
   }
-  while (window.high <= operation) at(window, window.high++) = {};
+  while (window.end <= operation) counter_at(window, window.end++) = {};
 }
 
-// Drops the Counters of operations that have begun: those before `seen` at the low end that wait for nothing.
-void CounterWindows::forget(Window& window) {
-  while (window.low < window.seen && window.low < window.high && at(window, window.low).left == 0) ++window.low;
-  if (window.low == window.high && window.low < window.seen) window.low = window.high = window.seen;
+// Drops the Counters at the beginning of the window whose operations have been examined and wait for nothing.
+void CounterWindows::drop_begun(Window& window) {
+  while (window.first < window.examined_end && window.first < window.end &&
+         counter_at(window, window.first).pending == 0) {
+    ++window.first;
+  }
+  if (window.first == window.end && window.first < window.examined_end) window.first = window.end = window.examined_end;
 }
 
 }  // namespace spinloom::goal

@@ -27,13 +27,13 @@ TEST(CounterWindows, AChainNeedsNoMoreThanTheLeast) {
   CounterWindows windows;
   const uint32_t window = windows.open(program);
   for (uint32_t one = 1; one < program.size(); ++one) {
-    Counter* const counter = windows.of(window, program, one);
+    Counter* const counter = windows.counter_of(window, program, one);
     ASSERT_NE(counter, nullptr);
-    ASSERT_EQ(counter->left, 1U);
-    counter->left = 0;
-    ASSERT_EQ(windows.counters(), 8U);
+    ASSERT_EQ(counter->pending, 1U);
+    counter->pending = 0;
+    ASSERT_EQ(windows.counter_count(), 8U);
   }
-  EXPECT_EQ(windows.of(window, program, 3), nullptr);
+  EXPECT_EQ(windows.counter_of(window, program, 3), nullptr);
 }
 
 // An edge from 0 to 1,000 needs all between them, and the next power of two.
@@ -48,12 +48,12 @@ TEST(CounterWindows, AFarEdgeNeedsWhatIsBetween) {
   CounterWindows windows;
   const uint32_t window = windows.open(program);
   for (uint32_t one = 1; one < program.size(); ++one) {
-    Counter* const counter = windows.of(window, program, one);
-    ASSERT_EQ(counter->left, one == 1000 ? 2U : 1U) << one;
-    counter->left = 0;
+    Counter* const counter = windows.counter_of(window, program, one);
+    ASSERT_EQ(counter->pending, one == 1000 ? 2U : 1U) << one;
+    counter->pending = 0;
   }
   // Rings of 8 and of 1,024.
-  EXPECT_EQ(windows.counters(), 8U + 1024U);
+  EXPECT_EQ(windows.counter_count(), 8U + 1024U);
 }
 
 // Wherever edges lead, an operation's Counter at its first use is the number that waits() gives.
@@ -72,13 +72,13 @@ TEST(CounterWindows, CountWhatProgramsSay) {
                       random.chance(1, 4) ? Join::first : Join::all);
     }
     const Program program = builder.take(static_cast<uint32_t>(1 + random.below(4)));
-    const std::vector<uint32_t> waits = program.waits();
+    const std::vector<uint32_t> waits = program.dependency_counts();
     CounterWindows windows;
     const uint32_t window = windows.open(program);
     for (uint32_t one = 0; one < program.size(); ++one) {
-      Counter* const counter = windows.of(window, program, one);
-      ASSERT_EQ(counter == nullptr ? 0 : counter->left, waits[one]) << one;
-      if (counter != nullptr) counter->left = 0;
+      Counter* const counter = windows.counter_of(window, program, one);
+      ASSERT_EQ(counter == nullptr ? 0 : counter->pending, waits[one]) << one;
+      if (counter != nullptr) counter->pending = 0;
     }
     windows.close(window);
   });

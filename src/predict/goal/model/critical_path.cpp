@@ -26,28 +26,28 @@ class Walk {
   std::vector<Step> run() {
     uint64_t latest = 0;
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
-      for (uint32_t one = 0; one < schedule_.program(rank).size(); ++one) {
-        if (record_.of(rank, one).end_ps <= latest) continue;
-        latest = record_.of(rank, one).end_ps;
+      for (uint32_t operation = 0; operation < schedule_.program(rank).size(); ++operation) {
+        if (record_.of(rank, operation).end_ps <= latest) continue;
+        latest = record_.of(rank, operation).end_ps;
         rank_ = rank;
-        operation_ = one;
+        operation_ = operation;
       }
     }
     now_ = latest;
-    if (latest > 0) ended(false);
-    while (now_ > 0) before_begin();
+    if (latest > 0) walk_from_end(false);
+    while (now_ > 0) walk_from_begin();
     std::ranges::reverse(steps_);
     return std::move(steps_);
   }
 
  private:
-  struct Wait {
+  struct Dependency {
     uint32_t before;
     Awaits awaits;
     Join join;
   };
 
-  [[nodiscard]] const Trace& trace() const { return record_.of(rank_, operation_); }
+  [[nodiscard]] const OperationTimes& times() const { return record_.of(rank_, operation_); }
   [[nodiscard]] const schedule::Shape& shape() const {
     return schedule_.shape(schedule_.program(rank_).operation(operation_));
   }
@@ -57,139 +57,142 @@ class Walk {
     if (begin_ps < now_) steps_.push_back({begin_ps, now_, rank_, operation_, kind});
     now_ = begin_ps;
   }
-  void go(uint32_t rank, uint32_t operation) {
+  void move_to(uint32_t rank, uint32_t operation) {
     rank_ = rank;
     operation_ = operation;
   }
 
-  // Goes back from the end of the operation, or of its CPU's work for it (`by_cpu`), to its begin.
-  void ended(bool by_cpu) {
-    posts_ = false;
+  // Goes back from the end of the operation, or of its CPU's work for before_times (`by_cpu`), to its begin.
+  void walk_from_end(bool by_cpu) {
+    is_at_post_ = false;
     if (shape().kind > Kind::compute) {
-      one_sided_ended(by_cpu);
+      walk_from_one_sided_end(by_cpu);
     } else if (shape().kind == Kind::compute) {
-      step(trace().begin_ps, StepKind::compute);
+      step(times().begin_ps, StepKind::compute);
     } else if (shape().kind == Kind::send) {
       if (!by_cpu && shape().size > model_.S_bytes) {
-        step(trace().left_ps, StepKind::bytes);
-        data_left();
+        step(times().departed_ps, StepKind::bytes);
+        walk_from_data();
       } else {
-        step(trace().begin_ps, StepKind::send);
+        step(times().begin_ps, StepKind::send);
       }
     } else {
-      step(trace().begin_ps, StepKind::receive);
+      step(times().begin_ps, StepKind::receive);
     }
   }
 
   // Data of a rendezvous leave now: back to the receive or to the request, whichever was later.
-  void data_left() {
+  void walk_from_data() {
     const auto [send_rank, send] = std::pair(rank_, operation_);
-    const uint32_t taker = trace().partner;
-    const uint32_t taker_rank = trace().partner_rank;
-    const Trace& receive = record_.of(taker_rank, taker);
-    message(receive.matched_ps, 0);
+    const uint32_t receive_number = times().partner;
+    const uint32_t receiver = times().partner_rank;
+    const OperationTimes& receive = record_.of(receiver, receive_number);
+    walk_over_message(receive.matched_ps, 0);
     if (receive.is_late) {
-      go(taker_rank, taker);
-      posts_ = true;
+      move_to(receiver, receive_number);
+      is_at_post_ = true;
       return;
     }
-    go(send_rank, send);
-    message(trace().worked_ps, 0);
-    step(trace().begin_ps, StepKind::send);
+    move_to(send_rank, send);
+    walk_over_message(times().cpu_end_ps, 0);
+    step(times().begin_ps, StepKind::send);
   }
 
-  void one_sided_ended(bool by_cpu) {
-    const Trace& here = trace();
+  void walk_from_one_sided_end(bool by_cpu) {
+    const OperationTimes& here = times();
     if (shape().kind == Kind::arrived) {
-      if (here.partner == none) return;  // it had come before
-      go(here.partner_rank, here.partner);
-      message(trace().worked_ps, bytes_ps());
+      if (here.partner == none) return;  // before_times had come before
+      move_to(here.partner_rank, here.partner);
+      walk_over_message(times().cpu_end_ps, bytes_ps());
     } else if (!by_cpu && (shape().kind == Kind::put || shape().kind == Kind::atomic)) {
-      step(here.left_ps, StepKind::bytes);
-      step(here.worked_ps, StepKind::queue);
+      step(here.departed_ps, StepKind::bytes);
+      step(here.cpu_end_ps, StepKind::queue);
     } else if (!by_cpu) {
-      message(here.worked_ps, (shape().kind == Kind::fetch ? 2 : 1) * bytes_ps(), 2);
+      walk_over_message(here.cpu_end_ps, (shape().kind == Kind::fetch ? 2 : 1) * bytes_ps(), 2);
     }
-    step(trace().begin_ps, StepKind::send);
+    step(times().begin_ps, StepKind::send);
   }
   [[nodiscard]] uint64_t bytes_ps() const { return time_ps(model_.G, std::max<uint64_t>(shape().size, 1) - 1); }
 
   // Steps back over a message's time on a wire, to `begin_ps`: bytes, latency and the rest.
-  void message(uint64_t begin_ps, uint64_t bytes_ps, uint64_t ways = 1) {
+  void walk_over_message(uint64_t begin_ps, uint64_t bytes_ps, uint64_t latencies = 1) {
     step(std::max(begin_ps, now_ - std::min(now_, bytes_ps)), StepKind::bytes);
-    step(std::max(begin_ps, now_ - std::min(now_, ways * model_.L_ps)), StepKind::latency);
+    step(std::max(begin_ps, now_ - std::min(now_, latencies * model_.L_ps)), StepKind::latency);
     step(begin_ps, StepKind::queue);
   }
 
   // The operation begins now, or is posted: goes one step back.
-  void before_begin() {
-    const Trace& here = trace();
+  void walk_from_begin() {
+    const OperationTimes& here = times();
     const Kind kind = shape().kind;
-    if (kind == Kind::receive && !posts_) {
-      if (now_ > std::max(here.there_ps, here.posted_ps)) {
-        go(rank_, here.before);
-        ended(true);
-      } else if (here.there_ps < here.posted_ps || (here.is_late && !is_rendezvous(here))) {
-        posts_ = true;
+    if (kind == Kind::receive && !is_at_post_) {
+      if (now_ > std::max(here.arrived_ps, here.posted_ps)) {
+        move_to(rank_, here.previous_on_cpu);
+        walk_from_end(true);
+      } else if (here.arrived_ps < here.posted_ps || (here.is_late && !is_rendezvous(here))) {
+        is_at_post_ = true;
       } else {
-        message_came();
+        walk_from_message();
       }
       return;
     }
-    if (now_ > here.free_ps) {
-      go(rank_, kind == Kind::receive ? here.before_post : here.before);
-      ended(true);
+    if (now_ > here.ready_ps) {
+      move_to(rank_, kind == Kind::receive ? here.previous_at_post : here.previous_on_cpu);
+      walk_from_end(true);
       return;
     }
-    const Wait last = last_of(here.free_ps);
-    go(rank_, last.before);
+    const Dependency last = last_dependency_of(here.ready_ps);
+    move_to(rank_, last.before);
     if (last.awaits == Awaits::end) {
-      ended(false);
+      walk_from_end(false);
     } else {
-      posts_ = shape().kind == Kind::receive;
+      is_at_post_ = shape().kind == Kind::receive;
     }
   }
 
-  [[nodiscard]] const schedule::Shape& sent(const Trace& receive) const {
+  [[nodiscard]] const schedule::Shape& sent(const OperationTimes& receive) const {
     return schedule_.shape(schedule_.program(receive.partner_rank).operation(receive.partner));
   }
-  [[nodiscard]] bool is_rendezvous(const Trace& receive) const { return sent(receive).size > model_.S_bytes; }
+  [[nodiscard]] bool is_rendezvous(const OperationTimes& receive) const { return sent(receive).size > model_.S_bytes; }
 
-  void message_came() {
-    const Trace& receive = trace();
+  void walk_from_message() {
+    const OperationTimes& receive = times();
     const uint64_t size = sent(receive).size;
     const bool is_long = is_rendezvous(receive);
-    go(receive.partner_rank, receive.partner);
-    message(trace().left_ps, time_ps(model_.G, std::max<uint64_t>(size, 1) - 1));
+    move_to(receive.partner_rank, receive.partner);
+    walk_over_message(times().departed_ps, time_ps(model_.G, std::max<uint64_t>(size, 1) - 1));
     if (is_long) {
-      data_left();
+      walk_from_data();
       return;
     }
-    step(trace().worked_ps, StepKind::queue);
-    step(trace().begin_ps, StepKind::send);
+    step(times().cpu_end_ps, StepKind::queue);
+    step(times().begin_ps, StepKind::send);
   }
 
-  // Returns the dependency that came last and freed the operation at `free_ps`.
-  Wait last_of(uint64_t free_ps) {
+  // Returns the dependency that came last and freed the operation at `ready_ps`.
+  Dependency last_dependency_of(uint64_t ready_ps) {
     const uint32_t number = schedule_.number_of_program(rank_);
-    auto [found, is_new] = waits_.try_emplace(number);
+    auto [entry, is_new] = dependencies_.try_emplace(number);
     if (is_new) {
       const Program& program = schedule_.program(rank_);
-      for (uint32_t one = 0; one < program.size(); ++one) {
-        program.each_edge(one,
-                          [&](Edge edge) { found->second.emplace(edge.to(), Wait{one, edge.awaits(), edge.join()}); });
+      for (uint32_t before = 0; before < program.size(); ++before) {
+        program.for_each_edge(before, [&](Edge edge) {
+          entry->second.emplace(edge.to(), Dependency{before, edge.awaits(), edge.join()});
+        });
       }
     }
-    const auto [first, last] = found->second.equal_range(operation_);
-    for (auto wait = first; wait != last; ++wait) {
-      const auto [before, awaits, join] = wait->second;
+    const auto [first, last] = entry->second.equal_range(operation_);
+    for (auto dependency = first; dependency != last; ++dependency) {
+      const auto [before, awaits, join] = dependency->second;
       if (join == Join::first && before != record_.of(rank_, operation_).first_came) continue;
-      const Trace& it = record_.of(rank_, before);
+      const OperationTimes& before_times = record_.of(rank_, before);
       const bool is_receive = schedule_.shape(schedule_.program(rank_).operation(before)).kind == Kind::receive;
-      const uint64_t at_ps = awaits == Awaits::end ? it.end_ps : is_receive ? it.posted_ps : it.begin_ps;
-      if (at_ps == free_ps) return wait->second;
+      const uint64_t at_ps = awaits == Awaits::end ? before_times.end_ps
+                             : is_receive          ? before_times.posted_ps
+                                                   : before_times.begin_ps;
+      if (at_ps == ready_ps) return dependency->second;
     }
-    SPL_ASSERT(false, "nothing that operation ", operation_, " of rank ", rank_, " waits for comes at ", free_ps);
+    SPL_ASSERT(false, "nothing that operation ", operation_, " of rank ", rank_, " waits for comes at ", ready_ps);
     return {};
   }
 
@@ -198,11 +201,11 @@ class Walk {
   const Record& record_;
   uint32_t rank_ = 0;
   uint32_t operation_ = 0;
-  bool posts_ = false;  // the walk is where the receive was posted, not where it ended
+  bool is_at_post_ = false;  // the walk is where the receive was posted, not where before_times ended
   uint64_t now_ = 0;
   std::vector<Step> steps_;
   // The dependencies of the operations of a Program, by the number of the Program.
-  std::unordered_map<uint32_t, std::unordered_multimap<uint32_t, Wait>> waits_;
+  std::unordered_map<uint32_t, std::unordered_multimap<uint32_t, Dependency>> dependencies_;
 };
 
 }  // namespace

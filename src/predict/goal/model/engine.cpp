@@ -37,13 +37,13 @@ Result<Outcome> run(const Schedule& schedule, const Model& model, Record* record
     if (schedule.operations() > 0 && !engine.has_stalled()) return engine.outcome();
     for (const uint32_t rank : engine.stalled_ranks()) begun[rank].resize(schedule.program(rank).size());
   }
-  Engine again(schedule, model, &begun);
-  SPL_TRY(again.run(watch));
-  return again.stall();
+  Engine second_run(schedule, model, &begun);
+  SPL_TRY(second_run.run(watch));
+  return second_run.stall();
 }
 
 Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun, Record* record)
-    : schedule_(schedule), model_(model), begun_(begun), record_(record), matching_(model.apart) {
+    : schedule_(schedule), model_(model), begun_(begun), record_(record), matching_(model.tags_apart) {
   const Places places(schedule);
   cpus_each_ = places.cpus();
   nics_each_ = places.nics();
@@ -57,13 +57,13 @@ Engine::Engine(const Schedule& schedule, const Model& model, Begun* begun, Recor
   for (uint32_t rank = 0; rank < ranks; ++rank) ++users[schedule.number_of_program(rank)];
   for (size_t number = 0; number < users.size(); ++number) {
     const Program& program = schedule.programs()[number];
-    const bool is_planned = users[number] > 1 && program.times == 1;
+    const bool is_planned = users[number] > 1 && program.passes == 1;
     plans_.push_back(is_planned ? plan_of(program) : Plan());
     plans_.back().is_windowed = !is_planned;
   }
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    ranks_[rank].left = schedule.program(rank).size();
-    left_ += ranks_[rank].left;
+    ranks_[rank].not_begun = schedule.program(rank).size();
+    not_begun_ += ranks_[rank].not_begun;
   }
 }
 
@@ -77,7 +77,7 @@ Status Engine::price_shapes() {
     costs.cpu = places.cpu(shape);
     costs.nic = places.nic(shape);
     costs.kind = shape.kind;
-    costs.event = event_of(shape.kind);
+    costs.begin_event = event_of(shape.kind);
     if (shape.kind == Kind::arrived) {
       costs_.push_back(costs);
       continue;
@@ -86,24 +86,25 @@ Status Engine::price_shapes() {
       costs.cpu_ps = time_ps({static_cast<int64_t>(std::min(model_.unit_ps, time_ps_most)), 1}, shape.size);
     } else {
       const uint64_t bytes = shape.size > 0 ? shape.size - 1 : 0;
-      costs.cpu_ps = checked(model_.o_ps) + time_ps(model_.O, bytes);
+      costs.cpu_ps = clamped(model_.o_ps) + time_ps(model_.O, bytes);
       costs.bytes_ps = time_ps(model_.G, bytes);
       costs.is_rendezvous = shape.size > model_.S_bytes && !schedule::is_one_sided(shape.kind);
-      costs.carried = costs.is_rendezvous ? Carried::request : Carried::whole;
-      if (schedule::is_one_sided(shape.kind)) costs.carried = shape.kind == Kind::get ? Carried::ask : Carried::put;
+      costs.message_kind = costs.is_rendezvous ? MessageKind::request : MessageKind::eager;
+      if (schedule::is_one_sided(shape.kind))
+        costs.message_kind = shape.kind == Kind::get ? MessageKind::get_request : MessageKind::put;
       if (shape.kind == Kind::get) costs.cpu_ps = model_.o_ps;
     }
-    costs.cpu_ps = checked(costs.cpu_ps);
-    costs.bytes_ps = checked(costs.bytes_ps);
+    costs.cpu_ps = clamped(costs.cpu_ps);
+    costs.bytes_ps = clamped(costs.bytes_ps);
     const bool works = shape.kind != Kind::compute && shape.kind != Kind::get;
-    if (works && model_.layout.has_value() && schedule_.ends(number).local != schedule::contiguous) {
-      costs.layout_ps = checked(time_ps(*model_.layout, shape.size));
+    if (works && model_.layout.has_value() && schedule_.transfer_layouts(number).local != schedule::contiguous) {
+      costs.layout_ps = clamped(time_ps(*model_.layout, shape.size));
     }
-    costs.begin_ps = checked(costs.cpu_ps + costs.layout_ps);
+    costs.work_ps = clamped(costs.cpu_ps + costs.layout_ps);
     costs_.push_back(costs);
   }
-  model_.L_ps = checked(model_.L_ps);
-  model_.g_ps = checked(model_.g_ps);
+  model_.L_ps = clamped(model_.L_ps);
+  model_.g_ps = clamped(model_.g_ps);
   return has_overflowed_ ? overflows() : Status();
 }
 
@@ -121,18 +122,18 @@ Status Engine::make_noise() {
 
 Status Engine::make_network() {
   if (!model_.network.has_value()) return {};
-  model_.network->hop_ps = checked(model_.network->hop_ps);
+  model_.network->hop_ps = clamped(model_.network->hop_ps);
   if (has_overflowed_) return overflows();
   SPL_ASSIGN(network_,
              network::Network::make(*model_.network, model_.G, schedule_.ranks(), static_cast<uint32_t>(nics_each_)));
   return {};
 }
 
-void Engine::share(const Sample& elsewhere, Border& border) {
-  elsewhere_ = elsewhere;
-  border_ = &border;
+void Engine::exclude(const Sample& outside_ranks, MessageSink& sink) {
+  outside_ranks_ = outside_ranks;
+  sink_ = &sink;
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (elsewhere.has(rank)) left_ -= std::exchange(ranks_[rank].left, 0);
+    if (outside_ranks.has(rank)) not_begun_ -= std::exchange(ranks_[rank].not_begun, 0);
   }
 }
 
@@ -141,10 +142,10 @@ Status Engine::start() {
   SPL_TRY(make_network());
   SPL_TRY(make_noise());
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (border_ != nullptr && elsewhere_.has(rank)) continue;
+    if (sink_ != nullptr && outside_ranks_.has(rank)) continue;
     const Plan& plan = plans_[schedule_.number_of_program(rank)];
     for (const uint32_t operation : plan.roots) push_operation(0, rank, operation);
-    if (plan.is_windowed) each_root(schedule_.program(rank), [&](uint32_t root) { push_operation(0, rank, root); });
+    if (plan.is_windowed) for_each_root(schedule_.program(rank), [&](uint32_t root) { push_operation(0, rank, root); });
   }
   return trouble();
 }
@@ -158,15 +159,15 @@ Status Engine::trouble() const { return has_overflowed_ ? overflows() : Status()
 
 Status Engine::run(const Watch& watch) {
   SPL_TRY(start());
-  const uint64_t all = left_;
+  const uint64_t all = not_begun_;
   uint32_t until_look = events_between_looks;
   while (!queue_.is_empty() && !has_overflowed_) {
     if (--until_look == 0) [[unlikely]] {
       until_look = events_between_looks;
-      if (watch && !watch(all - left_)) return ended_by_watch(all - left_);
+      if (watch && !watch(all - not_begun_)) return ended_by_watch(all - not_begun_);
     }
     const auto [now, event] = queue_.pop();
-    if (const Event* const next = queue_.ahead()) {  // with a million ranks most of the time is spent in caches
+    if (const Event* const next = queue_.peek_ahead()) {  // with a million ranks most of the time is spent in caches
       __builtin_prefetch(&ranks_[next->rank]);
       __builtin_prefetch(&cpus_[next->rank * cpus_each_]);
       __builtin_prefetch(&nics_[next->rank * nics_each_]);
@@ -178,7 +179,7 @@ Status Engine::run(const Watch& watch) {
 
 Outcome Engine::outcome() const {
   Outcome outcome;
-  outcome.events = events_;
+  outcome.events = event_count_;
   for (std::vector<uint64_t>* const one : {&outcome.finish_ps, &outcome.compute_ps, &outcome.overhead_ps}) {
     one->reserve(ranks_.size());
   }
@@ -211,92 +212,92 @@ bool Engine::step(uint64_t now, uint32_t event) {
 }
 
 bool Engine::compute(uint64_t now, uint32_t event) {
-  const Event did = queue_[event];
-  const Costs& costs = costs_[did.shape];
-  Cpu& cpu = cpu_of(did.rank, costs);
+  const Event current = queue_[event];
+  const Costs& costs = costs_[current.shape];
+  Cpu& cpu = cpu_of(current.rank, costs);
   if (is_busy(cpu, now)) return false;
   queue_.release(event);
-  const uint64_t end_ps = until(now, did.rank, costs.cpu_ps);
+  const uint64_t end_ps = end_of_work(now, current.rank, costs.cpu_ps);
   if (record_ != nullptr) [[unlikely]] {
-    record_->work(cpu_number(did.rank, costs), now, end_ps, did.rank, did.operation);
+    record_->work(cpu_number(current.rank, costs), now, end_ps, current.rank, current.operation);
   }
-  occupy(cpu, end_ps, did.leads);
-  count_busy(ranks_[did.rank].compute_ps, end_ps - now);
-  begin(now, did.rank, did.operation);
-  end(end_ps, did.rank, did.operation);
+  occupy(cpu, end_ps, current.is_leader);
+  count_busy(ranks_[current.rank].compute_ps, end_ps - now);
+  begin(now, current.rank, current.operation);
+  end(end_ps, current.rank, current.operation);
   return true;
 }
 
 bool Engine::send(uint64_t now, uint32_t event) {
-  const Event did = queue_[event];
-  const Costs& costs = costs_[did.shape];
-  Cpu& cpu = cpu_of(did.rank, costs);
+  const Event current = queue_[event];
+  const Costs& costs = costs_[current.shape];
+  Cpu& cpu = cpu_of(current.rank, costs);
   if (is_busy(cpu, now)) return false;
-  const uint64_t end_ps = until(now, did.rank, costs.begin_ps);
+  const uint64_t end_ps = end_of_work(now, current.rank, costs.work_ps);
   if (record_ != nullptr) [[unlikely]] {
-    record_->work(cpu_number(did.rank, costs), now, end_ps, did.rank, did.operation);
+    record_->work(cpu_number(current.rank, costs), now, end_ps, current.rank, current.operation);
   }
-  occupy(cpu, end_ps, did.leads);
-  count_busy(ranks_[did.rank].overhead_ps, end_ps - now);
+  occupy(cpu, end_ps, current.is_leader);
+  count_busy(ranks_[current.rank].overhead_ps, end_ps - now);
   Event& message = queue_[event];
-  message.source = did.rank;
-  message.rank = schedule_.peer(did.rank, schedule_.program(did.rank).operation(did.operation));
-  message.leads = false;
-  message.carried = costs.carried;
+  message.source = current.rank;
+  message.rank = schedule_.peer(current.rank, schedule_.program(current.rank).operation(current.operation));
+  message.is_leader = false;
+  message.message_kind = costs.message_kind;
   push(end_ps, event, EventKind::leave);
-  begin(now, did.rank, did.operation);
-  if (costs.carried == Carried::whole) end(end_ps, did.rank, did.operation);
+  begin(now, current.rank, current.operation);
+  if (costs.message_kind == MessageKind::eager) end(end_ps, current.rank, current.operation);
   return true;
 }
 
 bool Engine::receive(uint64_t now, uint32_t event) {
-  const Event did = queue_[event];
-  const Costs& costs = costs_[did.shape];
-  Cpu& cpu = cpu_of(did.rank, costs);
+  const Event current = queue_[event];
+  const Costs& costs = costs_[current.shape];
+  Cpu& cpu = cpu_of(current.rank, costs);
   if (is_busy(cpu, now)) return false;
   if (record_ != nullptr) [[unlikely]]
-    record_->post(cpu_number(did.rank, costs), now, did.rank, did.operation);
-  begin(now, did.rank, did.operation);
-  const uint32_t source = schedule_.peer(did.rank, schedule_.program(did.rank).operation(did.operation));
+    record_->post(cpu_number(current.rank, costs), now, current.rank, current.operation);
+  begin(now, current.rank, current.operation);
+  const uint32_t source = schedule_.peer(current.rank, schedule_.program(current.rank).operation(current.operation));
   Matching::Item message;
-  if (!matching_.take(ranks_[did.rank].arrived, source, costs.tag, message)) {
+  if (!matching_.take(ranks_[current.rank].arrived, source, costs.tag, message)) {
     queue_.release(event);
-    occupy(cpu, now, did.leads);
-    matching_.add(ranks_[did.rank].posted, {source, costs.tag, did.operation, did.shape});
+    occupy(cpu, now, current.is_leader);
+    matching_.add(ranks_[current.rank].posted, {source, costs.tag, current.operation, current.shape});
     ++unmatched_;
     return true;
   }
   --unmatched_;
   if (record_ != nullptr) [[unlikely]] {
-    record_->match(now, did.rank, did.operation, message.source, message.operation, true);
+    record_->match(now, current.rank, current.operation, message.source, message.operation, true);
   }
   Event& taken = queue_[event];
   taken.source = message.source;
   taken.operation = message.operation;
   taken.shape = message.shape;
   if (costs_[message.shape].is_rendezvous) {
-    occupy(cpu, now, did.leads);
-    answer(now, event, did.operation);
+    occupy(cpu, now, current.is_leader);
+    answer(now, event, current.operation);
     return true;
   }
-  taken.operation = did.operation;
+  taken.operation = current.operation;
   return deliver(now, event);
 }
 
 // `operation` is that of the receive, `shape` that of the send.
 bool Engine::deliver(uint64_t now, uint32_t event) {
-  const Event did = queue_[event];
-  const Costs& costs = costs_of(did.rank, did.operation);
-  Cpu& cpu = cpu_of(did.rank, costs);
+  const Event current = queue_[event];
+  const Costs& costs = costs_of(current.rank, current.operation);
+  Cpu& cpu = cpu_of(current.rank, costs);
   if (is_busy(cpu, now)) return false;
-  const uint64_t end_ps = until(now, did.rank, costs_[did.shape].cpu_ps + costs.layout_ps);
+  const uint64_t end_ps = end_of_work(now, current.rank, costs_[current.shape].cpu_ps + costs.layout_ps);
   if (record_ != nullptr) [[unlikely]] {
-    record_->work(cpu_number(did.rank, costs), now, end_ps, did.rank, did.operation);
+    record_->work(cpu_number(current.rank, costs), now, end_ps, current.rank, current.operation);
   }
   queue_.release(event);
-  occupy(cpu, end_ps, did.leads);
-  count_busy(ranks_[did.rank].overhead_ps, end_ps - now);
-  end(end_ps, did.rank, did.operation);
+  occupy(cpu, end_ps, current.is_leader);
+  count_busy(ranks_[current.rank].overhead_ps, end_ps - now);
+  end(end_ps, current.rank, current.operation);
   return true;
 }
 

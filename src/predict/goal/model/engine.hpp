@@ -38,13 +38,13 @@ namespace spinloom::goal {
 }
 
 // Takes the messages to ranks that are not the engine's.
-class Border {
+class MessageSink {
  public:
   // The first byte of the message leaves its NIC at `at_ps`; its `rank` is its destination.
-  virtual void leaves(uint64_t at_ps, const Event& message) = 0;
+  virtual void on_message(uint64_t at_ps, const Event& message) = 0;
 
  protected:
-  ~Border() = default;
+  ~MessageSink() = default;
 };
 
 class Engine {
@@ -55,22 +55,22 @@ class Engine {
   // Runs until nothing happens any more. Returns an error if a time does not fit, or `watch` has ended the run.
   Status run(const Watch& watch = {});
 
-  // In place of run(), if others run the ranks of a sample: share(), start(), then step() while there is a next_ps().
-  // For a message from such a rank, take() occupies the NIC of its target part by part, with bytes `first` to `end` of
-  // `total`. Then come() adds the message as an event of kind `complete`.
-  void share(const Sample& elsewhere, Border& border);
+  // In place of run(), if others run the ranks of a sample: exclude(), start(), then step() while there is a next_ps().
+  // For a message from such a rank, receive_part() occupies the NIC of its target part by part, with bytes `first` to
+  // `end` of `total`. Then add_arrived() adds the message as an event of kind `complete`.
+  void exclude(const Sample& outside_ranks, MessageSink& sink);
   Status start();
   static constexpr uint64_t never = UINT64_MAX;
-  [[nodiscard]] uint64_t next_ps() const { return queue_.is_empty() ? never : queue_.next(); }
+  [[nodiscard]] uint64_t next_ps() const { return queue_.is_empty() ? never : queue_.next_time(); }
   void step();
   // Returns when the last of these bytes is there.
-  uint64_t take(uint64_t now, uint32_t rank, uint64_t first, uint64_t end, uint64_t total);
-  void come(uint64_t at_ps, const Event& message);
+  uint64_t receive_part(uint64_t now, uint32_t rank, uint64_t first, uint64_t end, uint64_t total);
+  void add_arrived(uint64_t at_ps, const Event& message);
   [[nodiscard]] Status trouble() const;
-  [[nodiscard]] uint64_t left() const { return left_; }
+  [[nodiscard]] uint64_t not_begun() const { return not_begun_; }
   [[nodiscard]] uint64_t unmatched() const { return unmatched_; }
   [[nodiscard]] Outcome outcome() const;
-  [[nodiscard]] bool has_stalled() const { return left_ > 0 || unmatched_ > 0; }
+  [[nodiscard]] bool has_stalled() const { return not_begun_ > 0 || unmatched_ > 0; }
   // The first few ranks on which something waits.
   [[nodiscard]] std::vector<uint32_t> stalled_ranks() const;
   [[nodiscard]] Error stall() const;
@@ -79,30 +79,30 @@ class Engine {
   struct Costs {
     uint64_t size;
     uint64_t cpu_ps;  // a computation, or what a message costs each of both CPUs
-    uint64_t begin_ps;  // cpu_ps and layout_ps: the CPU's work when the operation begins
-    uint64_t bytes_ps;  // n G
+    uint64_t work_ps;  // cpu_ps + layout_ps: the CPU's work when the operation begins
+    uint64_t bytes_ps;  // n G: how long its bytes keep a NIC
     uint64_t layout_ps;  // what its layout costs its own CPU
     uint32_t tag;
-    uint32_t cpu;  // its place
-    uint32_t nic;
+    uint32_t cpu;  // the place of its CPU (places.hpp)
+    uint32_t nic;  // the place of its NIC
     bool is_rendezvous;
     schedule::Kind kind;
-    Carried carried;  // what leaves first
-    EventKind event;  // the kind of event that begins it
+    MessageKind message_kind;  // the kind of the first message of the operation
+    EventKind begin_event;  // the kind of the event that begins it
   };
   struct Cpu {
     uint64_t free_ps = 0;
-    uint32_t first = none;  // behind the leader
-    uint32_t last = none;
-    bool is_led = false;
+    uint32_t first_waiting = none;  // the first event that waits behind the leader
+    uint32_t last_waiting = none;
+    bool has_leader = false;
   };
   struct Nic {
-    uint64_t sends_ps = 0;  // it is busy with sending until then
-    uint64_t receives_ps = 0;  // it is busy with receiving until then
+    uint64_t sending_until_ps = 0;  // it is busy with sending until then
+    uint64_t receiving_until_ps = 0;  // it is busy with receiving until then
   };
   struct alignas(64) Rank {
-    uint32_t left = 0;  // operations that have not begun
-    uint32_t counters = none;  // or its window
+    uint32_t not_begun = 0;  // operations that have not begun
+    uint32_t counters = none;  // the place of its counters, or the number of its window
     Matching::List posted;
     Matching::List arrived;
     uint64_t finish_ps = 0;
@@ -112,9 +112,10 @@ class Engine {
   static_assert(sizeof(Rank) == 64, "what a step of a rank needs is in one cache line");
   // Messages from one rank to another one, where packets choose their paths.
   struct Pair {
-    uint32_t left = 0;  // how many have left
-    uint32_t came = 0;
-    std::map<uint32_t, std::pair<uint64_t, uint32_t>> early;  // by place: when it was there, event
+    uint32_t sent = 0;  // how many have left their sender
+    uint32_t completed = 0;  // how many the receiver has got, in the order in which they left
+    // Messages that are there before an earlier one, by place in that order: when they were there, and their events.
+    std::map<uint32_t, std::pair<uint64_t, uint32_t>> early;
   };
 
   Status price_shapes();
@@ -140,7 +141,7 @@ class Engine {
   void answer(uint64_t now, uint32_t event, uint32_t receive);
   // One-sided operations: engine_one_sided.cpp.
   void land(uint64_t now, uint32_t event);
-  void serve(uint64_t at_ps, const Event& reply);
+  void push_served(uint64_t at_ps, const Event& reply);
   void served(uint64_t now, uint32_t event);
   void arrived(uint64_t now, uint32_t event);
   void count_arrival(uint64_t now, uint32_t rank, uint32_t source, uint32_t operation, uint32_t shape);
@@ -156,19 +157,19 @@ class Engine {
   [[nodiscard]] uint64_t bytes_of(const Event& message) const;
   [[nodiscard]] uint64_t packet_bytes_of(uint64_t bytes) const;
   [[nodiscard]] const Costs& costs_of(const Event& message) const;
-  void left(uint64_t at_ps, const Event& message, const Costs& costs);
+  void finish_send(uint64_t at_ps, const Event& message, const Costs& costs);
 
   // Returns when a CPU of `rank` that begins at `now` has done `work_ps` of work, which noise may interrupt. `work_ps`
-  // is the sum of two checked() times at most.
-  [[nodiscard]] uint64_t until(uint64_t now, uint32_t rank, uint64_t work_ps) {
-    return noise_.has_value() ? checked(noise_->until(rank, now, checked(work_ps))) : now + work_ps;
+  // is the sum of two clamped() times at most.
+  [[nodiscard]] uint64_t end_of_work(uint64_t now, uint32_t rank, uint64_t work_ps) {
+    return noise_.has_value() ? clamped(noise_->end_of_work(rank, now, clamped(work_ps))) : now + work_ps;
   }
   [[nodiscard]] static bool is_busy(const Cpu& cpu, uint64_t now) { return cpu.free_ps > now; }
   void wait(uint32_t event);
-  void occupy(Cpu& cpu, uint64_t until_ps, bool leads);
-  void count_busy(uint64_t& busy_ps, uint64_t more_ps) { busy_ps = checked(busy_ps + more_ps); }
-  // Limits a time so that two such times can be added; notes an overflow.
-  [[nodiscard]] uint64_t checked(uint64_t ps) {
+  void occupy(Cpu& cpu, uint64_t until_ps, bool is_leader);
+  void count_busy(uint64_t& busy_ps, uint64_t more_ps) { busy_ps = clamped(busy_ps + more_ps); }
+  // Limits a time so that two such times can be added; notes it in has_overflowed_.
+  [[nodiscard]] uint64_t clamped(uint64_t ps) {
     if (ps > time_ps_most) has_overflowed_ = true;
     return std::min(ps, time_ps_most);
   }
@@ -189,8 +190,8 @@ class Engine {
 
   const schedule::Schedule& schedule_;
   Model model_;
-  Sample elsewhere_;
-  Border* border_ = nullptr;  // null: all ranks are the engine's
+  Sample outside_ranks_;
+  MessageSink* sink_ = nullptr;  // null: all ranks are the engine's
   Begun* const begun_;
   Record* const record_;
   std::vector<Costs> costs_;  // by Shape
@@ -202,17 +203,17 @@ class Engine {
   LargeVector<Nic> nics_;
   std::optional<network::Network> network_;
   std::optional<Phases> noise_;
-  std::unordered_map<uint64_t, Pair> pairs_;  // that have messages on their way
+  std::unordered_map<uint64_t, Pair> pairs_;  // by sender and receiver, while they have messages on their way
   EventQueue queue_;
   Matching matching_;
   Arrivals arrivals_;
   LargeVector<Counter> counters_;
-  std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by how many
+  std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by number of counters: unused places
   CounterWindows windows_;
-  uint64_t events_ = 0;
-  uint64_t numbers_ = 0;
-  uint64_t waits_ = 0;
-  uint64_t left_ = 0;
+  uint64_t event_count_ = 0;  // operations that began and messages that came
+  uint64_t next_number_ = 0;
+  uint64_t next_wait_number_ = 0;
+  uint64_t not_begun_ = 0;
   uint64_t unmatched_ = 0;
   bool has_overflowed_ = false;
 };

@@ -10,82 +10,85 @@ using schedule::Kind;
 
 // An answer and data have the receive's operation as `shape`, so their costs are found by the send.
 const Engine::Costs& Engine::costs_of(const Event& message) const {
-  if (message.carried == Carried::answer) return costs_of(message.rank, message.operation);
-  return message.carried == Carried::data ? costs_of(message.source, message.operation) : costs_[message.shape];
+  if (message.message_kind == MessageKind::answer) return costs_of(message.rank, message.operation);
+  return message.message_kind == MessageKind::data ? costs_of(message.source, message.operation)
+                                                   : costs_[message.shape];
 }
 
 void Engine::leave(uint64_t now, uint32_t event) {
   const Event message = queue_[event];
   const Costs& costs = costs_of(message);
   Nic& nic = nic_of(message.source, costs);
-  const uint64_t begin_ps = std::max(now, nic.sends_ps);
-  const uint64_t bytes_ps = is_short(message.carried) ? 0 : costs.bytes_ps;
-  nic.sends_ps = checked(begin_ps + bytes_ps + model_.g_ps);
-  if (record_ != nullptr && !is_short(message.carried) && message.carried != Carried::reply) [[unlikely]] {
-    record_->of(message.source, message.operation).left_ps = begin_ps;
+  const uint64_t begin_ps = std::max(now, nic.sending_until_ps);
+  const uint64_t bytes_ps = is_control(message.message_kind) ? 0 : costs.bytes_ps;
+  nic.sending_until_ps = clamped(begin_ps + bytes_ps + model_.g_ps);
+  if (record_ != nullptr && !is_control(message.message_kind) && message.message_kind != MessageKind::reply)
+      [[unlikely]] {
+    record_->of(message.source, message.operation).departed_ps = begin_ps;
   }
-  if (border_ != nullptr && elsewhere_.has(message.rank)) [[unlikely]] {
+  if (sink_ != nullptr && outside_ranks_.has(message.rank)) [[unlikely]] {
     queue_.release(event);
-    border_->leaves(begin_ps, message);
+    sink_->on_message(begin_ps, message);
   } else if (network_.has_value()) {
     send_packets(begin_ps, event);
   } else {
     push(begin_ps + model_.L_ps, event, EventKind::arrive);
   }
-  if (message.carried >= Carried::data) left(begin_ps + bytes_ps, message, costs);
+  if (message.message_kind >= MessageKind::data) finish_send(begin_ps + bytes_ps, message, costs);
 }
 
 // Ends or counts the operations for which it is enough that the last byte of this message has left.
-void Engine::left(uint64_t at_ps, const Event& message, const Costs& costs) {
-  if (message.carried == Carried::data || (message.carried == Carried::put && costs.kind != Kind::fetch)) {
+void Engine::finish_send(uint64_t at_ps, const Event& message, const Costs& costs) {
+  if (message.message_kind == MessageKind::data ||
+      (message.message_kind == MessageKind::put && costs.kind != Kind::fetch)) {
     end(at_ps, message.source, message.operation);
   }
-  if (message.carried == Carried::reply && costs.kind == Kind::get) serve(at_ps, message);
+  if (message.message_kind == MessageKind::reply && costs.kind == Kind::get) push_served(at_ps, message);
 }
 
 void Engine::arrive(uint64_t now, uint32_t event) {
   const Event& message = queue_[event];
   const Costs& costs = costs_of(message);
   Nic& nic = nic_of(message.rank, costs);
-  const uint64_t begin_ps = std::max(now, nic.receives_ps);
-  const uint64_t bytes_ps = is_short(message.carried) ? 0 : costs.bytes_ps;
-  nic.receives_ps = checked(begin_ps + bytes_ps + model_.g_ps);
+  const uint64_t begin_ps = std::max(now, nic.receiving_until_ps);
+  const uint64_t bytes_ps = is_control(message.message_kind) ? 0 : costs.bytes_ps;
+  nic.receiving_until_ps = clamped(begin_ps + bytes_ps + model_.g_ps);
   push(begin_ps + bytes_ps, event, EventKind::complete);
 }
 
 // Occupies the rank's first NIC with a part of a message, as take_packet() does. Returns when the part is there.
-uint64_t Engine::take(uint64_t now, uint32_t rank, uint64_t first, uint64_t end, uint64_t total) {
+uint64_t Engine::receive_part(uint64_t now, uint32_t rank, uint64_t first, uint64_t end, uint64_t total) {
   Nic& nic = nics_[rank * nics_each_];
-  const uint64_t begin_ps = std::max(now, nic.receives_ps);
+  const uint64_t begin_ps = std::max(now, nic.receiving_until_ps);
   const bool is_last = end == total;
   const uint64_t bytes_ps = is_last ? time_ps(model_.G, std::max<uint64_t>(total, 1) - 1) - time_ps(model_.G, first)
                                     : static_cast<uint64_t>(model_.G.ps_down(end - first));
-  nic.receives_ps = checked(begin_ps + bytes_ps + (is_last ? model_.g_ps : 0));
+  nic.receiving_until_ps = clamped(begin_ps + bytes_ps + (is_last ? model_.g_ps : 0));
   return begin_ps + bytes_ps;
 }
 
-void Engine::come(uint64_t at_ps, const Event& message) {
+void Engine::add_arrived(uint64_t at_ps, const Event& message) {
   const uint32_t event = queue_.add();
   queue_[event] = message;
-  queue_[event].leads = false;
+  queue_[event].is_leader = false;
   push(at_ps, event, EventKind::complete);
 }
 
 bool Engine::complete(uint64_t now, uint32_t event) {
   Event& message = queue_[event];
-  ++events_;
-  if (message.carried >= Carried::put) {
+  ++event_count_;
+  if (message.message_kind >= MessageKind::put) {
     land(now, event);
     return true;
   }
-  if (message.carried == Carried::answer) {
+  if (message.message_kind == MessageKind::answer) {
     std::swap(message.source, message.rank);
-    message.carried = Carried::data;
+    message.message_kind = MessageKind::data;
     push(now, event, EventKind::leave);
     return true;
   }
   uint32_t receive = message.shape;  // of data
-  if (message.carried == Carried::data) {
+  if (message.message_kind == MessageKind::data) {
     message.shape = schedule_.program(message.source).operation(message.operation).shape;
   } else {
     Rank& state = ranks_[message.rank];
@@ -102,13 +105,13 @@ bool Engine::complete(uint64_t now, uint32_t event) {
     if (record_ != nullptr) [[unlikely]] {
       record_->match(now, message.rank, receive, message.source, message.operation, false);
     }
-    if (message.carried == Carried::request) {
+    if (message.message_kind == MessageKind::request) {
       answer(now, event, receive);
       return true;
     }
   }
   if (record_ != nullptr) [[unlikely]]
-    record_->of(message.rank, receive).there_ps = now;
+    record_->of(message.rank, receive).arrived_ps = now;
   message.operation = receive;
   message.kind = EventKind::deliver;
   return deliver(now, event);
@@ -118,8 +121,8 @@ void Engine::answer(uint64_t now, uint32_t event, uint32_t receive) {
   Event& message = queue_[event];
   std::swap(message.source, message.rank);
   message.shape = receive;
-  message.carried = Carried::answer;
-  message.leads = false;
+  message.message_kind = MessageKind::answer;
+  message.is_leader = false;
   push(now, event, EventKind::leave);
 }
 

@@ -11,12 +11,12 @@ using schedule::Kind;
 void Engine::land(uint64_t now, uint32_t event) {
   const Event message = queue_[event];
   const Kind kind = costs_[message.shape].kind;
-  if (message.carried == Carried::reply) {
+  if (message.message_kind == MessageKind::reply) {
     queue_.release(event);
     end(now, message.rank, message.operation);
     return;
   }
-  if (message.carried == Carried::put)
+  if (message.message_kind == MessageKind::put)
     count_arrival(now, message.rank, message.source, message.operation, message.shape);
   if (kind == Kind::put || kind == Kind::atomic) {
     queue_.release(event);
@@ -24,15 +24,15 @@ void Engine::land(uint64_t now, uint32_t event) {
   }
   Event& back = queue_[event];
   std::swap(back.source, back.rank);
-  back.carried = Carried::reply;
+  back.message_kind = MessageKind::reply;
   push(now, event, EventKind::leave);
 }
 
 // A get has been done at its target when the last byte has left.
-void Engine::serve(uint64_t at_ps, const Event& reply) {
+void Engine::push_served(uint64_t at_ps, const Event& reply) {
   const uint32_t event = queue_.add();
   queue_[event] = reply;
-  queue_[event].leads = false;
+  queue_[event].is_leader = false;
   push(at_ps, event, EventKind::served);
 }
 
@@ -46,10 +46,10 @@ void Engine::count_arrival(uint64_t now, uint32_t rank, uint32_t source, uint32_
   for (const uint32_t done : arrivals_.count(rank, costs_[shape].tag)) {
     --unmatched_;
     if (record_ != nullptr) [[unlikely]] {
-      Trace& trace = record_->of(rank, done);
+      OperationTimes& trace = record_->of(rank, done);
       trace.partner_rank = source;
       trace.partner = operation;
-      trace.there_ps = now;
+      trace.arrived_ps = now;
     }
     end(now, rank, done);
   }
@@ -57,18 +57,18 @@ void Engine::count_arrival(uint64_t now, uint32_t rank, uint32_t source, uint32_
 
 // The wait needs no CPU.
 void Engine::arrived(uint64_t now, uint32_t event) {
-  const Event did = queue_[event];
-  const Costs& costs = costs_[did.shape];
+  const Event current = queue_[event];
+  const Costs& costs = costs_[current.shape];
   queue_.release(event);
   if (record_ != nullptr) [[unlikely]]
-    record_->of(did.rank, did.operation).begin_ps = now;
-  begin(now, did.rank, did.operation);
-  if (arrivals_.there(did.rank, costs.tag) >= costs.size) {
-    end(now, did.rank, did.operation);
+    record_->of(current.rank, current.operation).begin_ps = now;
+  begin(now, current.rank, current.operation);
+  if (arrivals_.arrived(current.rank, costs.tag) >= costs.size) {
+    end(now, current.rank, current.operation);
     return;
   }
   ++unmatched_;
-  arrivals_.wait(did.rank, costs.tag, costs.size, did.operation);
+  arrivals_.wait(current.rank, costs.tag, costs.size, current.operation);
 }
 
 }  // namespace spinloom::goal

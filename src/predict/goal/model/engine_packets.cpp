@@ -13,12 +13,12 @@ uint64_t pair_of(const Event& message) { return uint64_t{message.source} << 32 |
 // True for messages that the receiver matches, where packets may overtake: such messages must stay in order.
 bool Engine::is_ordered(const Event& message) const {
   return model_.network->routing != network::Routing::fixed &&
-         (message.carried == Carried::whole || message.carried == Carried::request);
+         (message.message_kind == MessageKind::eager || message.message_kind == MessageKind::request);
 }
 
 // Returns at least 1, because a message without bytes must still arrive.
 uint64_t Engine::bytes_of(const Event& message) const {
-  return is_short(message.carried) ? 1 : std::max<uint64_t>(costs_of(message).size, 1);
+  return is_control(message.message_kind) ? 1 : std::max<uint64_t>(costs_of(message).size, 1);
 }
 
 uint64_t Engine::packet_bytes_of(uint64_t bytes) const {
@@ -30,7 +30,7 @@ void Engine::send_packets(uint64_t now, uint32_t message) {
   const uint64_t bytes = bytes_of(queue_[message]);
   const uint64_t each = packet_bytes_of(bytes);
   uint64_t place = 0;
-  if (is_ordered(queue_[message])) place = pairs_[pair_of(queue_[message])].left++;
+  if (is_ordered(queue_[message])) place = pairs_[pair_of(queue_[message])].sent++;
   queue_[message].number = place << 32 | (bytes / each + (bytes % each != 0));
   const uint32_t packet = queue_.add();
   Event& first = queue_[packet];
@@ -38,7 +38,7 @@ void Engine::send_packets(uint64_t now, uint32_t message) {
   first.source = network_->switch_of(queue_[message].source);
   first.operation = message;
   first.shape = 0;
-  first.leads = false;
+  first.is_leader = false;
   push(now + model_.L_ps, packet, EventKind::enter);
 }
 
@@ -85,14 +85,14 @@ void Engine::take_packet(uint64_t now, uint32_t packet) {
   queue_.release(packet);
   Event& message = queue_[taken.operation];
   Nic& nic = nic_of(message.rank, costs_of(message));
-  const uint64_t begin_ps = std::max(now, nic.receives_ps);
+  const uint64_t begin_ps = std::max(now, nic.receiving_until_ps);
   const uint64_t bytes = bytes_of(message);
   const uint64_t each = packet_bytes_of(bytes);
   const uint64_t before = taken.shape * each;
   const bool is_last = bytes - before <= each;
   const uint64_t end_ps = begin_ps + (is_last ? time_ps(model_.G, bytes - 1) - time_ps(model_.G, before)
                                               : static_cast<uint64_t>(model_.G.ps_down(each)));
-  nic.receives_ps = checked(end_ps + (is_last ? model_.g_ps : 0));
+  nic.receiving_until_ps = clamped(end_ps + (is_last ? model_.g_ps : 0));
   if (static_cast<uint32_t>(--message.number) != 0) return;
   if (is_ordered(message)) {
     complete_in_order(end_ps, taken.operation, static_cast<uint32_t>(message.number >> 32));
@@ -107,13 +107,13 @@ void Engine::complete_in_order(uint64_t at_ps, uint32_t message, uint32_t place)
   Pair& pair = found->second;
   pair.early.emplace(place, std::pair(at_ps, message));
   uint64_t last_ps = 0;
-  for (auto next = pair.early.begin(); next != pair.early.end() && next->first == pair.came;) {
+  for (auto next = pair.early.begin(); next != pair.early.end() && next->first == pair.completed;) {
     last_ps = std::max(last_ps, next->second.first);
     push(last_ps, next->second.second, EventKind::complete);
     next = pair.early.erase(next);
-    ++pair.came;
+    ++pair.completed;
   }
-  if (pair.came == pair.left) pairs_.erase(found);
+  if (pair.completed == pair.sent) pairs_.erase(found);
 }
 
 }  // namespace spinloom::goal

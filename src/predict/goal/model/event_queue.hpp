@@ -21,45 +21,47 @@ inline constexpr uint32_t none = UINT32_MAX;
 
 enum class EventKind : uint8_t {
   // The kinds of our own model stand in the order in which events that are ready at one moment begin.
-  enter,  // packets
-  travel,
+  enter,  // a packet enters the network
+  travel,  // a packet goes on to the next switch
   leave,
   arrive,
   complete,
   served,  // the data of a get have left
-  first_came,  // one of several that an operation waits for
-  arrived,
+  first_came,  // one of several operations has ended that another one waits for
+  arrived,  // an `arrived` begins to wait
   send,
   receive,
   compute,
   deliver,
-  // LogGopSim has sends, receives, computations and this.
+  // The engine of LogGOPSim's rules has sends, receives, computations and this.
   message
 };
 
-// The kinds of messages: a whole message; the request, the answer and the data of a rendezvous; for one-sided
-// operations, bytes to a target, a question for bytes, and bytes that come back.
-enum class Carried : uint8_t { whole, request, answer, data, put, ask, reply };
-[[nodiscard]] constexpr bool is_short(Carried carried) {
-  return carried == Carried::request || carried == Carried::answer || carried == Carried::ask;
+// An eager message; the request, the answer and the data of a rendezvous; for one-sided operations the bytes to a
+// target, the request of a get, and the bytes that come back.
+enum class MessageKind : uint8_t { eager, request, answer, data, put, get_request, reply };
+// True for messages without data of their own.
+[[nodiscard]] constexpr bool is_control(MessageKind message_kind) {
+  return message_kind == MessageKind::request || message_kind == MessageKind::answer ||
+         message_kind == MessageKind::get_request;
 }
 
 struct Event {
-  uint64_t number = 0;  // the order of events of one time
-  uint32_t next = none;  // of a chain
-  uint32_t rank = 0;  // where it happens
-  uint32_t operation = 0;  // of a message: that of its sender
-  uint32_t source = 0;  // of a message
-  uint32_t shape = 0;
+  uint64_t number = 0;  // events of one time come in the order of their numbers
+  uint32_t next = none;  // the next event of the chain that this one is in
+  uint32_t rank = 0;  // the rank at which it happens
+  uint32_t operation = 0;  // the operation that it begins or ends; for a message, the one that sent it
+  uint32_t source = 0;  // the rank that a message comes from
+  uint32_t shape = 0;  // the number of the operation's Shape
   EventKind kind = EventKind::compute;
-  bool leads = false;  // see Waiters
-  Carried carried = Carried::whole;
+  bool is_leader = false;  // the first of the events that wait for the same resource (Waiters)
+  MessageKind message_kind = MessageKind::eager;
 };
 static_assert(sizeof(Event) == 32);
 
 class EventQueue {
  public:
-  struct First {
+  struct TimedEvent {
     uint64_t time;
     uint32_t event;
   };
@@ -70,19 +72,19 @@ class EventQueue {
   [[nodiscard]] bool is_empty() const { return heap_.empty(); }
 
   // Returns the time of the first event; there must be one.
-  [[nodiscard]] uint64_t next() const { return heap_.front().time; }
+  [[nodiscard]] uint64_t next_time() const { return heap_.front().time; }
 
   [[nodiscard]] uint32_t add() {
-    if (free_ == none) {
+    if (first_free_ == none) {
       events_.emplace_back();
       return static_cast<uint32_t>(events_.size() - 1);
     }
-    return std::exchange(free_, events_[free_].next);
+    return std::exchange(first_free_, events_[first_free_].next);
   }
 
   void release(uint32_t event) {
-    events_[event].next = free_;
-    free_ = event;
+    events_[event].next = first_free_;
+    first_free_ = event;
   }
 
   void push(uint64_t time, uint32_t event) {
@@ -99,29 +101,29 @@ class EventQueue {
     } else {
       run = {time, event};
     }
-    rise({time, pushed.number, event});
+    sift_up({time, pushed.number, event});
   }
 
-  [[nodiscard]] First pop() {
+  [[nodiscard]] TimedEvent pop() {
     Entry& first = heap_.front();
-    const First popped{first.time, first.head};
+    const TimedEvent popped{first.time, first.head};
     const uint32_t next = events_[first.head].next;
     if (next != none) {
       first.head = next;
       first.number = events_[next].number;
-      sink(first);
+      sift_down(first);
       return popped;
     }
     if (Run& run = run_of(popped.time, first.number); run.last == popped.event) run.last = none;
     const Entry last = heap_.back();
     heap_.pop_back();
-    if (!heap_.empty()) sink(last);
+    if (!heap_.empty()) sift_down(last);
     return popped;
   }
 
   // Returns the event that pop() will probably give after the next one; without such an event, the next one; null if
   // the queue is empty. Prefetches the event behind it.
-  [[nodiscard]] const Event* ahead() const {
+  [[nodiscard]] const Event* peek_ahead() const {
     if (heap_.empty()) return nullptr;
     const Event* const first = &events_[heap_.front().head];
     if (first->next == none) return first;
@@ -150,7 +152,7 @@ class EventQueue {
     return runs_[(time + (number >> kind_shift)) * 0x9e37'79b9'7f4a'7c15 >> 56];
   }
 
-  void rise(const Entry& entry) {
+  void sift_up(const Entry& entry) {
     size_t at = heap_.size();
     heap_.push_back(entry);
     while (at > 0) {
@@ -163,7 +165,7 @@ class EventQueue {
   }
 
   // Puts `entry` in the place of the first.
-  void sink(Entry entry) {
+  void sift_down(Entry entry) {
     const size_t size = heap_.size();
     size_t at = 0;
     for (;;) {
@@ -184,7 +186,7 @@ class EventQueue {
   LargeVector<Event> events_;
   LargeVector<Entry> heap_;  // the children of i are 4 i + 1 to 4 i + 4
   std::array<Run, 256> runs_{};
-  uint32_t free_ = none;
+  uint32_t first_free_ = none;
 };
 
 }  // namespace spinloom::goal

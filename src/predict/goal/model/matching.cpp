@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t nothing = UINT32_MAX;
 using schedule::any;
 
-bool has_any(const Matching::Item& item) { return item.source == any || item.tag == any; }
+bool has_wildcard(const Matching::Item& item) { return item.source == any || item.tag == any; }
 
 }  // namespace
 
@@ -30,43 +30,43 @@ void Matching::add(List& list, const Item& item) {
   ++list.size;
   if (list.table != nothing) {
     Table& table = tables_[list.table];
-    if (list.size <= table.chains.size() && table.numbers < nothing) {
+    if (list.size <= table.chains.size() && table.next_number < nothing) {
       append(table, node);
       return;
     }
   } else if (list.size <= short_most) {
     return;
   }
-  index(list);
+  rebuild_table(list);
 }
 
 bool Matching::take(List& list, uint32_t source, uint32_t tag, Item& taken) {
   Table* const table = list.table == nothing ? nullptr : &tables_[list.table];
-  const bool walks = table == nullptr || source == any || tag == any;
-  const uint32_t found = walks ? walk(list, source, tag) : look_up(*table, source, tag);
-  if (found == nothing) return false;
-  Node& node = nodes_[found];
+  const bool must_walk = table == nullptr || source == any || tag == any;
+  const uint32_t number = must_walk ? walk(list, source, tag) : look_up(*table, source, tag);
+  if (number == nothing) return false;
+  Node& node = nodes_[number];
   taken = node.item;
   (node.previous == nothing ? list.first : nodes_[node.previous].next) = node.next;
   (node.next == nothing ? list.last : nodes_[node.next].previous) = node.previous;
   --list.size;
-  if (table != nullptr) unchain(*table, found);
+  if (table != nullptr) unchain(*table, number);
   if (table != nullptr && list.size == 0) {
     *table = {};
     free_tables_.push_back(std::exchange(list.table, nothing));
   }
   node.next = free_;
-  free_ = found;
+  free_ = number;
   return true;
 }
 
 Matching::Chain& Matching::chain_of(Table& table, uint32_t source, uint32_t tag) {
-  const uint64_t mixed = (uint64_t{source} << 32 | tag) * 0x9e37'79b9'7f4a'7c15;
-  return table.chains[(mixed >> 32) & (table.chains.size() - 1)];
+  const uint64_t hash = (uint64_t{source} << 32 | tag) * 0x9e37'79b9'7f4a'7c15;
+  return table.chains[(hash >> 32) & (table.chains.size() - 1)];
 }
 
 // Makes the Table of a list anew.
-void Matching::index(List& list) {
+void Matching::rebuild_table(List& list) {
   if (list.table == nothing && free_tables_.empty()) {
     list.table = static_cast<uint32_t>(tables_.size());
     tables_.emplace_back();
@@ -83,17 +83,17 @@ void Matching::index(List& list) {
 
 void Matching::append(Table& table, uint32_t node) {
   Node& appended = nodes_[node];
-  appended.number = table.numbers++;
-  appended.chained = nothing;
-  if (has_any(appended.item)) ++table.wild;
+  appended.number = table.next_number++;
+  appended.next_in_chain = nothing;
+  if (has_wildcard(appended.item)) ++table.wildcards;
   Chain& chain = chain_of(table, appended.item.source, appended.item.tag);
-  (chain.first == nothing ? chain.first : nodes_[chain.last].chained) = node;
+  (chain.first == nothing ? chain.first : nodes_[chain.last].next_in_chain) = node;
   chain.last = node;
 }
 
 // Returns the first node with exactly this source and tag.
 uint32_t Matching::first_of(Table& table, uint32_t source, uint32_t tag) const {
-  for (uint32_t node = chain_of(table, source, tag).first; node != nothing; node = nodes_[node].chained) {
+  for (uint32_t node = chain_of(table, source, tag).first; node != nothing; node = nodes_[node].next_in_chain) {
     const Item& item = nodes_[node].item;
     if (item.source == source && item.tag == tag) return node;
   }
@@ -101,21 +101,21 @@ uint32_t Matching::first_of(Table& table, uint32_t source, uint32_t tag) const {
 }
 
 uint32_t Matching::look_up(Table& table, uint32_t source, uint32_t tag) const {
-  uint32_t found = first_of(table, source, tag);
-  if (table.wild == 0) return found;
+  uint32_t earliest = first_of(table, source, tag);
+  if (table.wildcards == 0) return earliest;
   const std::pair<uint32_t, uint32_t> others[] = {{source, any}, {any, tag}, {any, any}};
   for (const auto& [other_source, other_tag] : others) {
-    if (other_tag == any && apart_.has(tag)) continue;
+    if (other_tag == any && tags_apart_.has(tag)) continue;
     const uint32_t other = first_of(table, other_source, other_tag);
-    if (other != nothing && (found == nothing || nodes_[other].number < nodes_[found].number)) found = other;
+    if (other != nothing && (earliest == nothing || nodes_[other].number < nodes_[earliest].number)) earliest = other;
   }
-  return found;
+  return earliest;
 }
 
 uint32_t Matching::walk(const List& list, uint32_t source, uint32_t tag) const {
   const auto meet = [](uint32_t one, uint32_t other) { return one == other || one == any || other == any; };
   const auto tags_meet = [&](uint32_t one, uint32_t other) {
-    return one == other || (meet(one, other) && !apart_.has(one) && !apart_.has(other));
+    return one == other || (meet(one, other) && !tags_apart_.has(one) && !tags_apart_.has(other));
   };
   for (uint32_t node = list.first; node != nothing; node = nodes_[node].next) {
     const Item& item = nodes_[node].item;
@@ -126,14 +126,14 @@ uint32_t Matching::walk(const List& list, uint32_t source, uint32_t tag) const {
 
 void Matching::unchain(Table& table, uint32_t node) {
   const Node& removed = nodes_[node];
-  if (has_any(removed.item)) --table.wild;
+  if (has_wildcard(removed.item)) --table.wildcards;
   Chain& chain = chain_of(table, removed.item.source, removed.item.tag);
   uint32_t before = nothing;
-  for (uint32_t one = chain.first; one != node; one = nodes_[one].chained) {
-    SPL_ASSERT(one != nothing, "a node is not in its chain");
-    before = one;
+  for (uint32_t current = chain.first; current != node; current = nodes_[current].next_in_chain) {
+    SPL_ASSERT(current != nothing, "a node is not in its chain");
+    before = current;
   }
-  (before == nothing ? chain.first : nodes_[before].chained) = removed.chained;
+  (before == nothing ? chain.first : nodes_[before].next_in_chain) = removed.next_in_chain;
   if (chain.last == node) chain.last = before;
 }
 

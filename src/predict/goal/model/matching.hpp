@@ -22,12 +22,12 @@ struct TagsApart {
   uint32_t first = UINT32_MAX;
   uint32_t last = 0;
   [[nodiscard]] bool has(uint32_t tag) const { return first <= tag && tag <= last; }
-  [[nodiscard]] bool are_none() const { return first > last; }
+  [[nodiscard]] bool is_empty() const { return first > last; }
 };
 
 class Matching {
  public:
-  explicit Matching(TagsApart apart = {}) : apart_(apart) {}
+  explicit Matching(TagsApart tags_apart = {}) : tags_apart_(tags_apart) {}
 
   struct List {
     uint32_t first = UINT32_MAX;
@@ -55,7 +55,7 @@ class Matching {
     Item item;
     uint32_t next;
     uint32_t previous;
-    uint32_t chained;  // the next of the chain
+    uint32_t next_in_chain;  // the next of the chain
     uint32_t number;  // its place in the order, in lists with a Table
   };
   struct Chain {
@@ -64,19 +64,19 @@ class Matching {
   };
   struct Table {
     std::vector<Chain> chains;  // as many as a power of two
-    uint32_t numbers = 0;
-    uint32_t wild = 0;  // how many items have `any`
+    uint32_t next_number = 0;
+    uint32_t wildcards = 0;  // how many items have `any`
   };
 
   [[nodiscard]] static Chain& chain_of(Table& table, uint32_t source, uint32_t tag);
-  void index(List& list);
+  void rebuild_table(List& list);
   void append(Table& table, uint32_t node);
   [[nodiscard]] uint32_t first_of(Table& table, uint32_t source, uint32_t tag) const;
   [[nodiscard]] uint32_t look_up(Table& table, uint32_t source, uint32_t tag) const;
   [[nodiscard]] uint32_t walk(const List& list, uint32_t source, uint32_t tag) const;
   void unchain(Table& table, uint32_t node);
 
-  TagsApart apart_;
+  TagsApart tags_apart_;
   LargeVector<Node> nodes_;
   std::vector<Table> tables_;
   std::vector<uint32_t> free_tables_;

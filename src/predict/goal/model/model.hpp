@@ -32,7 +32,7 @@
 //   - With `layout` a CPU packs before a message leaves and unpacks when one has come: a send, put, atomic or fetch
 //     with a layout at its own end costs its CPU so much more for each byte, and so does a receive. What NICs do is
 //     free.
-//   - With tags `apart` a receive of any tag takes no message that has one of them.
+//   - With `tags_apart` a receive of any tag takes no message that has one of them.
 //   - With `noise` a CPU is away at times; its work then ends later. NICs are not.
 //   A rank ends when the last of its operations has ended.
 // Threads: pure; one run is one thread's. Time: modelled, in picoseconds; rates are rational, the time of n bytes is
@@ -53,12 +53,12 @@
 namespace spinloom::goal {
 
 // In each period the CPUs of a rank are away for length_ps. The seed gives when each rank's periods begin; with
-// `together`, those of all ranks begin at 0.
+// `is_synchronised`, those of all ranks begin at 0.
 struct Noise {
   uint64_t period_ps = 1'000'000'000;
   uint64_t length_ps = 10'000'000;
   uint64_t seed = 1;
-  bool together = false;
+  bool is_synchronised = false;
 };
 
 struct Model {
@@ -72,7 +72,7 @@ struct Model {
   std::optional<Rate> layout = {};  // of a CPU, for each byte that a layout scatters; without it layouts cost nothing
   std::optional<network::Config> network = {};
   std::optional<Noise> noise = {};
-  TagsApart apart = {};  // tags that a receive of any tag does not take
+  TagsApart tags_apart = {};  // tags that a receive of any tag does not take
 };
 
 // No modelled time is later than this, which is 53 days.

@@ -1,8 +1,8 @@
 // Plan - what an engine knows about a Program before it runs, once for all ranks that have it.
 //
-// Contract: roots begin at once. `counters` are the numbers of dependencies of the operations that wait for two or more
-//   others, or for the first of several: operation i has counter `counter_of[i]`, or none. `counter_of` is empty if no
-//   operation has one.
+// Contract: roots begin at once. `dependency_counts` are the numbers of dependencies of the operations that wait for
+//   two or more others, or for the first of several: operation i has counter `counter_of[i]`, or none. `counter_of` is
+//   empty if no operation has one.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -19,15 +19,15 @@ namespace spinloom::goal {
 
 struct Plan {
   std::vector<uint32_t> roots;  // in the order of their numbers
-  std::vector<uint32_t> counters;
-  std::vector<uint32_t> counter_of;
-  bool is_windowed = false;  // nothing is known before: see CounterWindows
+  std::vector<uint32_t> dependency_counts;
+  std::vector<uint32_t> counter_of;  // by operation; UINT32_MAX: it has none
+  bool is_windowed = false;  // nothing else is known before the run; a rank has a window (counter_windows.hpp)
 };
 
 [[nodiscard]] Plan plan_of(const schedule::Program& program);
-// Calls `take` for each operation that waits for nothing, in the order of their numbers. Needs two bits of memory at
+// Calls `visit` for each operation that waits for nothing, in the order of their numbers. Needs two bits of memory at
 // most for each operation of a pass.
-void each_root(const schedule::Program& program, const std::function<void(uint32_t)>& take);
+void for_each_root(const schedule::Program& program, const std::function<void(uint32_t)>& visit);
 
 // Returns an error for a peer that is no rank, or if `watch` has ended the run.
 [[nodiscard]] Status check_peers(const schedule::Schedule& schedule, const schedule::Watch& watch = {});

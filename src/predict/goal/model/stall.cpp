@@ -34,13 +34,13 @@ std::string first_wait(const schedule::Schedule& schedule, uint32_t rank, const 
   bool is_one_of_several = false;
   for (uint32_t before = 0; before < program.size(); ++before) {
     if (cause != UINT32_MAX && begun[before]) continue;
-    std::optional<schedule::Edge> leads;
-    program.each_edge(before, [&](schedule::Edge edge) {
-      if (edge.to() == first && !leads) leads = edge;
+    std::optional<schedule::Edge> edge_to_first;
+    program.for_each_edge(before, [&](schedule::Edge edge) {
+      if (edge.to() == first && !edge_to_first) edge_to_first = edge;
     });
-    if (!leads) continue;
+    if (!edge_to_first) continue;
     cause = before;
-    is_one_of_several = leads->join() == schedule::Join::first;
+    is_one_of_several = edge_to_first->join() == schedule::Join::first;
     if (!begun[before]) break;
   }
   return text(describe(schedule, rank, first), " never begins: it waits for operation ", cause,
@@ -62,22 +62,22 @@ Error stall_error(const schedule::Schedule& schedule, const Begun& begun, const 
     sentence += std::exchange(separator, "; ");
     sentence += part;
   };
-  for (const StalledRank& one : stall.ranks) {
-    if (one.receive != nullptr) {
-      add(text(describe(schedule, one.rank, one.receive->operation), " waits for a message"));
+  for (const StalledRank& stalled : stall.ranks) {
+    if (stalled.receive != nullptr) {
+      add(text(describe(schedule, stalled.rank, stalled.receive->operation), " waits for a message"));
     }
-    if (one.message != nullptr) {
-      add(text("the message of ", describe(schedule, one.message->source, one.message->operation),
+    if (stalled.message != nullptr) {
+      add(text("the message of ", describe(schedule, stalled.message->source, stalled.message->operation),
                " waits for a receive"));
     }
-    if (one.arrival.has_value()) {
-      add(text(describe(schedule, one.rank, one.arrival->operation), " waits, but only ", one.arrival->there,
-               " have come"));
+    if (stalled.arrival.has_value()) {
+      add(text(describe(schedule, stalled.rank, stalled.arrival->operation), " waits, but only ",
+               stalled.arrival->arrived, " have come"));
     }
-    if (one.waits) add(first_wait(schedule, one.rank, begun.at(one.rank)));
+    if (stalled.has_waiting) add(first_wait(schedule, stalled.rank, begun.at(stalled.rank)));
   }
   if (!stall.remark.empty()) add(stall.remark);
-  add(text("in all ", stall.unmatched, " receives and messages are without a partner and ", stall.left,
+  add(text("in all ", stall.unmatched, " receives and messages are without a partner and ", stall.not_begun,
            " operations never begin"));
   return fail(Code::stalled, sentence);
 }

@@ -28,14 +28,14 @@ struct StalledRank {
   const Matching::Item* receive;  // the first that waits for a message, if one does
   const Matching::Item* message;  // the first that waits for a receive
   std::optional<Arrivals::Waiter> arrival;  // the first that waits for one-sided operations
-  bool waits;  // some of its operations have not begun
+  bool has_waiting;  // some of its operations have not begun
 };
 
 struct Stall {
   std::vector<StalledRank> ranks;
   uint64_t events = 0;
   uint64_t unmatched = 0;
-  uint64_t left = 0;
+  uint64_t not_begun = 0;  // operations that never begin
   std::string remark;  // a further part of the sentence, before the sums
 };
 

@@ -25,13 +25,13 @@ struct Waiters {
   uint32_t leader = none;
   uint32_t first = none;
   uint32_t last = none;
-  std::vector<std::pair<uint64_t, uint32_t>> late;  // a heap by number
+  std::vector<std::pair<uint64_t, uint32_t>> out_of_order;  // a heap by number
 
   void add(EventQueue& queue, uint32_t event) {
     Event& added = queue[event];
     if (last != none && added.number < queue[last].number) {
-      late.emplace_back(added.number, event);
-      std::ranges::push_heap(late, std::greater{});
+      out_of_order.emplace_back(added.number, event);
+      std::ranges::push_heap(out_of_order, std::greater{});
       return;
     }
     added.next = none;
@@ -41,10 +41,10 @@ struct Waiters {
 
   // Takes the event with the smallest number; none if nothing waits.
   [[nodiscard]] uint32_t take(EventQueue& queue) {
-    if (!late.empty() && (first == none || late.front().first < queue[first].number)) {
-      std::ranges::pop_heap(late, std::greater{});
-      const uint32_t taken = late.back().second;
-      late.pop_back();
+    if (!out_of_order.empty() && (first == none || out_of_order.front().first < queue[first].number)) {
+      std::ranges::pop_heap(out_of_order, std::greater{});
+      const uint32_t taken = out_of_order.back().second;
+      out_of_order.pop_back();
       return taken;
     }
     if (first == none) return none;

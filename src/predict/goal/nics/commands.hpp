@@ -17,21 +17,22 @@ namespace spinloom::goal {
 
 inline constexpr nic::QueueId event_queue{0, 0};
 inline constexpr nic::PortalIndex messages_portal{0};
-inline constexpr nic::PortalIndex bytes_portal{1};  // of rendezvous: where receivers get them
+inline constexpr nic::PortalIndex bytes_portal{1};  // where receivers get the bytes of a rendezvous
 inline constexpr nic::PortalIndex windows_portal{2};
 
 inline constexpr uint64_t tag_mask = UINT32_MAX;
 inline constexpr uint32_t number_shift = 32;
-inline constexpr uint64_t reads_text = uint64_t{1} << 62;  // a get
-inline constexpr uint64_t is_not_last = uint64_t{1} << 63;  // a part of an atomic, which does not count
-inline constexpr uint64_t number_mask = reads_text - 1 - tag_mask;
+inline constexpr uint64_t get_bit = uint64_t{1} << 62;  // it is a get, which reads the random data of Payloads
+// The bit of a part of an atomic that is not the last one. Only the last one counts.
+inline constexpr uint64_t partial_atomic_bit = uint64_t{1} << 63;
+inline constexpr uint64_t number_mask = get_bit - 1 - tag_mask;
 
-[[nodiscard]] inline uint32_t number_of(uint64_t match_bits) {
+[[nodiscard]] inline uint32_t operation_number(uint64_t match_bits) {
   return static_cast<uint32_t>((match_bits & number_mask) >> number_shift);
 }
 
 // An operation of a rank, by its number.
-struct Doing {
+struct OperationRef {
   const schedule::Schedule& schedule;
   Payloads& payloads;
   uint32_t rank = 0;
@@ -42,12 +43,12 @@ struct Doing {
 };
 
 // Returns the put of a message, or of the request of a rendezvous.
-[[nodiscard]] nic::Put message_put(const Doing& doing, bool is_request);
+[[nodiscard]] nic::Put message_put(const OperationRef& ref, bool is_request);
 // Returns the get that fetches the bytes of a rendezvous' send.
 [[nodiscard]] nic::Get bytes_get(nic::Rank source, uint32_t send, uint64_t bytes, const nic::ReplyTo& reply);
 // Returns the commands of a one-sided operation: one, or several for an atomic that is longer than `atomic_bytes_most`;
 // the last one reports. `report`: for a get or a fetching atomic, also where the reply goes.
-[[nodiscard]] std::vector<nic::CommandBody> one_sided_commands(const Doing& doing, const nic::ReplyTo& report,
+[[nodiscard]] std::vector<nic::CommandBody> one_sided_commands(const OperationRef& ref, const nic::ReplyTo& report,
                                                                uint64_t atomic_bytes_most);
 
 }  // namespace spinloom::goal

@@ -21,7 +21,7 @@ using schedule::Shape;
 namespace {
 
 Status check_for_nics(const Schedule& schedule, const Model& model) {
-  if (!model.apart.are_none()) {
+  if (!model.tags_apart.is_empty()) {
     return fail(Code::unsupported,
                 "tags that a receive of any tag does not take are known at the fidelity message only");
   }
@@ -67,8 +67,8 @@ Result<std::unique_ptr<Nics>> nics_of(Fidelity fidelity, const simulated::Profil
     return fail(Code::exhausted, nodes, " ranks are to be nodes; whole nodes are simulated for at most ",
                 limits::rank_count_max, " (rank_count_max); use --fidelity nic");
   }
-  SPL_ASSIGN(std::unique_ptr<Nics> made, FullNics::create(profile, ranks, setup, model.network, sample));
-  return made;
+  SPL_ASSIGN(std::unique_ptr<Nics> nics, FullNics::create(profile, ranks, setup, model.network, sample));
+  return nics;
 }
 
 // Returns the time of a CPU for each byte that it copies: the byte is read and written.

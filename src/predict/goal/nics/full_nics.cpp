@@ -20,20 +20,20 @@ Result<std::unique_ptr<FullNics>> FullNics::create(const simulated::Profile& pro
                                                    const Setup& setup, const std::optional<network::Config>& network,
                                                    const Sample& sample) {
   SPL_ASSIGN(auto switches, simulated::Network::switches_of(profile, network, ranks));
-  std::unique_ptr<FullNics> made(new FullNics(profile, std::move(switches)));
+  std::unique_ptr<FullNics> nics(new FullNics(profile, std::move(switches)));
   simulated::NodeOptions options;
   options.hpus = static_cast<uint32_t>(profile.hpu.count);
   options.payload_bytes = static_cast<uint32_t>(profile.link.payload);
-  made->nodes_.resize(ranks);
+  nics->nodes_.resize(ranks);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (!sample.has(rank)) continue;
-    SPL_ASSIGN(made->nodes_[rank], simulated::Node::create(made->clock_, made->network_, made->profile_,
-                                                           nic::Rank{rank}, options, made->images_));
-    for (const nic::Command& command : setup(rank)) made->nodes_[rank]->submit(command);
+    SPL_ASSIGN(nics->nodes_[rank], simulated::Node::create(nics->clock_, nics->network_, nics->profile_,
+                                                           nic::Rank{rank}, options, nics->images_));
+    for (const nic::Command& command : setup(rank)) nics->nodes_[rank]->submit(command);
   }
-  while (made->clock_.step()) {
+  while (nics->clock_.step()) {
   }
-  return made;
+  return nics;
 }
 
 void FullNics::watch(Watcher watcher) {
@@ -42,16 +42,16 @@ void FullNics::watch(Watcher watcher) {
   }
 }
 
-void FullNics::connect(Beyond& beyond) {
-  beyond_ = &beyond;
+void FullNics::connect(PacketSink& sink) {
+  sink_ = &sink;
   network_.attach_others(*this);
 }
 
-void FullNics::enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) {
+void FullNics::inject(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) {
   network_.enter(std::move(packets), at, std::move(sent));
 }
 
-nic::NicLimits FullNics::limits_beyond() const {
+nic::NicLimits FullNics::limits_outside() const {
   nic::NicLimits limits;
   limits.payload_bytes = static_cast<uint32_t>(profile_.link.payload);
   return limits;

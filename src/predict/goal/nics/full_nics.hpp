@@ -28,16 +28,16 @@ class FullNics final : public Nics, simulated::Receiver {
   [[nodiscard]] portals::Port& port(uint32_t rank) override { return *nodes_[rank]; }
   void watch(Watcher watcher) override;
   void release(uint32_t) override {}
-  void connect(Beyond& beyond) override;
-  void enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) override;
-  [[nodiscard]] nic::NicLimits limits_beyond() const override;
+  void connect(PacketSink& sink) override;
+  void inject(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) override;
+  [[nodiscard]] nic::NicLimits limits_outside() const override;
   [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
 
  private:
   FullNics(const simulated::Profile& profile, simulated::Network::Switches switches);
   void on_arrival(std::unique_ptr<simulated::Arrival> arrival) override {
-    beyond_->on_packet(std::move(arrival), clock_.now());
+    sink_->on_packet(std::move(arrival), clock_.now());
   }
 
   simulated::Profile profile_;
@@ -45,7 +45,7 @@ class FullNics final : public Nics, simulated::Receiver {
   simulated::EventQueue clock_;
   simulated::Network network_;
   std::vector<std::unique_ptr<simulated::Node>> nodes_;  // by rank; null: not of the sample
-  Beyond* beyond_ = nullptr;
+  PacketSink* sink_ = nullptr;
 };
 
 }  // namespace spinloom::goal

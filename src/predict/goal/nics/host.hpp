@@ -1,7 +1,7 @@
 // Host - the program of one rank: executes its part of a schedule over a port, as a state machine.
 //
-// Contract: begin() starts what waits for nothing; look() reads what the NIC has brought. It knows no driver: it posts
-//   commands, reads events, and works on CPUs by the clock. What it does, with c = o + n O as in model.hpp:
+// Contract: begin() starts what waits for nothing; read_events() reads what the NIC has brought. It knows no driver: it
+//   posts commands, reads events, and works on CPUs by the clock. What it does, with c = o + n O as in model.hpp:
 //   - An operation is free when all that it waits for has ended (or begun), and then needs its CPU, the first come
 //     first: a send for c, a computation for its time, a receive to be posted, in no time.
 //   - A receive is a use-once priority entry: bits of the tag, rank of the source. A message of s <= S is a put whose
@@ -48,11 +48,12 @@ inline constexpr uint64_t one_sided_mark = uint64_t{1} << 32;  // in user pointe
 
 // State that the hosts of a run share.
 struct Job {
-  struct Costs {  // of a shape
+  // The costs of the operations of a Shape.
+  struct Costs {
     uint64_t size = 0;
     uint64_t cpu_ps = 0;  // a computation, or what a message costs each of both CPUs
-    uint64_t layout_ps = 0;  // of the own CPU
-    uint32_t cpu = 0;  // its place
+    uint64_t layout_ps = 0;  // what its layout costs its own CPU
+    uint32_t cpu = 0;  // the place of its CPU (places.hpp)
     bool is_rendezvous = false;
   };
 
@@ -60,15 +61,15 @@ struct Job {
   Nics& nics;
   Payloads& payloads;
   std::vector<Costs> costs;
-  std::vector<std::vector<uint32_t>> waits;  // by Program: for how many others each operation waits
+  std::vector<std::vector<uint32_t>> dependency_counts;  // by Program: for how many others each operation waits
   std::vector<std::vector<bool>> triggered;  // by Program: which operations the NIC begins; empty: none
   std::optional<Phases> noise;
-  Rate copy;  // of a CPU, for each byte that it copies
+  Rate copy_rate;  // the time of a CPU for each byte that it copies
   uint64_t start_ps = 0;
-  size_t cpus_each = 1;
+  size_t cpus_per_rank = 1;
   Record* record = nullptr;
   std::vector<std::unique_ptr<Host>> hosts = {};
-  uint64_t left = 0;  // operations that have not begun
+  uint64_t not_begun = 0;  // operations that have not begun
   uint64_t unmatched = 0;  // sends and receives that have begun, without a partner
   std::optional<Error> error = {};
 };
@@ -82,10 +83,10 @@ class Host final : simulated::EventTarget {
   [[nodiscard]] static uint32_t entries_of_setup(Payloads& payloads, uint32_t rank);
 
   void begin();
-  void look();
+  void read_events();
 
-  [[nodiscard]] uint32_t left() const { return left_; }
-  [[nodiscard]] bool has_ended() const { return open_ == 0; }
+  [[nodiscard]] uint32_t not_begun() const { return not_begun_; }
+  [[nodiscard]] bool has_ended() const { return not_ended_ == 0; }
   [[nodiscard]] uint64_t finish_ps() const { return finish_ps_; }
   [[nodiscard]] uint64_t compute_ps() const { return compute_ps_; }
   [[nodiscard]] uint64_t overhead_ps() const { return overhead_ps_; }
@@ -95,15 +96,15 @@ class Host final : simulated::EventTarget {
   // Receives that wait for a message, the first posted first.
   [[nodiscard]] std::vector<uint32_t> posted() const;
   // The number of `arrived`s that wait, and the first of them under the smallest tag.
-  [[nodiscard]] size_t awaited() const { return awaited_.size(); }
-  [[nodiscard]] std::optional<Arrivals::Waiter> first_awaited() const;
+  [[nodiscard]] size_t waiting_arrivals() const { return waiting_arrivals_.size(); }
+  [[nodiscard]] std::optional<Arrivals::Waiter> first_waiting_arrival() const;
 
  private:
   enum class Step : uint32_t { worked, arrived, send, receive, compute, deliver };
   struct Task {
-    Step what = Step::compute;
+    Step step = Step::compute;
     uint32_t operation = 0;
-    uint32_t slot = 0;  // deliver: of its Receive
+    uint32_t slot = 0;  // deliver: the slot of its Receive
   };
   struct Cpu {
     bool is_busy = false;
@@ -113,17 +114,18 @@ class Host final : simulated::EventTarget {
   // A receive that is posted, until it ends.
   struct Receive {
     uint32_t operation = 0;
-    uint64_t posted = 0;  // its place among those posted
+    uint64_t post_order = 0;  // how many receives were posted before it
     bool has_matched = false;
     uint32_t source = 0;
-    uint32_t number = 0;  // of the send
+    uint32_t send = 0;  // the number of the send's operation
     uint64_t size = 0;
-    uint64_t overflow = 0;  // the address at which the message came before its receive; 0: it came to its receive
+    uint64_t overflow_address = 0;  // where a message lies that came before its receive; 0: it came to its receive
     simulated::ZeroedBytes memory;
   };
 
-  struct Awaited {
-    uint64_t wanted = 0;
+  // An `arrived` that waits until a counter has reached its threshold.
+  struct WaitingArrival {
+    uint64_t threshold = 0;
     nic::CounterId counter;
     uint32_t operation = 0;
   };
@@ -132,18 +134,19 @@ class Host final : simulated::EventTarget {
   [[nodiscard]] uint64_t now() const;
   [[nodiscard]] const schedule::Operation& operation(uint32_t number) const { return program_.operations[number]; }
   [[nodiscard]] const schedule::Shape& shape(uint32_t number) const { return job_.schedule.shape(operation(number)); }
-  void ready(uint32_t operation);
-  void attempt(const Task& task);
+  void on_ready(uint32_t operation);
+  // Works for a task at once, or puts it into the queue of its CPU.
+  void queue_or_work(const Task& task);
   void work(Cpu& cpu, const Task& task);
   void finish(const Task& task);
-  void started(uint32_t operation);
-  void ended(uint32_t operation);
+  void on_begin(uint32_t operation);
+  void on_end(uint32_t operation);
   void release(uint32_t operation, schedule::Awaits awaits);
   // host_messages.cpp
   void send_message(uint32_t operation);
   void post(uint32_t operation);
-  void matched(const nic::Event& event);
-  void delivered(uint32_t slot);
+  void on_match(const nic::Event& event);
+  void on_delivered(uint32_t slot);
   [[nodiscard]] uint64_t delivery_ps(const Receive& receive);
   [[nodiscard]] nic::EntryId take_entry();
   // host_one_sided.cpp
@@ -151,12 +154,13 @@ class Host final : simulated::EventTarget {
   void begin_arrived(uint32_t operation);
   void trigger(uint32_t operation, const nic::Trigger& arrival, const schedule::Edge& edge);
   void count_arrivals();
-  void one_sided(uint32_t operation, const std::optional<nic::Trigger>& trigger);
-  void one_sided_done(uint32_t operation);
+  void submit_one_sided(uint32_t operation, const std::optional<nic::Trigger>& trigger);
+  void on_one_sided_end(uint32_t operation);
   [[nodiscard]] bool is_triggered(uint32_t operation) const {
     const std::vector<bool>& of_program = job_.triggered[job_.schedule.number_of_program(rank_)];
     return !of_program.empty() && of_program[operation];
   }
+  // The counter of the window of a tag.
   [[nodiscard]] nic::CounterId counter_of(uint32_t tag) const;
   void submit(const nic::CommandBody& body, const std::optional<nic::Trigger>& trigger = {}) {
     job_.nics.port(rank_).submit(nic::Command{body, trigger, 0});
@@ -166,27 +170,29 @@ class Host final : simulated::EventTarget {
   Job& job_;
   uint32_t rank_;
   const schedule::Program& program_;
-  std::vector<uint32_t> waits_;
+  std::vector<uint32_t> pending_;  // by operation: how many of its dependencies have not come
   std::vector<bool> begun_;
   std::vector<bool> matched_;
   std::vector<Cpu> cpus_;
   nic::Slab<Receive> receives_;
   portals::IdPool<nic::EntryId> entries_;
-  std::vector<bool> has_first_;  // true: one that its any-of edges wait for has come; empty: none has such edges
-  std::vector<Awaited> awaited_;
+  // For each operation true if one of those that its any-of edges wait for has come; empty if none has such edges.
+  std::vector<bool> is_any_met_;
+  std::vector<WaitingArrival> waiting_arrivals_;
   std::unordered_map<uint32_t, simulated::ZeroedBytes> fetched_;  // by operation: where the bytes of its reply go
-  std::unordered_map<uint32_t, nic::CounterId> gates_;  // by triggered operation
+  // The counters of triggered operations that wait for several arrivals, by operation.
+  std::unordered_map<uint32_t, nic::CounterId> arrival_counters_;
   portals::IdPool<nic::CounterId> counters_;
-  uint64_t posts_ = 0;
-  uint32_t left_;
-  uint32_t open_;  // operations that have not ended
+  uint64_t next_post_ = 0;
+  uint32_t not_begun_;  // operations
+  uint32_t not_ended_;
   uint64_t finish_ps_ = 0;
   uint64_t compute_ps_ = 0;
   uint64_t overhead_ps_ = 0;
 };
 
-// Makes a Job without hosts; `copy`: the time of a CPU for each byte that it copies.
-[[nodiscard]] Job make_job(Nics& nics, Payloads& payloads, Rate copy, const schedule::Schedule& schedule);
+// Makes a Job without hosts; `copy_rate`: the time of a CPU for each byte that it copies.
+[[nodiscard]] Job make_job(Nics& nics, Payloads& payloads, Rate copy_rate, const schedule::Schedule& schedule);
 // Makes the hosts of the ranks of a sample, and has the NICs' watcher call them.
 [[nodiscard]] Status make_hosts(Job& job, const Model& model, const Sample& sample = {});
 // Returns an Error if something went wrong in a run that is over and has not stalled.
@@ -194,7 +200,8 @@ class Host final : simulated::EventTarget {
 
 // Runs the hosts of all ranks until nothing happens any more. Errors are those of run() of model.hpp and of the NICs,
 // and wrong bytes.
-[[nodiscard]] Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy, const schedule::Schedule& schedule,
-                                        const Model& model, Record* record = nullptr, const Watch& watch = {});
+[[nodiscard]] Result<Outcome> run_hosts(Nics& nics, Payloads& payloads, Rate copy_rate,
+                                        const schedule::Schedule& schedule, const Model& model,
+                                        Record* record = nullptr, const Watch& watch = {});
 
 }  // namespace spinloom::goal

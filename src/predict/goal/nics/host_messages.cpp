@@ -15,19 +15,19 @@ constexpr nic::EntryId overflow_entry{0, 0};  // the first that a host takes
 
 std::vector<nic::Command> Host::setup(Payloads& payloads, uint32_t rank) {
   nic::Entry overflow;
-  overflow.start = payloads.overflow(rank);
+  overflow.start = payloads.overflow_memory(rank);
   overflow.length = payloads.overflow_bytes(rank);
   overflow.ignore_bits = UINT64_MAX;
   overflow.options.manage_local = true;
   overflow.options.event_comm_disable = true;
   overflow.options.event_unlink_disable = true;
-  std::vector<nic::Command> made;
-  made.push_back({nic::QueueAlloc{event_queue, UINT32_MAX}, {}, 0});
-  made.push_back({nic::PortalAlloc{messages_portal, event_queue}, {}, 0});
-  made.push_back({nic::PortalAlloc{bytes_portal, event_queue}, {}, 0});
-  made.push_back({nic::Append{overflow_entry, messages_portal, nic::ListKind::overflow, overflow}, {}, 0});
-  open_windows(payloads, rank, made);
-  return made;
+  std::vector<nic::Command> commands;
+  commands.push_back({nic::QueueAlloc{event_queue, UINT32_MAX}, {}, 0});
+  commands.push_back({nic::PortalAlloc{messages_portal, event_queue}, {}, 0});
+  commands.push_back({nic::PortalAlloc{bytes_portal, event_queue}, {}, 0});
+  commands.push_back({nic::Append{overflow_entry, messages_portal, nic::ListKind::overflow, overflow}, {}, 0});
+  open_windows(payloads, rank, commands);
+  return commands;
 }
 
 nic::EntryId Host::take_entry() {
@@ -42,10 +42,10 @@ void Host::send_message(uint32_t number) {
   const nic::Put put = message_put({job_.schedule, job_.payloads, rank_, number}, costs.is_rendezvous);
   if (!costs.is_rendezvous) {
     job_.nics.port(rank_).put(put);
-    return ended(number);
+    return on_end(number);
   }
   nic::Entry entry;
-  entry.start = const_cast<uint8_t*>(job_.payloads.sent(rank_, number));  // only read: it takes no puts
+  entry.start = const_cast<uint8_t*>(job_.payloads.send_data(rank_, number));  // only read: it takes no puts
   entry.length = costs.size;
   entry.options.op_put = false;
   entry.options.op_get = true;
@@ -67,9 +67,9 @@ void Host::post(uint32_t number) {
   if (!id.exists()) return;
   const auto [slot, receive] = receives_.make();
   receive.operation = number;
-  receive.posted = posts_++;
+  receive.post_order = next_post_++;
   const uint64_t bytes = job_.payloads.receive_bytes(rank_, tag);
-  receive.memory = job_.payloads.memory(bytes);
+  receive.memory = job_.payloads.allocate(bytes);
   nic::Entry entry;
   entry.start = job_.payloads.address(receive.memory);
   entry.length = bytes;
@@ -82,7 +82,7 @@ void Host::post(uint32_t number) {
   submit(nic::Append{id, messages_portal, nic::ListKind::priority, entry});
 }
 
-void Host::look() {
+void Host::read_events() {
   portals::Port& port = job_.nics.port(rank_);
   while (const auto event = port.take_event(event_queue)) {
     if (event->fail != nic::Fail::ok) {
@@ -90,80 +90,80 @@ void Host::look() {
                        " B failed: ", name_of(event->fail)));
     }
     if (event->user_ptr >= one_sided_mark) {
-      one_sided_done(static_cast<uint32_t>(event->user_ptr));
+      on_one_sided_end(static_cast<uint32_t>(event->user_ptr));
       continue;
     }
     switch (event->kind) {
       case nic::EventKind::put:
-      case nic::EventKind::put_overflow: matched(*event); break;
+      case nic::EventKind::put_overflow: on_match(*event); break;
       case nic::EventKind::reply: {
         const auto slot = static_cast<uint32_t>(event->user_ptr);
-        attempt({Step::deliver, receives_[slot].operation, slot});
+        queue_or_work({Step::deliver, receives_[slot].operation, slot});
         break;
       }
       case nic::EventKind::get:
         entries_.give_back(event->entry);
-        ended(static_cast<uint32_t>(event->user_ptr));
+        on_end(static_cast<uint32_t>(event->user_ptr));
         break;
       default: SPL_ASSERT(false, "nobody asked for the event ", name_of(event->kind));
     }
   }
-  if (!awaited_.empty()) count_arrivals();
+  if (!waiting_arrivals_.empty()) count_arrivals();
 }
 
-void Host::matched(const nic::Event& event) {
+void Host::on_match(const nic::Event& event) {
   entries_.give_back(event.entry);
   const auto slot = static_cast<uint32_t>(event.user_ptr);
   Receive& receive = receives_[slot];
   receive.has_matched = true;
   receive.source = event.initiator.value;
-  receive.number = number_of(event.match_bits);
+  receive.send = operation_number(event.match_bits);
   receive.size = event.hdr_data;
   const bool is_late = event.kind == nic::EventKind::put_overflow;
-  if (job_.hosts[receive.source] != nullptr) job_.hosts[receive.source]->matched_[receive.number] = true;
+  if (job_.hosts[receive.source] != nullptr) job_.hosts[receive.source]->matched_[receive.send] = true;
   job_.unmatched -= 2;
   if (job_.record != nullptr) {
-    job_.record->match(now(), rank_, receive.operation, receive.source, receive.number, is_late);
+    job_.record->match(now(), rank_, receive.operation, receive.source, receive.send, is_late);
   }
   if (event.requested_bytes == receive.size) {
     SPL_ASSERT(event.manipulated_bytes == receive.size, event.manipulated_bytes, " of ", receive.size, " B");
-    if (is_late) receive.overflow = event.start;
-    return attempt({Step::deliver, receive.operation, slot});
+    if (is_late) receive.overflow_address = event.start;
+    return queue_or_work({Step::deliver, receive.operation, slot});
   }
-  receive.memory = job_.payloads.memory(receive.size);
+  receive.memory = job_.payloads.allocate(receive.size);
   nic::ReplyTo reply;
   reply.local = job_.payloads.address(receive.memory);
   reply.queue = event_queue;
   reply.user_ptr = slot;
-  submit(bytes_get(event.initiator, receive.number, receive.size, reply));
+  submit(bytes_get(event.initiator, receive.send, receive.size, reply));
 }
 
 // The sender's size counts. A message that came before its receive is also copied.
 uint64_t Host::delivery_ps(const Receive& receive) {
-  const schedule::Operation& sent = job_.schedule.program(receive.source).operations[receive.number];
-  const uint64_t copy_ps = receive.overflow == 0 ? 0 : time_ps(job_.copy, receive.size);
+  const schedule::Operation& sent = job_.schedule.program(receive.source).operations[receive.send];
+  const uint64_t copy_ps = receive.overflow_address == 0 ? 0 : time_ps(job_.copy_rate, receive.size);
   return job_.costs[sent.shape].cpu_ps + job_.costs[operation(receive.operation).shape].layout_ps + copy_ps;
 }
 
-void Host::delivered(uint32_t slot) {
+void Host::on_delivered(uint32_t slot) {
   Receive& receive = receives_[slot];
-  if (receive.overflow != 0) job_.payloads.copy(receive.memory, receive.overflow, receive.size);
-  const Status right = job_.payloads.check(receive.memory.data(), receive.size, rank_, receive.source, receive.number);
-  if (!right) return stop(right.error());
+  if (receive.overflow_address != 0) job_.payloads.copy(receive.memory, receive.overflow_address, receive.size);
+  const Status status = job_.payloads.check(receive.memory.data(), receive.size, rank_, receive.source, receive.send);
+  if (!status) return stop(status.error());
   const uint32_t number = receive.operation;
   receive.memory = {};
   receives_.give_back(slot);
-  ended(number);
+  on_end(number);
 }
 
 std::vector<uint32_t> Host::posted() const {
-  std::vector<std::pair<uint64_t, uint32_t>> found;
+  std::vector<std::pair<uint64_t, uint32_t>> in_order;
   receives_.for_each([&](uint32_t, const Receive& receive) {
-    if (!receive.has_matched) found.emplace_back(receive.posted, receive.operation);
+    if (!receive.has_matched) in_order.emplace_back(receive.post_order, receive.operation);
   });
-  std::ranges::sort(found);
+  std::ranges::sort(in_order);
   std::vector<uint32_t> operations;
-  for (const auto& [place, number] : found) operations.push_back(number);
+  for (const auto& [place, number] : in_order) operations.push_back(number);
   return operations;
 }
 

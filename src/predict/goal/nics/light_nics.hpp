@@ -39,68 +39,69 @@ class LightNics final : public Nics, simulated::EventTarget {
   [[nodiscard]] portals::Port& port(uint32_t rank) override;
   void watch(Watcher watcher) override { watcher_ = std::move(watcher); }
   void release(uint32_t rank) override;
-  void connect(Beyond& beyond) override { beyond_ = &beyond; }
-  void enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) override;
-  [[nodiscard]] nic::NicLimits limits_beyond() const override;
+  void connect(PacketSink& sink) override { sink_ = &sink; }
+  void inject(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) override;
+  [[nodiscard]] nic::NicLimits limits_outside() const override;
   [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
   // The number of NICs now, and the largest number at one time.
-  [[nodiscard]] uint32_t live() const { return live_; }
-  [[nodiscard]] uint32_t live_most() const { return live_most_; }
+  [[nodiscard]] uint32_t node_count() const { return node_count_; }
+  [[nodiscard]] uint32_t node_count_most() const { return node_count_most_; }
 
  private:
   class Node;
-  // The kinds of events at a rank. The numbers are the codes of events.
-  enum What : uint32_t {
-    departs,
-    crosses,
-    arrives,
-    matched,
-    landed,
-    operands,
-    read,
-    readable,
-    commanded,
-    continues,
-    may_go
+  // The kinds of events at a rank. Those up to `crosses` are on the way to it, the others at its NIC.
+  enum EventCode : uint32_t {
+    departs,  // the first byte of a message is on the link
+    crosses,  // it is at a switch
+    arrives,  // it is at the target's NIC
+    matched,  // the matching unit has finished with a message
+    landed,  // a DMA into host memory is complete
+    operands,  // the operands of an atomic have come over PCIe
+    read,  // the NIC has read all bytes of a message that it sends
+    readable,  // the host can read an event, a counter or an answer
+    commanded,  // a command of the host is at the NIC
+    continues,  // the engine has asked to be called again
+    may_be_dropped  // the host of the rank has been released
   };
   struct Message {
     nic::Packet packet;
     Time last_byte;
-    uint32_t at = 0;  // a switch
+    uint32_t at = 0;  // the switch where its head is
   };
-  struct Operands {  // of an atomic
+  struct Operands {
     nic::DmaId dma;
     int64_t bytes = 0;
   };
   using Delivery = std::variant<nic::PostEvent, nic::PostCounter, nic::Answer>;
   using Content = std::variant<std::monostate, Message, nic::DmaId, Operands, uint64_t, Delivery, nic::Command>;
-  struct Happening {
+  struct PendingEvent {
     uint32_t rank = 0;
     Content content;
   };
 
-  void on_event(uint32_t what, uint64_t slot) override;
+  void on_event(uint32_t code, uint64_t slot) override;
   // The head of the message is at a switch, maybe that of its target.
   void cross(Message& message, uint32_t source);
-  void come(Message& message, Time head);
-  void happen(What what, Node& node, Content& content);
+  // Serves the link to the target with a message whose head is at its last switch at `head`.
+  void arrive_at_target(Message& message, Time head);
+  void handle(EventCode code, Node& node, Content& content);
   [[nodiscard]] Node& node(uint32_t rank);
-  void after(Time at, What what, uint32_t rank, Content content);
+  void schedule_at(Time at, EventCode code, uint32_t rank, Content content);
   void perform(Node& node, nic::Actions& actions, const Message* message);
   void perform(Node& node, const nic::Send& send);
   void perform(Node& node, const nic::DmaWrite& write, const Message* message);
   void perform(Node& node, const nic::ApplyAtomic& atomic, const Message* message);
   void deliver(Node& node, Delivery delivery, int64_t bytes);
   void match_next(Node& node);
-  void forget_if_quiet(uint32_t rank);
+  void drop_if_quiet(uint32_t rank);
   [[nodiscard]] int64_t packets_of(int64_t bytes) const { return div_ceil(bytes, profile_.link.payload); }
   [[nodiscard]] int64_t last_packet(int64_t bytes) const {
     return bytes - (packets_of(bytes) - 1) * profile_.link.payload;
   }
-  // From the first byte of a message to its last, and until the next one may follow.
+  // The time from the first byte of a message to its last, and the time until the next message may follow on the link.
   [[nodiscard]] Time line_time(int64_t bytes) const;
-  [[nodiscard]] Time occupied(int64_t bytes) const;
+  [[nodiscard]] Time link_time(int64_t bytes) const;
   [[nodiscard]] Time read_time(int64_t bytes) const;
   [[nodiscard]] Time send_time(int64_t bytes) const;
   [[nodiscard]] Time port_time(int64_t bytes) const;
@@ -109,15 +110,15 @@ class LightNics final : public Nics, simulated::EventTarget {
   const Setup setup_;
   const Sample sample_;
   simulated::Network::Switches switches_;
-  Beyond* beyond_ = nullptr;
+  PacketSink* sink_ = nullptr;
   simulated::EventQueue clock_;
   Watcher watcher_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<bool> released_;
-  nic::Slab<Happening> happenings_;
+  nic::Slab<PendingEvent> pending_events_;
   std::vector<Status> troubles_;
-  uint32_t live_ = 0;
-  uint32_t live_most_ = 0;
+  uint32_t node_count_ = 0;
+  uint32_t node_count_most_ = 0;
 };
 
 }  // namespace spinloom::goal

@@ -23,14 +23,14 @@
 
 namespace spinloom::goal {
 
-// Takes the packets that NICs send to ranks that have no NIC here.
-class Beyond {
+// Takes the packets that NICs send to ranks outside: those that have no NIC here.
+class PacketSink {
  public:
   // The packet's first byte would be at the NIC at `head`, which is not before now.
   virtual void on_packet(std::unique_ptr<simulated::Arrival> arrival, Time head) = 0;
 
  protected:
-  ~Beyond() = default;
+  ~PacketSink() = default;
 };
 
 using Setup = std::function<std::vector<nic::Command>(uint32_t rank)>;
@@ -44,12 +44,12 @@ class Nics {
   [[nodiscard]] virtual portals::Port& port(uint32_t rank) = 0;
   virtual void watch(Watcher watcher) = 0;
   virtual void release(uint32_t rank) = 0;
-  virtual void connect(Beyond& beyond) = 0;
+  virtual void connect(PacketSink& sink) = 0;
   // The packets of a message of a rank that has no NIC here are on its link from `at` on, at line rate. `sent` is
   // called when their bytes have been read.
-  virtual void enter(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) = 0;
+  virtual void inject(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) = 0;
   // The limits of the NIC of a rank that has none here.
-  [[nodiscard]] virtual nic::NicLimits limits_beyond() const = 0;
+  [[nodiscard]] virtual nic::NicLimits limits_outside() const = 0;
   // The most bytes of one atomic.
   [[nodiscard]] virtual uint64_t atomic_bytes_most() const = 0;
   [[nodiscard]] virtual Status trouble() const = 0;
@@ -82,7 +82,7 @@ class Nics {
   }
   if (state.failed_commands == 0 && state.refused_packets == 0) return {};
   return fail(Code::fault, "the NIC of rank ", rank, " refused ", state.failed_commands, " commands and ",
-              state.refused_packets, " packets: ", nic.waiting());
+              state.refused_packets, " packets: ", nic.describe_waiting());
 }
 
 }  // namespace spinloom::goal

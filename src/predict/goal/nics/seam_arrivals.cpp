@@ -10,122 +10,128 @@ using nic::Operation;
 void Seam::on_packet(std::unique_ptr<simulated::Arrival> arrival, Time head) {
   const uint32_t slot = arrivals_.take();
   arrivals_[slot] = std::move(arrival);
-  job_.nics.clock().at(head + in_, *this, 0, slot);
+  job_.nics.clock().at(head + in_latency_, *this, 0, slot);
 }
 
 void Seam::on_event(uint32_t, uint64_t slot) {
   std::unique_ptr<simulated::Arrival> arrival = std::move(arrivals_[static_cast<uint32_t>(slot)]);
   arrivals_.give_back(static_cast<uint32_t>(slot));
-  take(std::move(arrival));
+  dispatch(std::move(arrival));
 }
 
-void Seam::take(std::unique_ptr<simulated::Arrival> arrival) {
+void Seam::dispatch(std::unique_ptr<simulated::Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   switch (packet.operation) {
-    case Operation::put: return take_put(packet);
+    case Operation::put: return on_put(packet);
     case Operation::atomic:
-    case Operation::fetch_atomic: return take_atomic(std::move(arrival));
-    case Operation::get: return take_get(std::move(arrival));
-    case Operation::reply: return take_reply(packet);
+    case Operation::fetch_atomic: return on_atomic(std::move(arrival));
+    case Operation::get: return on_get(std::move(arrival));
+    case Operation::reply: return on_reply(packet);
     case Operation::ack: SPL_ASSERT(false, "nobody asks for acknowledgements");
   }
 }
 
-bool Seam::take_part(Incoming& incoming, uint64_t bytes) {
+bool Seam::receive_part(Incoming& incoming, uint64_t bytes) {
   const auto now = static_cast<uint64_t>(job_.nics.clock().now().ps) - job_.start_ps;
-  const uint64_t end = incoming.there + bytes;
-  const uint64_t there_ps = engine_.take(now, incoming.event.rank, incoming.there, end, incoming.total);
-  incoming.there = end;
-  if (end < incoming.total) return false;
-  engine_.come(there_ps, incoming.event);
+  const uint64_t end = incoming.arrived_bytes + bytes;
+  const uint64_t last_byte_ps =
+      engine_.receive_part(now, incoming.event.rank, incoming.arrived_bytes, end, incoming.total_bytes);
+  incoming.arrived_bytes = end;
+  if (end < incoming.total_bytes) return false;
+  engine_.add_arrived(last_byte_ps, incoming.event);
   return true;
 }
 
 // Returns the event of an operation of the packet's sender.
-Event Seam::event_of(const nic::Packet& packet, uint32_t number, Carried carried) const {
+Event Seam::event_of(const nic::Packet& packet, uint32_t number, MessageKind message_kind) const {
   const uint32_t source = packet.source.value;
   return {.rank = packet.target.value,
           .operation = number,
           .source = source,
           .shape = job_.schedule.program(source).operations[number].shape,
-          .carried = carried};
+          .message_kind = message_kind};
 }
 
 uint64_t Seam::window_begin(const nic::Packet& packet) const {
   const Windows& windows = job_.payloads.windows();
   const uint32_t rank = packet.target.value;
-  return windows.of(rank)[windows.number_of(rank, static_cast<uint32_t>(packet.fields.match_bits & tag_mask))].begin;
+  return windows
+      .windows_of(rank)[windows.window_number(rank, static_cast<uint32_t>(packet.fields.match_bits & tag_mask))]
+      .begin;
 }
 
-void Seam::take_put(nic::Packet packet) {
-  const Key key{packet.source.value, packet.message};
+void Seam::on_put(nic::Packet packet) {
+  const OperationOrMessage id{packet.source.value, packet.message};
   if (packet.is_header()) {
     const bool is_message = packet.fields.portal_index == messages_portal.value;
     const bool is_request = is_message && packet.fields.hdr_data != packet.message_length;
-    const Carried carried = is_request ? Carried::request : is_message ? Carried::whole : Carried::put;
-    incoming_[key] = {event_of(packet, number_of(packet.fields.match_bits), carried), packet.message_length, 0};
-    if (carried == Carried::put) packet.fields.remote_offset += window_begin(packet);
+    const MessageKind message_kind = is_request   ? MessageKind::request
+                                     : is_message ? MessageKind::eager
+                                                  : MessageKind::put;
+    incoming_[id] = {event_of(packet, operation_number(packet.fields.match_bits), message_kind), packet.message_length,
+                     0};
+    if (message_kind == MessageKind::put) packet.fields.remote_offset += window_begin(packet);
   }
-  Incoming& incoming = incoming_.at(key);
-  if (incoming.event.carried == Carried::put) {
-    hear(packet, job_.nics.clock().now());
+  Incoming& incoming = incoming_.at(id);
+  if (incoming.event.message_kind == MessageKind::put) {
+    process(packet, job_.nics.clock().now());
   } else {
     check(packet, incoming.event.operation);
   }
-  if (!take_part(incoming, packet.payload.length)) return;
-  if (incoming.event.carried != Carried::put) --job_.unmatched;  // the engine knows of it now
-  incoming_.erase(key);
+  if (!receive_part(incoming, packet.payload.length)) return;
+  if (incoming.event.message_kind != MessageKind::put) --job_.unmatched;  // the engine knows of it now
+  incoming_.erase(id);
 }
 
 void Seam::check(const nic::Packet& packet, uint32_t number) {
   const Payloads& payloads = job_.payloads;
-  if (!payloads.moves() || job_.error) return;
-  const uint8_t* const sent = payloads.sent(packet.source.value, number) + packet.offset;
+  if (!payloads.has_memory() || job_.error) return;
+  const uint8_t* const sent = payloads.send_data(packet.source.value, number) + packet.offset;
   if (std::equal(sent, sent + packet.payload.length, packet.payload.bytes)) return;
   job_.error = fail(Code::mismatch, "a packet of operation ", number, " of rank ", packet.source, " to rank ",
                     packet.target, " has a wrong byte behind byte ", packet.offset);
 }
 
 // Each atomic is one packet. A fetching one is done when it is answered.
-void Seam::take_atomic(std::unique_ptr<simulated::Arrival> arrival) {
+void Seam::on_atomic(std::unique_ptr<simulated::Arrival> arrival) {
   nic::Packet packet = arrival->packet;
-  const uint32_t number = number_of(packet.fields.match_bits);
-  const Key key{packet.source.value, number};
-  Incoming& incoming = parts_[key];
-  incoming.event = event_of(packet, number, Carried::put);
-  incoming.total = job_.costs[incoming.event.shape].size;
+  const uint32_t number = operation_number(packet.fields.match_bits);
+  const OperationOrMessage id{packet.source.value, number};
+  Incoming& incoming = partial_atomics_[id];
+  incoming.event = event_of(packet, number, MessageKind::put);
+  incoming.total_bytes = job_.costs[incoming.event.shape].size;
   if (packet.operation == Operation::atomic) {
     packet.fields.remote_offset += window_begin(packet);
-    hear(packet, job_.nics.clock().now());
+    process(packet, job_.nics.clock().now());
   } else {
-    held_[key].push_back(std::move(arrival));
+    held_packets_[id].push_back(std::move(arrival));
   }
-  if (take_part(incoming, packet.payload.length)) parts_.erase(key);
+  if (receive_part(incoming, packet.payload.length)) partial_atomics_.erase(id);
 }
 
 // The get asks for the bytes of a rendezvous, or is an operation of the sender.
-void Seam::take_get(std::unique_ptr<simulated::Arrival> arrival) {
+void Seam::on_get(std::unique_ptr<simulated::Arrival> arrival) {
   const nic::Packet& packet = arrival->packet;
   const bool is_bytes = packet.fields.portal_index == bytes_portal.value;
   const uint32_t number =
-      is_bytes ? static_cast<uint32_t>(packet.fields.match_bits) : number_of(packet.fields.match_bits);
+      is_bytes ? static_cast<uint32_t>(packet.fields.match_bits) : operation_number(packet.fields.match_bits);
   Incoming incoming;
   incoming.event = {.rank = packet.target.value,
                     .operation = number,
                     .source = packet.source.value,
-                    .carried = is_bytes ? Carried::answer : Carried::ask};
+                    .message_kind = is_bytes ? MessageKind::answer : MessageKind::get_request};
   const uint32_t owner = is_bytes ? packet.target.value : packet.source.value;
   incoming.event.shape = job_.schedule.program(owner).operations[number].shape;
-  held_[{owner, number}].push_back(std::move(arrival));
-  (void)take_part(incoming, 0);
+  held_packets_[{owner, number}].push_back(std::move(arrival));
+  (void)receive_part(incoming, 0);
 }
 
-void Seam::take_reply(const nic::Packet& packet) {
-  const auto asked = asked_by_name_.find(packet.answers);
-  SPL_ASSERT(asked != asked_by_name_.end(), "nobody asked for reply ", packet.answers);
-  (void)take_part(asked_[asked->second].incoming, packet.payload.length);
-  if (packet.is_last()) asked_by_name_.erase(asked);
-  hear(packet, job_.nics.clock().now());
+void Seam::on_reply(const nic::Packet& packet) {
+  const auto read = pending_reads_by_request_.find(packet.answers);
+  SPL_ASSERT(read != pending_reads_by_request_.end(), "nobody asked for reply ", packet.answers);
+  (void)receive_part(pending_reads_[read->second].incoming, packet.payload.length);
+  if (packet.is_last()) pending_reads_by_request_.erase(read);
+  process(packet, job_.nics.clock().now());
 }
 
 }  // namespace spinloom::goal

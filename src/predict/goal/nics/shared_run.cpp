@@ -12,10 +12,11 @@ using schedule::Schedule;
 namespace {
 
 // A schedule that stalls also stalls at message level, and that run knows which operations wait for which.
-Error stall_of(const Schedule& schedule, const Model& model, uint64_t left, uint64_t unmatched) {
+Error stall_of(const Schedule& schedule, const Model& model, uint64_t not_begun, uint64_t unmatched) {
   const auto outcome = run(schedule, model);
   if (!outcome) return outcome.error();
-  return fail(Code::stalled, "the schedule stalls between ranks of two fidelities, though not at message level: ", left,
+  return fail(Code::stalled,
+              "the schedule stalls between ranks of two fidelities, though not at message level: ", not_begun,
               " operations never begin, and ", unmatched, " sends, receives and arrivals wait");
 }
 
@@ -35,16 +36,16 @@ Outcome outcome_of(const Engine& engine, const Job& job) {
 
 }  // namespace
 
-Result<Outcome> run_shared(Nics& nics, Payloads& payloads, Rate copy, const Schedule& schedule, const Model& model,
+Result<Outcome> run_shared(Nics& nics, Payloads& payloads, Rate copy_rate, const Schedule& schedule, const Model& model,
                            const Sharing& sharing, const Watch& watch) {
-  Job job = make_job(nics, payloads, copy, schedule);
+  Job job = make_job(nics, payloads, copy_rate, schedule);
   SPL_TRY(make_hosts(job, model, sharing.sample));
   Engine engine(schedule, model);
   SPL_ASSIGN(const auto seam, Seam::create(engine, job, sharing.profile, model.L_ps));
-  engine.share(sharing.sample, *seam);
+  engine.exclude(sharing.sample, *seam);
   nics.connect(*seam);
   SPL_TRY(engine.start());
-  const uint64_t all = job.left + engine.left();
+  const uint64_t operations = job.not_begun + engine.not_begun();
   for (const auto& host : job.hosts) {
     if (host != nullptr) host->begin();
   }
@@ -61,14 +62,14 @@ Result<Outcome> run_shared(Nics& nics, Payloads& payloads, Rate copy, const Sche
     }
     if (--until_look > 0) continue;
     until_look = nic_events_between_looks;
-    const uint64_t begun = all - job.left - engine.left();
+    const uint64_t begun = operations - job.not_begun - engine.not_begun();
     if (watch && !watch(begun)) return ended_by_watch(begun);
   }
   if (job.error) return *job.error;
   SPL_TRY(engine.trouble());
   SPL_TRY(nics.trouble());
-  if (all == 0 || job.left + job.unmatched > 0 || engine.has_stalled()) {
-    return stall_of(schedule, model, job.left + engine.left(), job.unmatched + engine.unmatched());
+  if (operations == 0 || job.not_begun + job.unmatched > 0 || engine.has_stalled()) {
+    return stall_of(schedule, model, job.not_begun + engine.not_begun(), job.unmatched + engine.unmatched());
   }
   SPL_TRY(seam->trouble());
   SPL_TRY(trouble_of(job));

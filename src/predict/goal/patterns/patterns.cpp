@@ -14,13 +14,13 @@ namespace spinloom::goal {
 namespace {
 
 namespace algorithms = collective::algorithms;
-using algorithms::Make;
+using algorithms::MakeRounds;
 using collective::Collective;
 using schedule::Schedule;
 
 // The ranks that have the same Program: all, with peers at the same distance; ranks of a binomial tree with equally
-// many ranks below them; or unknown until the Programs are made.
-enum class Alike : uint8_t { all, in_tree, unknown };
+// many ranks below them; or unknown until the Programs are made, which are compared then.
+enum class ProgramSharing : uint8_t { all, by_subtree, by_program };
 enum class Ranks : uint8_t { any, power_of_two };
 // The data that `bytes` measures: a message; a block, several of which go together; all shares, one for each rank and
 // all of one size; or a message that is cut into segments.
@@ -29,67 +29,67 @@ enum class Bytes : uint8_t { message, blocks, shares, segments };
 struct Pattern {
   std::string_view name;
   std::string_view about;
-  Alike alike;
+  ProgramSharing sharing;
   Bytes bytes;
-  Make* make;
-  Make* second = nullptr;  // strand
+  MakeRounds* make;
+  MakeRounds* second_make = nullptr;  // makes the second strand, where there are two
   Ranks ranks = Ranks::any;
-  uint32_t dimensions = 0;  // of a halo
+  uint32_t dimensions = 0;  // the dimensions of a halo's grid
 };
 
-using enum Alike;
+using enum ProgramSharing;
 using enum Bytes;
-namespace all_of = algorithms;
 
 constexpr Pattern patterns[] = {
     {"dissemination", "barrier: in each round to ranks ever further away (--radix)", all, message,
-     all_of::dissemination},
-    {"linear_barrier", "barrier: all to rank 0, rank 0 to all", unknown, message, all_of::linear_barrier},
-    {"linear_broadcast", "broadcast: rank 0 to each", unknown, message, all_of::linear_bcast},
-    {"binomial_broadcast", "broadcast: down a binomial tree", in_tree, message, all_of::binomial_bcast},
-    {"scatter_ring_broadcast", "broadcast: shares down a tree and around a ring", in_tree, shares,
-     all_of::scatter_ring_bcast},
-    {"chain_broadcast", "broadcast: from rank to rank (--segment)", unknown, segments, all_of::chain_bcast},
-    {"binary_broadcast", "broadcast: down a binary tree (--segment)", unknown, segments, all_of::binary_bcast},
-    {"double_tree_broadcast", "broadcast: down two binary trees, half of the segments each (--segment)", unknown,
-     segments, all_of::double_tree_first, all_of::double_tree_second},
-    {"linear_reduce", "reduce: each to rank 0, one after the other", unknown, message, all_of::linear_reduce},
-    {"binomial_reduce", "reduce: up a binomial tree", in_tree, message, all_of::binomial_reduce},
-    {"chain_reduce", "reduce: from rank to rank (--segment)", unknown, segments, all_of::chain_reduce},
-    {"binary_reduce", "reduce: up a binary tree (--segment)", unknown, segments, all_of::binary_reduce},
-    {"linear_gather", "gather: each to rank 0", unknown, message, all_of::linear_gather},
-    {"binomial_gather", "gather: up a binomial tree; bytes of a rank's block", in_tree, blocks,
-     all_of::binomial_gather},
-    {"linear_scatter", "scatter: rank 0 to each", unknown, message, all_of::linear_scatter},
-    {"binomial_scatter", "scatter: down a binomial tree; bytes of a rank's block", in_tree, blocks,
-     all_of::binomial_scatter},
-    {"linear_allgather", "all-gather: each to each at once", all, message, all_of::linear_allgather},
-    {"ring_allgather", "all-gather: blocks around a ring", all, message, all_of::ring_allgather},
+     algorithms::dissemination},
+    {"linear_barrier", "barrier: all to rank 0, rank 0 to all", by_program, message, algorithms::linear_barrier},
+    {"linear_broadcast", "broadcast: rank 0 to each", by_program, message, algorithms::linear_bcast},
+    {"binomial_broadcast", "broadcast: down a binomial tree", by_subtree, message, algorithms::binomial_bcast},
+    {"scatter_ring_broadcast", "broadcast: shares down a tree and around a ring", by_subtree, shares,
+     algorithms::scatter_ring_bcast},
+    {"chain_broadcast", "broadcast: from rank to rank (--segment)", by_program, segments, algorithms::chain_bcast},
+    {"binary_broadcast", "broadcast: down a binary tree (--segment)", by_program, segments, algorithms::binary_bcast},
+    {"double_tree_broadcast", "broadcast: down two binary trees, half of the segments each (--segment)", by_program,
+     segments, algorithms::double_tree_first, algorithms::double_tree_second},
+    {"linear_reduce", "reduce: each to rank 0, one after the other", by_program, message, algorithms::linear_reduce},
+    {"binomial_reduce", "reduce: up a binomial tree", by_subtree, message, algorithms::binomial_reduce},
+    {"chain_reduce", "reduce: from rank to rank (--segment)", by_program, segments, algorithms::chain_reduce},
+    {"binary_reduce", "reduce: up a binary tree (--segment)", by_program, segments, algorithms::binary_reduce},
+    {"linear_gather", "gather: each to rank 0", by_program, message, algorithms::linear_gather},
+    {"binomial_gather", "gather: up a binomial tree; bytes of a rank's block", by_subtree, blocks,
+     algorithms::binomial_gather},
+    {"linear_scatter", "scatter: rank 0 to each", by_program, message, algorithms::linear_scatter},
+    {"binomial_scatter", "scatter: down a binomial tree; bytes of a rank's block", by_subtree, blocks,
+     algorithms::binomial_scatter},
+    {"linear_allgather", "all-gather: each to each at once", all, message, algorithms::linear_allgather},
+    {"ring_allgather", "all-gather: blocks around a ring", all, message, algorithms::ring_allgather},
     {"bruck_allgather", "all-gather: twice as many blocks in each round; bytes of a rank's block", all, blocks,
-     all_of::bruck_allgather},
+     algorithms::bruck_allgather},
     {"recursive_doubling_allgather", "all-gather: blocks between ranks 1, 2, 4 .. apart; bytes of a rank's block",
-     unknown, blocks, all_of::recursive_doubling_allgather, nullptr, Ranks::power_of_two},
-    {"linear_alltoall", "all-to-all: each to each at once", all, message, all_of::linear_alltoall},
-    {"pairwise_exchange", "all-to-all: each with one other after the other", all, message, all_of::pairwise_alltoall},
+     by_program, blocks, algorithms::recursive_doubling_allgather, nullptr, Ranks::power_of_two},
+    {"linear_alltoall", "all-to-all: each to each at once", all, message, algorithms::linear_alltoall},
+    {"pairwise_exchange", "all-to-all: each with one other after the other", all, message,
+     algorithms::pairwise_alltoall},
     {"bruck_alltoall", "all-to-all: half of the blocks in each round; bytes of a block", all, blocks,
-     all_of::bruck_alltoall},
+     algorithms::bruck_alltoall},
     {"ring_allreduce", "all-reduce: shares twice around a ring; bytes of all shares", all, shares,
-     all_of::ring_allreduce},
-    {"recursive_doubling_allreduce", "all-reduce: between ranks 1, 2, 4 .. apart", unknown, message,
-     all_of::recursive_doubling_allreduce},
-    {"rabenseifner_allreduce", "all-reduce: halving and then doubling; bytes of all shares", unknown, message,
-     all_of::rabenseifner_allreduce},
-    {"tree_allreduce", "all-reduce: up and down a binomial tree", in_tree, message, all_of::tree_allreduce},
+     algorithms::ring_allreduce},
+    {"recursive_doubling_allreduce", "all-reduce: between ranks 1, 2, 4 .. apart", by_program, message,
+     algorithms::recursive_doubling_allreduce},
+    {"rabenseifner_allreduce", "all-reduce: halving and then doubling; bytes of all shares", by_program, message,
+     algorithms::rabenseifner_allreduce},
+    {"tree_allreduce", "all-reduce: up and down a binomial tree", by_subtree, message, algorithms::tree_allreduce},
     {"pairwise_reduce_scatter", "reduce-scatter: each with one other after the other", all, message,
-     all_of::pairwise_reduce_scatter},
+     algorithms::pairwise_reduce_scatter},
     {"recursive_halving_reduce_scatter", "reduce-scatter: between ranks .. 4, 2, 1 apart; bytes of a rank's block",
-     unknown, blocks, all_of::recursive_halving_reduce_scatter, nullptr, Ranks::power_of_two},
-    {"linear_scan", "scan: from rank to rank", unknown, message, all_of::linear_scan},
-    {"binomial_scan", "scan: to ranks 1, 2, 4 .. further on", unknown, message, all_of::binomial_scan},
-    {"halo_2d", "halo: each with four neighbours on a periodic grid (--grid)", unknown, message,
-     all_of::neighbor_alltoall, nullptr, Ranks::any, 2},
-    {"halo_3d", "halo: each with six neighbours on a periodic grid (--grid)", unknown, message,
-     all_of::neighbor_alltoall, nullptr, Ranks::any, 3},
+     by_program, blocks, algorithms::recursive_halving_reduce_scatter, nullptr, Ranks::power_of_two},
+    {"linear_scan", "scan: from rank to rank", by_program, message, algorithms::linear_scan},
+    {"binomial_scan", "scan: to ranks 1, 2, 4 .. further on", by_program, message, algorithms::binomial_scan},
+    {"halo_2d", "halo: each with four neighbours on a periodic grid (--grid)", by_program, message,
+     algorithms::neighbor_alltoall, nullptr, Ranks::any, 2},
+    {"halo_3d", "halo: each with six neighbours on a periodic grid (--grid)", by_program, message,
+     algorithms::neighbor_alltoall, nullptr, Ranks::any, 3},
 };
 
 constexpr uint32_t ranks_most = 1U << 29;  // operations of a rank are at most four times as many
@@ -114,16 +114,16 @@ std::vector<uint32_t> balanced(uint32_t ranks, uint32_t dimensions) {
 // Returns the ranks before and behind a rank along each dimension, around the edges; -1 where the neighbour is the rank
 // itself.
 std::vector<int32_t> neighbours(const std::vector<uint32_t>& grid, uint32_t rank) {
-  std::vector<int32_t> found;
+  std::vector<int32_t> ranks_around;
   uint64_t stride = 1;
   for (auto size = grid.rbegin(); size != grid.rend(); stride *= *size++) {
-    const uint64_t at = rank / stride % *size;
-    const uint64_t first = rank - at * stride;
-    for (const uint64_t other : {(at + *size - 1) % *size, (at + 1) % *size}) {
-      found.push_back(other == at ? -1 : static_cast<int32_t>(first + other * stride));
+    const uint64_t coordinate = rank / stride % *size;
+    const uint64_t first = rank - coordinate * stride;
+    for (const uint64_t other : {(coordinate + *size - 1) % *size, (coordinate + 1) % *size}) {
+      ranks_around.push_back(other == coordinate ? -1 : static_cast<int32_t>(first + other * stride));
     }
   }
-  return found;
+  return ranks_around;
 }
 
 Status check_options(const Pattern& pattern, uint32_t ranks, uint64_t bytes, const PatternOptions& options) {
@@ -166,13 +166,14 @@ Status check_options(const Pattern& pattern, uint32_t ranks, uint64_t bytes, con
 
 // Returns the classes of ranks that have the same place in a binomial tree, each with its first rank first.
 std::vector<std::vector<uint32_t>> classes_of_tree(uint32_t ranks) {
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> alike;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> by_subtree_shape;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    alike[{algorithms::binomial_reach(ranks, rank), algorithms::binomial_subtree(ranks, rank)}].push_back(rank);
+    by_subtree_shape[{algorithms::binomial_reach(ranks, rank), algorithms::binomial_subtree(ranks, rank)}].push_back(
+        rank);
   }
-  std::vector<std::vector<uint32_t>> found;
-  for (auto& [place, some] : alike) found.push_back(std::move(some));
-  return found;
+  std::vector<std::vector<uint32_t>> classes;
+  for (auto& [place, members] : by_subtree_shape) classes.push_back(std::move(members));
+  return classes;
 }
 
 }  // namespace
@@ -201,7 +202,7 @@ Result<Schedule> make_pattern(std::string_view name, uint32_t ranks, uint64_t by
       call.sources = call.destinations = neighbours(grid, rank);
     }
     std::vector<std::vector<Round>> strands;
-    for (Make* const make : {pattern->make, pattern->second}) {
+    for (MakeRounds* const make : {pattern->make, pattern->second_make}) {
       if (make == nullptr) continue;
       Rounds rounds;
       make(call, rounds);
@@ -209,7 +210,7 @@ Result<Schedule> make_pattern(std::string_view name, uint32_t ranks, uint64_t by
     }
     program.add(rank, strands, distances);
   };
-  if (pattern->alike == unknown) {
+  if (pattern->sharing == by_program) {
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       add(rank, false);
       program.intern(rank);
@@ -217,15 +218,15 @@ Result<Schedule> make_pattern(std::string_view name, uint32_t ranks, uint64_t by
     return program.take();
   }
   std::vector<std::vector<uint32_t>> classes(1);
-  if (pattern->alike == in_tree) {
+  if (pattern->sharing == by_subtree) {
     classes = classes_of_tree(ranks);
   } else {
     classes.front().resize(ranks);
     std::iota(classes.front().begin(), classes.front().end(), 0U);
   }
-  for (const std::vector<uint32_t>& some : classes) {
-    add(some.front(), true);
-    program.give(some);
+  for (const std::vector<uint32_t>& members : classes) {
+    add(members.front(), true);
+    program.intern_for(members);
   }
   return program.take();
 }

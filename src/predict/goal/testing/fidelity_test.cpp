@@ -190,7 +190,7 @@ TEST(Fidelity, OneWrongByteIsNamed) {
   const auto payloads = Payloads::make(schedule, 65535, true);
   ASSERT_TRUE(payloads);
   simulated::ZeroedBytes memory(100);
-  std::copy_n(payloads->sent(0, 1), 100, memory.begin());
+  std::copy_n(payloads->send_data(0, 1), 100, memory.begin());
   EXPECT_TRUE(payloads->check(memory.data(), 100, 1, 0, 1));
   EXPECT_FALSE(payloads->check(memory.data(), 8, 1, 0, 0)) << "the bytes of another message";
   EXPECT_FALSE(payloads->check(memory.data(), 100, 1, 0, 1, 1)) << "not under this mask";
@@ -213,8 +213,8 @@ TEST(LightNics, ANicIsThereAsLongAsItsRankNeedsIt) {
   auto payloads = Payloads::make(schedule, 65535, false);
   LightNics nics(simulated::test_profile(), 8, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
   ASSERT_TRUE(run_hosts(nics, *payloads, {1, 1}, schedule, {}));
-  EXPECT_EQ(nics.live(), 0);
-  EXPECT_EQ(nics.live_most(), 2);
+  EXPECT_EQ(nics.node_count(), 0);
+  EXPECT_EQ(nics.node_count_most(), 2);
 }
 
 TEST(LightNics, AMessageThatNobodyTookKeepsItsNic) {
@@ -222,7 +222,7 @@ TEST(LightNics, AMessageThatNobodyTookKeepsItsNic) {
   auto payloads = Payloads::make(schedule, 65535, false);
   LightNics nics(simulated::test_profile(), 2, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
   EXPECT_FALSE(run_hosts(nics, *payloads, {1, 1}, schedule, {}));
-  EXPECT_EQ(nics.live(), 1);
+  EXPECT_EQ(nics.node_count(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EachFidelity, testing::Values(Fidelity::nic, Fidelity::full));

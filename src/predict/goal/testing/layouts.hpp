@@ -12,10 +12,10 @@ inline schedule::Schedule layouts_at_both_ends() {
   using schedule::Kind;
   schedule::Schedule schedule(2);
   schedule::Builder builder;
-  const auto layout = schedule.number_of_layout(schedule::Layout{"every other", 250, 1000});
-  builder.add(schedule.number_of({.size = 1000, .kind = Kind::send}, {layout, schedule::contiguous}), 1);
+  const auto layout = schedule.intern_layout(schedule::Layout{"every other", 250, 1000});
+  builder.add(schedule.intern_shape({.size = 1000, .kind = Kind::send}, {layout, schedule::contiguous}), 1);
   schedule.intern(0, builder.take());
-  builder.add(schedule.number_of({.size = 1000, .kind = Kind::receive}, {layout, schedule::contiguous}), 0);
+  builder.add(schedule.intern_shape({.size = 1000, .kind = Kind::receive}, {layout, schedule::contiguous}), 0);
   schedule.intern(1, builder.take());
   return schedule;
 }

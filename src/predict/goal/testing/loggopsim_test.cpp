@@ -83,7 +83,7 @@ TEST(LogGopSim, TheDeadlockIsNamed) {
 Schedule one_rank(uint32_t operations, const std::vector<std::string>& edges) {
   Schedule schedule(2);
   Builder builder;
-  for (uint32_t one = 0; one < operations; ++one) builder.add(schedule.number_of({.size = 5}), 0);
+  for (uint32_t one = 0; one < operations; ++one) builder.add(schedule.intern_shape({.size = 5}), 0);
   for (const std::string& edge : edges) {
     builder.require(static_cast<uint32_t>(edge[1] - 'a'), static_cast<uint32_t>(edge[0] - 'a'), Awaits::end);
   }
@@ -116,7 +116,7 @@ TEST(LogGopSim, CyclesAreNamed) {
 TEST(LogGopSim, APeerThatIsNoRankIsAnError) {
   Schedule schedule(2);
   Builder builder;
-  builder.add(schedule.number_of({.size = 5, .kind = Kind::send}), schedule::any);
+  builder.add(schedule.intern_shape({.size = 5, .kind = Kind::send}), schedule::any);
   schedule.intern(1, builder.take());
   const auto outcome = run_loggopsim(schedule, {});
   ASSERT_FALSE(outcome);

@@ -65,7 +65,7 @@ inline Model random_model(Random& random) {
   const uint64_t sizes[] = {0, 1, 4, 65535, UINT64_MAX, 10};
   model.S_bytes = sizes[random.below(6)];
   model.unit_ps = random.chance(1, 2) ? 1000 : random.below(3);
-  if (random.chance(1, 4)) model.apart = {1, static_cast<uint32_t>(random.between(1, 3))};
+  if (random.chance(1, 4)) model.tags_apart = {1, static_cast<uint32_t>(random.between(1, 3))};
   if (random.chance(1, 2)) model.layout = Rate(random.between(0, 4000), random.between(1, 3));
   if (random.chance(1, 4)) {
     const uint64_t period_ps = 1 + random.below(5'000'000);

@@ -183,11 +183,11 @@ TEST(Model, NoiseMakesWorkLonger) {
   // One of many ranks is always away: all wait for it, if they are not away together.
   const auto made = make_pattern("dissemination", 256, 8);
   const uint64_t quiet = run(*made, {})->makespan_ps;
-  const uint64_t together = run(*made, {.noise = Noise{100'000'000, 10'000'000, 1, true}})->makespan_ps;
+  const uint64_t is_synchronised = run(*made, {.noise = Noise{100'000'000, 10'000'000, 1, true}})->makespan_ps;
   const uint64_t apart = run(*made, {.noise = Noise{100'000'000, 10'000'000, 1, false}})->makespan_ps;
   EXPECT_EQ(quiet, 8 * (2 * o + L + 7 * G));
-  EXPECT_EQ(together, quiet + 10'000'000);
-  EXPECT_GT(apart, together);
+  EXPECT_EQ(is_synchronised, quiet + 10'000'000);
+  EXPECT_GT(apart, is_synchronised);
   EXPECT_EQ(run(*made, {.noise = Noise{5, 5, 1, false}}).error().code, Code::invalid);
 }
 
@@ -242,14 +242,14 @@ TEST(Model, ReceivesOfAnyTagLeaveTagsThatAreApart) {
   EXPECT_EQ(mixed_up.error().code, Code::stalled);
   EXPECT_FALSE(run_loggopsim(*read, {}));
   for (const TagsApart apart : {TagsApart{1000, 1000}, TagsApart{4, schedule::any - 1}}) {
-    const auto outcome = run(*read, {.apart = apart});
+    const auto outcome = run(*read, {.tags_apart = apart});
     ASSERT_TRUE(outcome) << outcome.error().message;
     // The second message: 2 o + L + 7 G + o, the first one, which waits, o more at its receive; 5 ns of work behind
     // both.
     EXPECT_GE(outcome->finish_ps[1], 3 * o + L + 7 * G);
-    EXPECT_TRUE(run_loggopsim(*read, {.apart = apart}));
+    EXPECT_TRUE(run_loggopsim(*read, {.tags_apart = apart}));
   }
-  const auto others = run(*read, {.apart = {1001, 2000}});
+  const auto others = run(*read, {.tags_apart = {1001, 2000}});
   ASSERT_FALSE(others);
   EXPECT_EQ(others.error().message, mixed_up.error().message);
 }
@@ -284,9 +284,9 @@ TEST(Model, AWatchSeesOperationsBeginAndMayEndTheRun) {
     EXPECT_TRUE(std::ranges::is_sorted(seen));
     EXPECT_LE(seen.back(), made->operations());
     EXPECT_GT(seen.back(), made->operations() / 5 * 4);
-    int looks = 0;
-    EXPECT_FALSE(with(dialect, [&](uint64_t) { return ++looks < 3; }));
-    EXPECT_EQ(looks, 3);
+    int progress = 0;
+    EXPECT_FALSE(with(dialect, [&](uint64_t) { return ++progress < 3; }));
+    EXPECT_EQ(progress, 3);
   }
   const auto ended = run_loggopsim(*made, {}, [](uint64_t) { return false; });
   EXPECT_TRUE(ended.error().message.starts_with("the run was ended from outside when ")) << ended.error().message;

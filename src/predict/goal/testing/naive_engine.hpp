@@ -25,7 +25,7 @@ class NaiveEngine {
       : schedule_(schedule), model_(model), hosts_(schedule.ranks()) {
     for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
       Host& host = hosts_[rank];
-      host.waits = schedule.program(rank).waits();
+      host.waits = schedule.program(rank).dependency_counts();
       host.ready.resize(host.waits.size());
       left += host.waits.size();
     }
@@ -33,7 +33,7 @@ class NaiveEngine {
 
   void run() {
     phases_.resize(schedule_.ranks());
-    if (model_.noise.has_value() && !model_.noise->together) {
+    if (model_.noise.has_value() && !model_.noise->is_synchronised) {
       Random random(model_.noise->seed, "goal.noise");
       for (uint64_t& phase : phases_) phase = random.below(model_.noise->period_ps);
     }
@@ -112,7 +112,7 @@ class NaiveEngine {
   [[nodiscard]] uint64_t overhead_of(Name send) const { return model_.o_ps + up(model_.O, bytes_of(send)); }
 
   [[nodiscard]] uint64_t layout_of(Name name) const {
-    const bool has_one = schedule_.ends(operation_of(name)).local != schedule::contiguous;
+    const bool has_one = schedule_.transfer_layouts(operation_of(name)).local != schedule::contiguous;
     return has_one && model_.layout.has_value() ? up(*model_.layout, shape_of(name).size) : 0;
   }
 
@@ -397,8 +397,8 @@ class NaiveEngine {
     const uint32_t wanted = shape_of(receive).tag;
     const uint32_t tag = shape_of(send).tag;
     return (source == schedule::any || source == send.rank) &&
-           (wanted == tag || (wanted == schedule::any && !model_.apart.has(tag)) ||
-            (tag == schedule::any && !model_.apart.has(wanted)));
+           (wanted == tag || (wanted == schedule::any && !model_.tags_apart.has(tag)) ||
+            (tag == schedule::any && !model_.tags_apart.has(wanted)));
   }
 
   void begins(uint64_t now, Name name) {

@@ -21,7 +21,7 @@ class Naive {
   Naive(const schedule::Schedule& schedule, const LogGopSimParameters& parameters)
       : schedule_(schedule), is_(parameters), hosts_(schedule.ranks()) {
     for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
-      hosts_[rank].waits = schedule.program(rank).waits();
+      hosts_[rank].waits = schedule.program(rank).dependency_counts();
       left += hosts_[rank].waits.size();
     }
   }
@@ -148,8 +148,8 @@ class Naive {
     const uint32_t wanted = shape_of(receive).tag;
     const uint32_t tag = shape_of(message).tag;
     return (source == schedule::any || source == message.source) &&
-           (wanted == tag || (wanted == schedule::any && !is_.apart.has(tag)) ||
-            (tag == schedule::any && !is_.apart.has(wanted)));
+           (wanted == tag || (wanted == schedule::any && !is_.tags_apart.has(tag)) ||
+            (tag == schedule::any && !is_.tags_apart.has(wanted)));
   }
 
   void decrement(uint32_t rank, uint32_t operation, schedule::Awaits awaits) {

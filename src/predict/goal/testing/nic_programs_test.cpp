@@ -17,11 +17,11 @@ using schedule::Schedule;
 // Rank 0 sends k messages of 1000 B whose bytes lie apart to rank 1; shape 0 is the send, shape 1 the receive.
 Schedule scattered(uint32_t k, Kind sends = Kind::send) {
   Schedule schedule(2);
-  const auto layout = schedule.number_of_layout(schedule::Layout{"every other", 250, 1000});
+  const auto layout = schedule.intern_layout(schedule::Layout{"every other", 250, 1000});
   schedule::Builder sender;
   schedule::Builder receiver;
-  const uint32_t send = schedule.number_of({.size = 1000, .kind = sends}, {layout, schedule::contiguous});
-  const uint32_t receive = schedule.number_of({.size = 1000, .kind = Kind::receive}, {layout, schedule::contiguous});
+  const uint32_t send = schedule.intern_shape({.size = 1000, .kind = sends}, {layout, schedule::contiguous});
+  const uint32_t receive = schedule.intern_shape({.size = 1000, .kind = Kind::receive}, {layout, schedule::contiguous});
   for (uint32_t one = 0; one < k; ++one) {
     sender.add(send, 1);
     if (sends == Kind::send) receiver.add(receive, 0);
@@ -64,8 +64,8 @@ TEST(NicPrograms, WhatWaitsForABeginDoesNotWaitForTheNic) {
   Schedule schedule = scattered(1);
   schedule::Builder builder;
   builder.add(0, 1);
-  builder.add(schedule.number_of({.size = 1}), 0);
-  builder.add(schedule.number_of({.size = 2}), 0);
+  builder.add(schedule.intern_shape({.size = 1}), 0);
+  builder.add(schedule.intern_shape({.size = 2}), 0);
   builder.require(1, 0, schedule::Awaits::start);
   builder.require(2, 0, schedule::Awaits::end);
   schedule.intern(0, builder.take());

@@ -42,7 +42,7 @@ TEST(Offloaded, AReductionOfTwoCombinesBehindItsMessage) {
 
 TEST(Offloaded, EveryMessageNeedsAReceive) {
   collective::Graph lonely;
-  lonely.operations.push_back({.what = collective::Does::send, .peer = 1});
+  lonely.operations.push_back({.kind = collective::VertexKind::send, .peer = 1});
   const std::vector<collective::Graph> ranks{lonely, collective::Graph{}};
   const auto schedule = offloaded(ranks);
   ASSERT_FALSE(schedule.ok());

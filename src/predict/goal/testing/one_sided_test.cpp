@@ -92,17 +92,17 @@ TEST(Model, LayoutsCostWhatIsGiven) {
   using schedule::Kind;
   const uint32_t layout = 0;  // the only one
   schedule::Builder builder;
-  builder.add(schedule.number_of({.size = 1000, .kind = Kind::receive}), 0);
+  builder.add(schedule.intern_shape({.size = 1000, .kind = Kind::receive}), 0);
   schedule.intern(1, builder.take());
   EXPECT_EQ(run(schedule, {.layout = Rate(P, 1)})->finish_ps[1], o + 1000 * P + L + 999 * G + o);
   // One-sided: the initiator's CPU packs, nobody's CPU works at the target; the data of a get land as they are.
-  builder.add(schedule.number_of({.size = 1000, .kind = Kind::put}, {layout, layout}), 1);
+  builder.add(schedule.intern_shape({.size = 1000, .kind = Kind::put}, {layout, layout}), 1);
   schedule.intern(0, builder.take());
   schedule.intern(1, builder.take());
   const auto put = run(schedule, {.layout = Rate(P, 1)});
   EXPECT_EQ(put->finish_ps, Times({o + 1000 * P + 999 * G, 0}));
   EXPECT_EQ(put->overhead_ps, Times({o + 1000 * P, 0}));
-  builder.add(schedule.number_of({.size = 1000, .kind = Kind::get}, {layout, layout}), 1);
+  builder.add(schedule.intern_shape({.size = 1000, .kind = Kind::get}, {layout, layout}), 1);
   schedule.intern(0, builder.take());
   EXPECT_EQ(run(schedule, {.layout = Rate(P, 1)})->finish_ps, Times({o + 2 * L + 999 * G, 0}));
 }

@@ -257,7 +257,7 @@ TEST(Patterns, AllAreWholeAndAsTheNaiveEngineSays) {
 }
 
 TEST(Patterns, RanksShareProgramsAndEveryRankHasItsPart) {
-  EXPECT_LE(must_make("dissemination", 1000, 1).bytes(), 5000);
+  EXPECT_LE(must_make("dissemination", 1000, 1).memory_bytes(), 5000);
   EXPECT_LE(must_make("binomial_broadcast", 1 << 16, 1).programs().size(), 18);
   EXPECT_LE(must_make("linear_alltoall", 64, 1).programs().size(), 2);
   // One message into each rank but the root.

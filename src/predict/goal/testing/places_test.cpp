@@ -69,7 +69,7 @@ TEST(Places, CpusOfLargeNumbersRunAtEachFidelity) {
 TEST(Places, TooManyAreAnErrorAndTakeNoMemory) {
   Schedule schedule(1 << 20);
   schedule::Builder builder;
-  for (uint32_t cpu = 0; cpu < 300; ++cpu) builder.add(schedule.number_of({.size = 1, .cpu = cpu}), 0);
+  for (uint32_t cpu = 0; cpu < 300; ++cpu) builder.add(schedule.intern_shape({.size = 1, .cpu = cpu}), 0);
   schedule.intern(0, builder.take());
   const std::string sentence =
       "the schedule names 300 CPUs and 1 NICs for each of 1048576 ranks; a run has 268435456 of all ranks at most "

@@ -42,7 +42,7 @@ inline LogGopSimParameters random_parameters(Random& random) {
   for (uint64_t* one : {&parameters.L, &parameters.o, &parameters.g, &parameters.G, &parameters.O})
     *one = random_cost(random);
   parameters.S = sizes[random.below(6)];
-  if (random.chance(1, 4)) parameters.apart = {1, static_cast<uint32_t>(random.between(1, 3))};
+  if (random.chance(1, 4)) parameters.tags_apart = {1, static_cast<uint32_t>(random.between(1, 3))};
   return parameters;
 }
 
@@ -89,12 +89,12 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
     if (shape.kind != Kind::arrived) shape.cpu = static_cast<uint32_t>(random.below(cpus));
     if (schedule::has_peer(shape.kind)) shape.nic = static_cast<uint32_t>(random.below(nics));
     schedule::Builder& builder = builders[rank];
-    schedule::Ends ends;
+    schedule::TransferLayouts ends;
     if (layouts && schedule::has_peer(shape.kind) && random.chance(1, 2)) {
-      ends.local = schedule.number_of_layout(schedule::Layout{"some", static_cast<int64_t>(shape.size), shape.size});
+      ends.local = schedule.intern_layout(schedule::Layout{"some", static_cast<int64_t>(shape.size), shape.size});
       if (schedule::is_one_sided(shape.kind)) ends.remote = ends.local;
     }
-    const uint32_t number = builder.add(schedule.number_of(shape, ends), peer);
+    const uint32_t number = builder.add(schedule.intern_shape(shape, ends), peer);
     while (number > 0 && random.below(4) < edges) {
       const auto before =
           static_cast<uint32_t>(in_order ? number - 1 - random.below(std::min(number, 3U)) : random.below(number));

@@ -40,7 +40,7 @@ TEST(Repeat, ADisseminationTakesSoManyTimesItsTime) {
 
 TEST(Repeat, CostsMemoryOnce) {
   const Schedule often = made("halo_3d", 64, 1'000'000);
-  EXPECT_EQ(often.bytes(), made("halo_3d", 64, 2).bytes());
+  EXPECT_EQ(often.memory_bytes(), made("halo_3d", 64, 2).memory_bytes());
   // 12 messages' ends and the computation of each rank, a million times.
   EXPECT_EQ(often.operations(), uint64_t{64} * 13 * 1'000'000);
   EXPECT_EQ(schedule::count(often).sends, uint64_t{64} * 6 * 1'000'000);
@@ -87,7 +87,7 @@ TEST(Repeat, RandomPassesAreWhatIsWrittenOut) {
         shape.size = random.below(20) * 1000;
         if (shape.kind != schedule::Kind::compute) shape.tag = static_cast<uint32_t>(random.below(2));
         const auto peer = static_cast<uint32_t>(random.below(3));
-        (void)builder.add(schedule.number_of(shape), shape.kind == schedule::Kind::compute ? 0 : peer);
+        (void)builder.add(schedule.intern_shape(shape), shape.kind == schedule::Kind::compute ? 0 : peer);
       }
       for (uint64_t left = random.below(2 * size); left > 0; --left) {
         const auto before = static_cast<uint32_t>(random.below(size));
@@ -117,14 +117,14 @@ TEST(Repeat, RandomPassesAreWhatIsWrittenOut) {
 TEST(Repeat, ApartWithoutComputationIsTheSame) {
   const auto pattern = make_pattern("halo_2d", 12, 100);
   std::string bytes;
-  ASSERT_TRUE(repeat_apart(*pattern, 7, {}, [&](std::string_view part) { bytes += part; }));
+  ASSERT_TRUE(repeat_with_pauses(*pattern, 7, {}, [&](std::string_view part) { bytes += part; }));
   const auto apart = schedule::read_schedule(bytes);
   ASSERT_TRUE(apart) << apart.error().message;
   EXPECT_EQ(apart->programs().size(), 12U);
   expect_equal(*run(*apart, {}), *run(*repeat(*pattern, 7), {}));
   // Each pass ends with a computation of 1 us, so it takes at least 1 us more, and all ranks compute.
   bytes.clear();
-  ASSERT_TRUE(repeat_apart(*pattern, 7, {1000, 1000, 3}, [&](std::string_view part) { bytes += part; }));
+  ASSERT_TRUE(repeat_with_pauses(*pattern, 7, {1000, 1000, 3}, [&](std::string_view part) { bytes += part; }));
   const auto outcome = run(*schedule::read_schedule(bytes), {});
   ASSERT_TRUE(outcome);
   for (const uint64_t ps : outcome->compute_ps) EXPECT_EQ(ps, uint64_t{7} * 1'000'000);
@@ -136,7 +136,7 @@ TEST(Repeat, RefusesWhatCannotBe) {
   EXPECT_FALSE(repeat(*repeat(*pattern, 2), 2));
   EXPECT_EQ(repeat(*pattern, 1U << 24).error().message,
             "16777216 times 252 operations and one more are too many: a rank has 1073741823 at most");
-  EXPECT_FALSE(repeat_apart(*pattern, 2, {3, 2, 1}, [](std::string_view) {}));
+  EXPECT_FALSE(repeat_with_pauses(*pattern, 2, {3, 2, 1}, [](std::string_view) {}));
 }
 
 }  // namespace

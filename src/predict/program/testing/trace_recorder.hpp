@@ -90,7 +90,7 @@ class Recorder {
   }
   trace::RankTrace end(uint64_t gap_ns = 0) {
     call(gap_ns, {.call = Call::Finalize});
-    made.ended = true;
+    made.has_ended = true;
     return made;
   }
 
@@ -101,7 +101,7 @@ class Recorder {
 };
 
 inline Script script(const std::vector<trace::RankTrace>& traces, const std::vector<std::string>& choices = {}) {
-  auto found = script_of(traces, choose(choices).value());
+  auto found = script_of(traces, parse_choices(choices).value());
   EXPECT_TRUE(found.ok()) << (found.ok() ? "" : found.error().message);
   return found.ok() ? std::move(*found) : Script();
 }
@@ -112,7 +112,7 @@ inline std::string error_of(const std::vector<trace::RankTrace>& traces) {
 }
 
 // Returns the priced schedule, and checks that all its messages meet.
-inline Priced priced(const Script& script, const Costs& costs = {}) {
+inline PricedSchedule priced(const Script& script, const Costs& costs = {}) {
   auto made = schedule_of(script, costs);
   EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
   const Status found = schedule::check(made->schedule);

@@ -25,7 +25,7 @@ using spinloom::for_seeds;
 // Edges as text, of an operation.
 inline std::string edges_of(const Program& program, uint32_t number) {
   std::string found;
-  program.each_edge(number, [&](Edge edge) {
+  program.for_each_edge(number, [&](Edge edge) {
     found +=
         text(edge.join() == Join::first ? " any" : "", edge.awaits() == Awaits::start ? " start:" : " ", edge.to());
   });
@@ -50,10 +50,10 @@ inline std::string difference(const Schedule& a, const Schedule& b) {
       const auto layout_of = [](const Schedule& schedule, uint32_t end) {
         return end == contiguous ? Layout{} : schedule.layouts()[end];
       };
-      const Ends ends = a.ends(one.operation(number));
-      const Ends others = b.ends(other.operation(number));
-      if (layout_of(a, ends.local) != layout_of(b, others.local) ||
-          layout_of(a, ends.remote) != layout_of(b, others.remote)) {
+      const TransferLayouts layouts = a.transfer_layouts(one.operation(number));
+      const TransferLayouts others = b.transfer_layouts(other.operation(number));
+      if (layout_of(a, layouts.local) != layout_of(b, others.local) ||
+          layout_of(a, layouts.remote) != layout_of(b, others.remote)) {
         return text(place, "layouts");
       }
       const std::string edges = edges_of(one, number);
@@ -97,34 +97,34 @@ inline uint64_t random_size(Random& random) {
 inline Schedule random_schedule(Random& random, bool acyclic = false, Words words = Words::goal) {
   Schedule schedule(static_cast<uint32_t>(random.between(1, 9)));
   Builder builder;
-  const bool layouts = words == Words::all && random.chance(1, 3);
+  const bool has_layouts = words == Words::all && random.chance(1, 3);
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     const auto operations = static_cast<uint32_t>(random.chance(1, 6) ? 0 : random.between(1, 30));
     for (uint32_t number = 0; number < operations; ++number) {
       Shape shape;
-      Ends ends;
+      TransferLayouts layouts;
       shape.kind = static_cast<Kind>(random.between(1, words == Words::goal ? 3 : 8));
       shape.size = random_size(random);
       if (shape.kind == Kind::arrived) {
         shape.tag = static_cast<uint32_t>(random.below(any));
-        builder.add(schedule.number_of(shape), 0);
+        builder.add(schedule.intern_shape(shape), 0);
         continue;
       }
       if (random.chance(1, 4)) shape.cpu = random_index(random, words);
       if (shape.kind == Kind::compute) {
-        builder.add(schedule.number_of(shape), 0);
+        builder.add(schedule.intern_shape(shape), 0);
         continue;
       }
       if (random.chance(1, 4)) shape.nic = random_index(random, words);
       if (random.chance(1, 2)) shape.tag = static_cast<uint32_t>(random.chance(1, 4) ? any : random.below(any));
       if (is_one_sided(shape.kind) && shape.tag == any) shape.tag = 0;
-      if (layouts && random.chance(1, 2)) {
-        ends.local =
-            schedule.number_of_layout(Layout{random.chance(1, 2) ? "a" : "bc", random.between(1, 3), shape.size});
-        if (is_one_sided(shape.kind) && random.chance(1, 2)) ends.remote = ends.local;
+      if (has_layouts && random.chance(1, 2)) {
+        layouts.local =
+            schedule.intern_layout(Layout{random.chance(1, 2) ? "a" : "bc", random.between(1, 3), shape.size});
+        if (is_one_sided(shape.kind) && random.chance(1, 2)) layouts.remote = layouts.local;
       }
       const bool from_any = shape.kind == Kind::receive && random.chance(1, 5);
-      builder.add(schedule.number_of(shape, ends),
+      builder.add(schedule.intern_shape(shape, layouts),
                   from_any ? any : static_cast<uint32_t>(random.below(schedule.ranks())));
     }
     const auto times =
@@ -156,9 +156,9 @@ inline Schedule dissemination(uint32_t ranks) {
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     uint32_t before = any;
     for (uint64_t step = 1; step < ranks; step *= 2) {
-      const uint32_t sent = builder.add(schedule.number_of(send), static_cast<uint32_t>((rank + step) % ranks));
+      const uint32_t sent = builder.add(schedule.intern_shape(send), static_cast<uint32_t>((rank + step) % ranks));
       if (before != any) builder.require(sent, before, Awaits::end);
-      before = builder.add(schedule.number_of(receive), static_cast<uint32_t>((rank + ranks - step) % ranks));
+      before = builder.add(schedule.intern_shape(receive), static_cast<uint32_t>((rank + ranks - step) % ranks));
     }
     schedule.intern(rank, builder.take());
   }

@@ -10,7 +10,8 @@
 namespace spinloom::torture {
 namespace {
 
-constexpr size_t overtaken_max = 64;  // step() chooses among so many of the oldest items
+// step() chooses among so many of the oldest items, unless these are handlers that may not run.
+constexpr size_t overtaken_max = 64;
 constexpr uint32_t running_handlers_max = 8;  // handlers under way, each waiting while the next runs
 
 }  // namespace

@@ -1,9 +1,10 @@
 // FrameCard - an Ethernet NIC of a run and its driver, in which everything takes a random time.
 //
-// Contract: actions become items of one list; step() performs one of the oldest, at random. While a handler waits for
-//   the answer to a call, the rest of the world goes on, other handlers too. As on PCIe and on a cable, accesses to
-//   host memory and frames for the wire are served in the order asked for; the NIC hears of their ends at random times.
-//   The card reports to its owner all that happens, and all that must not happen.
+// Contract: actions that take time become items of one list, the others are performed at once. step() performs one of
+//   the oldest items, at random. While a handler waits for the answer to a call, the rest of the world goes on, other
+//   handlers too. As on PCIe and on a cable, accesses to host memory and frames for the wire are served in the order
+//   asked for; the NIC hears of their ends at random times. The card reports to its owner all that happens, and all
+//   that must not happen.
 // Invariants: (1) the same seed and the same calls give the same run; (2) a frame of a handler leaves as it was when
 //   the handler sent it, behind those sent before it, and handlers and the host take the turns that they should:
 //   anything else is trouble.
@@ -56,7 +57,7 @@ class FrameCard {
   [[nodiscard]] bool send(FrameBytes frame, uint64_t token);
   [[nodiscard]] Status initialise(spin::ContextId context);
   [[nodiscard]] Status invoke(spin::ContextId context, uint32_t message);
-  // Performs one item; false if there is none.
+  // Performs one item. Returns false if there is none, or if all are handlers and as many as may run are running.
   bool step();
   [[nodiscard]] uint64_t steps() const { return steps_; }
 

@@ -51,7 +51,7 @@ class ListedMemory {
   }
   void spoil() { memory_.spoil(); }
   [[nodiscard]] Status check(const std::string& what) const { return memory_.check(what); }
-  // An Error if the descriptor is still in use although its operations have ended.
+  // Returns an Error if the descriptor is still in use although its operations have ended.
   [[nodiscard]] Status check_released(const std::string& what) const {
     if (!descriptor_->in_use()) return {};
     return fail(Code::mismatch, what, ": its memory descriptor is still in use");

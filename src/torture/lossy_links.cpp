@@ -121,7 +121,6 @@ void LossyLinks::carry_out(uint32_t rank, Ends& ends) {
   }
   for (const wire::Output::Lost& lost : out.lost) {
     if (!dead_[lost.peer.value]) {
-      ++refusals_;
       refusal_ = text("rank ", rank, " lost rank ", lost.peer, ", which is there");
     }
     if (trace_) std::printf("link: rank %u lost rank %u\n", rank, lost.peer.value);
@@ -207,7 +206,6 @@ bool LossyLinks::step(Ends& ends) {
     const bool is_from_dead =
         !status && status.error().code == Code::environment;  // it was under way when its rank died
     if (status.ok() == datagram.damaged && !is_from_dead && refusal_.empty()) {
-      ++refusals_;
       refusal_ = status.ok() ? text("rank ", datagram.to, " took a damaged datagram") : status.error().message;
     }
     spare_outputs_.push_back(std::move(out));

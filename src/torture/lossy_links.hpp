@@ -74,7 +74,6 @@ class LossyLinks final : public testbed::Links {
   uint64_t datagrams_ = 0;
   uint64_t certain_faults_[2] = {0, 0};  // numbers of the datagrams that are sure to have a fault
   uint64_t hash_ = 0;
-  uint64_t refusals_ = 0;
   std::string refusal_;  // the sentence for check_stages(); empty: no stage did wrong
   std::vector<wire::Output> spare_outputs_;  // answers of stages, kept for their storage
 };

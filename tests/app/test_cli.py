@@ -234,7 +234,7 @@ def test_tables_fit_80_columns(spinloom, monkeypatch, arguments):
 
 def test_the_live_library_s_variables_are_known(monkeypatch):
     source = (ROOT / "src/live/process/settings.cpp").read_text(encoding="utf-8")
-    table = source.split("known{{", 1)[1].split("}};", 1)[0]
+    table = source.split("known_variables{{", 1)[1].split("}};", 1)[0]
     live = set(re.findall(r'\{"(SPINLOOM_\w+)"', table))
     assert live, "settings.cpp has no table"
     assert live == {name for name, variable in config.VARIABLES.items() if variable.help.startswith("live: ")}

@@ -16,7 +16,7 @@ def test_the_total_grows_with_what_is_expected(monkeypatch):
         bar.expect(2)
         bar()
         bar.expect(3)
-        (task,) = bar.shown.tasks
+        (task,) = bar.display.tasks
         assert (task.completed, task.total) == (1, 5)
         for _ in range(4):
             bar()

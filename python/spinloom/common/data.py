@@ -53,7 +53,10 @@ def mpi_preloads() -> str:
 
 
 def fingerprint(engine: ModuleType) -> str:
-    """SHA-256 over what decides results: package, engine, profiles, datatypes, programs, images."""
+    """The SHA-256 over paths and contents of what decides results.
+
+    These are the package, the engine, profiles, datatypes, recorded programs, benches and images.
+    """
     places = [PACKAGE, *map(folder, ("nics", "hosts", "workloads", "recorded", "bench", "handlers"))]
     paths = {path for place in places for path in place.rglob("*")}
     paths |= {Path(engine.__file__)} if getattr(engine, "__file__", None) else set()

@@ -1,9 +1,9 @@
 """Text output: results to stdout as a table, JSON or CSV; diagnostics to stderr.
 
 Output is plain text: square brackets and colons of a datatype are no markup. rich leaves colours out
-when NO_COLOR is set or the stream is not a terminal. All text goes out here, by echo(), say(), show() and the
-consoles, and what of it a terminal would obey is written out (printable.py). pass_on() is for what the user's
-own program has printed.
+when NO_COLOR is set or the stream is not a terminal. What verbs print goes out here, by echo(), say(), show()
+and the consoles, and what of it a terminal would obey is written out (printable.py). pass_on() is for what
+the user's own program has printed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FOLDABLE = frozenset(
 
 
 class Output(Console):
-    """A console whose reader may go away: the caller notices that, instead of an exit with code 1."""
+    """A console that prints printable text. The caller notices that its reader went away; rich would exit."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(printable(text), **options)
@@ -72,7 +72,7 @@ def show(rich_table: Table, keys: int = 1) -> None:
 
 
 FOLDED_WIDTH = 24  # what a column of prose gets at least
-BETWEEN = 3  # columns of space that each column brings
+BETWEEN = 3  # characters between two columns
 
 
 def parts(rich_table: Table, width: int, keys: int) -> list[Table]:
@@ -126,7 +126,7 @@ def error_console() -> Console:
 
 
 def echo(message: str | bytes, *, err: bool = False, nl: bool = True) -> None:
-    """Bytes, in a form of their own, stay as they are for a file or a pipe."""
+    """Prints a message. Bytes are written unchanged, except to a terminal, which gets printable text."""
     if isinstance(message, bytes) and (sys.stderr if err else sys.stdout).isatty():
         message = message.decode("utf-8", "backslashreplace")
     click.echo(printable(message) if isinstance(message, str) else message, err=err, nl=nl)
@@ -169,7 +169,7 @@ def table(
 
 
 def emit(rows: list[dict[str, Any]], form: str, make_table: Callable[[], Table]) -> None:
-    """Prints rows as 'json' (an array), 'csv', or as the table that `shown` makes."""
+    """Prints rows as 'json' (an array), 'csv', or as the table that `make_table` makes."""
     if form == "json":
         echo(json.dumps(rows, indent=1))
     elif form == "csv":

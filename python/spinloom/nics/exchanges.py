@@ -5,8 +5,8 @@
     print(found.kinds(), found.time_ps)
 
 Contract: exchange() lets `peers` senders put one message each at the same time; their packets interleave on
-the receiver's link. Each peer has a datatype of its own: the seeds of rand() in the datatype are moved, so
-that all lists differ, and a datatype without rand() is the same for all. Every byte is compared with the
+the receiver's link. In each peer's datatype the seeds of rand() are moved, so that all
+lists differ; a datatype without rand() is the same for all. Every byte is compared with the
 oracle. A message that finds no room on the NIC is unpacked by the host. The kinds of NIC memory are KINDS.
 """
 
@@ -26,7 +26,7 @@ from spinloom.nics.strategies import BASELINE
 from spinloom.nics.workloads import Row
 
 STRATEGY = "specialised"
-BASELINES = (BASELINE, "host-warm")  # the same exchange without offloading
+BASELINES = (BASELINE, "host-warm")  # strategies of the same exchange without offloading
 KINDS = {
     "lists": "what handlers read: index lists, compact programs",
     "checkpoints": "what handlers write: checkpoints and segments",
@@ -132,7 +132,7 @@ def exchange(
     seed: int = 1,
     count: int = 1,
 ) -> Exchange:
-    """One exchange; arguments as those of simulate(). Raises Trouble."""
+    """Runs one exchange of one datatype and strategy; the rest are simulate()'s. Raises Trouble."""
     rows = simulation.rows_of(type, count)
     if len(rows) != 1:
         names = ", ".join(row.datatype for row in rows)
@@ -143,7 +143,7 @@ def exchange(
 
 
 def with_half_memory(outcome: Exchange, kind: str) -> Exchange | None:
-    """Runs the exchange again with half of the memory that a kind fills.
+    """Runs the exchange again with half of what the kinds in a kind's memory have filled together.
 
     None where that is less than the NIC needs: one packet in the packets' memory.
     """

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 from spinloom.common.errors import Trouble, nearest
 
-BASELINE = "host-mpitypes"  # every speed-up is this one's time over a strategy's,
-DIRECT = "rdma-direct"  # or this one's where the data is contiguous: nobody would unpack it
+# The speed-up of a received datatype is the time of the baseline over that of a strategy. The baseline of
+# contiguous data, which nobody would unpack, is DIRECT.
+BASELINE = "host-mpitypes"
+DIRECT = "rdma-direct"
 
 STRATEGIES = {
     BASELINE: "RDMA, then the CPU unpacks with MPITypes (the papers' baseline)",
@@ -31,7 +33,7 @@ def parse(text: str) -> list[str]:
 
 
 def with_baselines(names: Iterable[str]) -> list[str]:
-    """Checked, in table order, the baselines added. Raises Trouble."""
+    """Returns the names in table order, with the baselines. Raises Trouble for a name that is none."""
     names = list(names) if isinstance(names, Iterable) else [names]
     for name in names:
         if not isinstance(name, str):

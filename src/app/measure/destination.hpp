@@ -31,8 +31,8 @@ enum class Inject : uint8_t {
 
 class Destination {
  public:
-  // An Error if the count is negative, if a destination would be too large, or if the type has more bytes than it
-  // spans. It looks at sizes only, so a type that writes some byte twice and has gaps passes.
+  // Returns an Error if the count is negative, if a destination would be too large, or if the type has more bytes than
+  // it spans. It looks at sizes only, so a type that writes some byte twice and has gaps passes.
   static Status check_span(const layout::Type& type, int64_t count);
   static Result<Destination> create(const strategies::Message& message, uint64_t seed);
 

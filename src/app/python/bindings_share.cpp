@@ -44,8 +44,8 @@ std::unique_ptr<Share> open_share(const nb::dict& settings) {
 }
 
 nb::dict receive(Share& share, size_t type) {
-  if (type >= share.types()) {
-    throw Raised{fail(Code::invalid, "there is no type ", type, ", there are ", share.types())};
+  if (type >= share.type_count()) {
+    throw Raised{fail(Code::invalid, "there is no type ", type, ", there are ", share.type_count())};
   }
   Result<SharedMessage> outcome = [&] {
     const nb::gil_scoped_release release;

@@ -69,9 +69,9 @@ class CollectiveRun final : simulated::EventTarget {
   // collective_switches.cpp
   Status install_switch_handlers();
   Status install_switch_handlers(const TreeSwitch& here);
-  Status expect_sums(const TreeSwitch& here, const Side& side);
-  Status expect_results(const TreeSwitch& here, const Side& side);
-  [[nodiscard]] std::vector<uint32_t> ports_of(const TreeSwitch& here) const;
+  Status install_sum_entry(const TreeSwitch& here, const Side& side);
+  Status install_result_entry(const TreeSwitch& here, const Side& side);
+  [[nodiscard]] std::vector<uint32_t> ranks_below(const TreeSwitch& here) const;
   [[nodiscard]] uint32_t shift() const;  // bits by which a sender's number is shifted in the offset of its sums
 
   const StudyConfig& config_;

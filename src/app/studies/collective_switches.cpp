@@ -14,19 +14,19 @@ constexpr uint32_t packet_bytes_most = 64 * 256;
 
 // Returns an entry of a switch. It has no host memory: handlers take all bytes, and only failures are events.
 nic::Entry entry_of(uint64_t match_bits, nic::ContextId context) {
-  nic::Entry made;
-  made.match_bits = match_bits;
-  made.options.event_success_disable = true;
-  made.context = context;
-  return made;
+  nic::Entry entry;
+  entry.match_bits = match_bits;
+  entry.options.event_success_disable = true;
+  entry.context = context;
+  return entry;
 }
 
 }  // namespace
 
 uint32_t CollectiveRun::shift() const { return static_cast<uint32_t>(std::bit_width(config_.bytes - 1)); }
 
-// Returns the ranks at the ports of a switch that lead down the tree; of a multicast without the root.
-std::vector<uint32_t> CollectiveRun::ports_of(const TreeSwitch& here) const {
+// Returns the ranks at the ports of a switch that lead down the tree. In a multicast the root is left out.
+std::vector<uint32_t> CollectiveRun::ranks_below(const TreeSwitch& here) const {
   std::vector<uint32_t> ranks;
   for (const uint32_t child : here.children) {
     ranks.push_back(world_.network().rank_of_switch(tree_.switches[child].number).value);
@@ -55,16 +55,16 @@ Status CollectiveRun::install_switch_handlers() {
 Status CollectiveRun::install_switch_handlers(const TreeSwitch& here) {
   SPL_ASSIGN(simulated::Node* const node, world_.equip(here.number));
   switches_.push_back(node);
-  SPL_ASSIGN(Side made, Side::make(*node));
-  const Side& side = switch_sides_.emplace_back(std::move(made));
+  SPL_ASSIGN(Side new_side, Side::make(*node));
+  const Side& side = switch_sides_.emplace_back(std::move(new_side));
   SPL_ASSERT(side.portal == members_[0].side.portal, "portal table entry ", side.portal);
-  if (is_reduction()) SPL_TRY(expect_sums(here, side));
-  if (tells_all_members()) SPL_TRY(expect_results(here, side));
+  if (is_reduction()) SPL_TRY(install_sum_entry(here, side));
+  if (tells_all_members()) SPL_TRY(install_result_entry(here, side));
   if (here.hosts.empty()) return {};
   return world_.network().install(here.number, {side.portal.value, is_reduction() ? up_bits : down_bits});
 }
 
-Status CollectiveRun::expect_sums(const TreeSwitch& here, const Side& side) {
+Status CollectiveRun::install_sum_entry(const TreeSwitch& here, const Side& side) {
   if (here.ports() > senders_most) {
     return fail(Code::unsupported, "switch ", here.number, " would add up ", here.ports(),
                 " messages, and it adds at most ", senders_most, "; take a smaller radix");
@@ -80,7 +80,7 @@ Status CollectiveRun::expect_sums(const TreeSwitch& here, const Side& side) {
     targets = {world_.network().rank_of_switch(tree_.switches[*here.parent].number).value};
     base = uint64_t{here.port_at_parent} << shift();
   } else if (tells_all_members()) {
-    targets = ports_of(here);
+    targets = ranks_below(here);
   } else {
     targets = {members_[0].rank};
   }
@@ -93,24 +93,24 @@ Status CollectiveRun::expect_sums(const TreeSwitch& here, const Side& side) {
                                      static_cast<uint32_t>(base >> 32),
                                      static_cast<uint32_t>(targets.size())};
   constants.insert(constants.end(), targets.begin(), targets.end());
-  SPL_ASSIGN(nic::Context made, side.handlers(loaded_, "reduce", constants));
+  SPL_ASSIGN(nic::Context reducing, side.handlers(loaded_, "reduce", constants));
   const uint64_t slots = (config_.bytes + config_.payload_bytes - 1) / config_.payload_bytes;
-  const uint64_t state = slots * slot_bytes + config_.bytes;
-  const Result<nic::MemoryWindow> window = side.zeroed(state);
+  const uint64_t state_bytes = slots * slot_bytes + config_.bytes;
+  const Result<nic::MemoryWindow> window = side.zeroed(state_bytes);
   if (!window) {
-    return fail(window.error().code, "switch ", here.number, " needs ", state,
+    return fail(window.error().code, "switch ", here.number, " needs ", state_bytes,
                 " B of its memory to add up messages of ", config_.bytes, " B: ", window.error().message,
                 "; send smaller messages");
   }
-  made.state = *window;
-  SPL_ASSIGN(const nic::ContextId context, side.interface->context_create(made));
+  reducing.state = *window;
+  SPL_ASSIGN(const nic::ContextId context, side.interface->context_create(reducing));
   SPL_ASSIGN(std::ignore, side.interface->me_append(side.portal, entry_of(up_bits, context)));
   return {};
 }
 
-Status CollectiveRun::expect_results(const TreeSwitch& here, const Side& side) {
+Status CollectiveRun::install_result_entry(const TreeSwitch& here, const Side& side) {
   if (is_reduction() && !here.parent.has_value()) return {};  // the top makes the results
-  const std::vector<uint32_t> targets = ports_of(here);
+  const std::vector<uint32_t> targets = ranks_below(here);
   std::vector<uint32_t> constants = {static_cast<uint32_t>(down_bits), static_cast<uint32_t>(targets.size())};
   constants.insert(constants.end(), targets.begin(), targets.end());
   constexpr uint64_t state_bytes = 64;

@@ -42,7 +42,7 @@ class FrameMachine {
   // Returns the value of the page's request if it has not returned that request before.
   [[nodiscard]] std::optional<uint32_t> take_request(uint32_t hpu);
   void answer(uint32_t hpu, uint32_t value);
-  // An Error if a handler has failed or faulted.
+  // Returns an Error if a handler has failed or faulted.
   [[nodiscard]] Status check() const;
 
  private:

@@ -132,7 +132,7 @@ class Run {
     return {};
   }
 
-  // An Error if so many handlers have run that they may go on for ever, as one that puts to its own entry.
+  // Returns an Error if so many handlers have run that they may go on for ever, as one that puts to its own entry.
   [[nodiscard]] Status check_handler_count() const {
     const uint64_t packets = 2 + config_.message.size() / config_.payload_bytes;
     const uint64_t allowed = limits::handlers_a_packet_max * packets * config_.messages;

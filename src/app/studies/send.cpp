@@ -31,8 +31,8 @@ Result<Source> make_source(const strategies::Message& message, uint64_t seed) {
   return source;
 }
 
-// An Error if the count is negative or the message is too large for simulated memory. The type of a send may name a
-// byte twice, unlike that of a receive.
+// Returns an Error if the count is negative or the message is too large for simulated memory. The type of a send may
+// name a byte twice, unlike that of a receive.
 Status check_memory(const layout::Type& type, int64_t count) {
   if (count < 0) return fail(Code::invalid, "count is ", count, ", it must not be negative");
   SPL_TRY(layout::oracle::check_count(type, count));

@@ -3,8 +3,8 @@
 // Contract: run_send() builds a world of a sender and a receiver, sends one message, and compares the receiver's
 //   memory (every byte and the guards around) with the packed bytes of the type map, as the oracle packs them. Only
 //   then it reports numbers. Code::mismatch carries the first differing byte.
-// Invariants: (1) everything in a SendResult but `destination` and `event_log` is a modelled number; (2) the same
-//   config gives the same result on every machine; (3) recording (`trace`) changes none of it.
+// Invariants: (1) everything in a SendResult but `destination`, `event_log` and `trace` is a modelled number; (2) the
+//   same config gives the same result on every machine; (3) recording (`trace`) changes none of it.
 // Threads: any number of calls side by side. Time: modelled, in ps; send_time_ps counts from the sender's call.
 #pragma once
 
@@ -35,7 +35,7 @@ struct SendResult {
   int64_t send_time_ps = 0;  // the call at the sender until the last byte is in the receiver's memory
   int64_t free_time_ps = 0;  // the call at the sender until its program can read that it may change the memory
   int64_t host_busy_ps = 0;  // how long the sender's program packs, walks, and posts calls
-  int64_t line_time_ps = 0;
+  int64_t line_time_ps = 0;  // how long the link needs for the message's bytes
   uint64_t host_calls = 0;
   uint64_t nic_memory_bytes = 0;
   uint64_t handlers = 0;

@@ -2,7 +2,7 @@
 //
 // Contract: create() builds one world with a receive cache (src/portals/strategies/receive_cache.hpp) on the receiver's
 //   NIC, and takes the types with their attributes. receive(i) brings one message of type i: acquires a receive from
-//   the cache, posts it, receives, compares the whole destination with the oracle, and gives the receive back. Numbers
+//   the cache, posts it, receives, gives the receive back, and compares the whole destination with the oracle. Numbers
 //   are reported for compared bytes only. Source: SC'19 datatypes paper, section 3.2.6.
 // Invariants: (1) the same config and the same order of receives give the same result on every machine; (2) after
 //   Code::mismatch receive() may be called again; after any other Error only destruction is allowed.
@@ -28,7 +28,7 @@ struct SharedType {
   strategies::TypeAttributes attributes;
 };
 
-// Returns one message of each type. An Error for a type that cannot be read, has no bytes, or needs too large a
+// Returns one message of each type, or an Error for a type that cannot be read, has no bytes, or needs too large a
 // destination.
 [[nodiscard]] Result<std::vector<strategies::Message>> messages_of(const std::vector<SharedType>& types);
 
@@ -66,7 +66,7 @@ class Share {
   Share& operator=(const Share&) = delete;
 
   [[nodiscard]] Result<SharedMessage> receive(size_t type);
-  [[nodiscard]] size_t types() const { return messages_.size(); }
+  [[nodiscard]] size_t type_count() const { return messages_.size(); }
   [[nodiscard]] const strategies::ReceiveCache::Statistics& statistics() const { return cache_->statistics(); }
 
  private:

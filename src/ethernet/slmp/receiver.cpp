@@ -14,7 +14,7 @@ bool Receiver::expire_then_was_given_out(Time now, const Key& key) {
   return given_out_.contains(key);
 }
 
-// An Error if the packet's end lies beyond 4 GiB or contradicts what has come of its message.
+// Returns an Error if the packet's end lies beyond 4 GiB or contradicts what has come of its message.
 Status Receiver::check_ends(const Partial* partial, const Header& header, uint64_t end) const {
   if (end > message_bytes_max) {
     return fail(Code::invalid, print(header), ": its payload ends at ", end, ", beyond the 4 GiB of SLMP");

@@ -5,7 +5,7 @@
 //   that the peer must be told to stop; end_stop() returns true once, when the peer may go on. The notice that a peer
 //   is lost waits behind the packets of that peer.
 // Invariants: (1) of a peer that stops when it is told to, at most `stop_at` waits here, plus what was on its way.
-//   accepts() is false for a peer of which twice `stop_at` waits: the owner then refuses its packets. Payloads that
+//   accepts() is false for a peer of which twice `stop_at` waits: the owner then drops its packets. Payloads that
 //   stay in a peer's memory count as packets, not as bytes. What this process sends to itself is always taken;
 //   is_full_of_handlers() says when its handlers must not leave more here.
 // Threads: one owner. Time: none.
@@ -52,7 +52,7 @@ class Backlog {
   // is_full_of_handlers() is true if too many of them wait now.
   [[nodiscard]] uint64_t added_by_handlers() const { return added_by_handlers_; }
   [[nodiscard]] bool is_full_of_handlers() const { return held_from_handlers_.reaches(stop_at, 2); }
-  // The most packets and bytes of one peer that ever waited.
+  // The most packets of one peer that ever waited, and the most bytes; these may be of two peers.
   [[nodiscard]] const Amount& peak() const { return peak_; }
 
   void add(BacklogEntry entry) {

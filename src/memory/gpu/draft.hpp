@@ -71,7 +71,8 @@ struct DraftOptions {
 
 Result<std::vector<Draft>> drafts_of(const Message& message, const DraftOptions& options);
 
-// Returns the packed bytes of a message. An Error if neither side has a layout, the sides differ, or sizes do not fit.
+// Returns the packed bytes of a message. Returns an Error if neither side has a layout, the sides differ, or sizes do
+// not fit.
 Result<int64_t> bytes_of(const Message& message);
 
 }  // namespace spinloom::gpu

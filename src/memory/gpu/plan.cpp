@@ -76,7 +76,7 @@ Status Plan::launch(std::span<const Ends> ends, Stream stream) const {
       parameters[2] = const_cast<kernel::Brief*>(&*body.brief);
       blocks = body.brief_blocks();
     } else {
-      // The blocks are long and lie at odd addresses, so that warps move them.
+      // The blocks are long and lie at addresses that are no multiples of a word, so that warps move them.
       SPL_ASSIGN(function, state.kernel(body.entry()));
     }
   }

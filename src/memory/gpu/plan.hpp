@@ -2,12 +2,12 @@
 //
 // Contract: make() loads the kernels once a device and uploads tables and blobs; launch() puts one kernel on the
 //   caller's stream and returns. It allocates nothing, waits for nothing and may be captured into a CUDA graph. There
-//   is one exception: a short message with long blocks at odd addresses needs another kernel, which its first launch
-//   loads. ends has one pair of addresses for each that the messages name; addresses may be memory of the device, of a
-//   peer that was mapped (peer.hpp), or pinned host memory. Memory that the kernel reads and writes must not overlap.
-//   Order with other work is that of the stream. The plan must live until the launch has ended. launch() checks only
-//   that pointers are given; check() asks the driver about each and is for callers that do not know what they have: a
-//   host pointer, another device's memory or freed memory is an Error.
+//   is one exception: a short message with long blocks at addresses that are no multiples of a word needs another
+//   kernel, which its first launch loads. ends has one pair of addresses for each that the messages name; addresses may
+//   be memory of the device, of a peer that was mapped (peer.hpp), or pinned host memory. Memory that the kernel reads
+//   and writes must not overlap. Order with other work is that of the stream. The plan must live until the launch has
+//   ended. launch() checks only that pointers are given; check() asks the driver about each and is for callers that do
+//   not know what they have: a pageable host pointer, another device's memory or freed memory is an Error.
 // Invariants: (1) a call launches one kernel, or none for a set without bytes.
 // Threads: launches side by side are allowed; they share only what is read. Time: host time.
 #pragma once

@@ -1,5 +1,4 @@
-// Blob write - what the two writers of blobs share: the header, a node, the memory. For blob.cpp and plain_list.cpp
-// only.
+// Blob write - what the two writers of blobs, blob.cpp and plain_list.*, share: the header, a node, the memory.
 //
 // Threads: pure. Time: none.
 #pragma once

@@ -125,7 +125,7 @@ class Rectangle {
   int64_t last_ = 0;
 };
 
-// Gives the node its children. An Error if it is nested too deep, or has too many list entries.
+// Gives the node its children. Returns an Error if it is nested too deep, or has too many list entries.
 inline Status set_children(TypeNode& node, std::vector<Type> children, int64_t own_entries) {
   node.list_entries = own_entries;
   for (const Type& child : children) {

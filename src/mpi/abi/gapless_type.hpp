@@ -20,7 +20,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 class GaplessType {
  public:
   static constexpr size_t kept_max = 256;
-  // `form`: that of `type`. An Error where the MPI cannot make the type.
+  // `form`: that of `type`. Returns an Error where the MPI cannot make the type.
   [[nodiscard]] static Result<std::shared_ptr<const GaplessType>> of(Datatype type, const FormPointer& form);
   static void drop_kept();
 

@@ -158,7 +158,6 @@ struct OfferedSend {
   bool has_program_request = false;
   bool is_cancelling = false;  // the program has called MPI_Cancel: the MPI decides by the record
   bool is_moved = false;  // the receiver has taken the message, or it was packed after all, or cancelled
-  uint32_t receiver = 0;
   int64_t patience_ns = 0;  // how long a rank that waits leaves the message to its receiver, before it packs it
   int64_t wait_begun_ns = -1;  // when the program first waited or tested; -1: not yet
 };

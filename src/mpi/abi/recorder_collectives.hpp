@@ -22,7 +22,7 @@ class Collective : public Rule {
     return facts_.is_inter ? root == root_here : root == facts_.rank;
   }
   [[nodiscard]] bool takes_part() const { return takes_part_; }
-  [[nodiscard]] int peers() const { return facts_.peers; }
+  [[nodiscard]] int peer_count() const { return facts_.peers; }
   [[nodiscard]] const Recorder::CommFacts& facts() const { return facts_; }
 
   static void send(trace::Signature& signature, const void* buffer, int64_t count, Datatype type) {
@@ -106,78 +106,83 @@ struct Bcast : Collective {
 
 struct Gather : Collective {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, N out_count, Datatype out_type, void* in, N in_count,
-             Datatype in_type, int root, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, N send_count, Datatype send_type,
+             void* receive_buffer, N receive_count, Datatype receive_type, int root, Comm comm, More... more) {
     const bool is_root = begin_rooted(signature, root, comm);
-    if (sends(is_root)) send(signature, out, out_count, out_type);
-    if (is_root) receive(signature, in, in_count, in_type);
+    if (has_own_block(is_root)) send(signature, send_buffer, send_count, send_type);
+    if (is_root) receive(signature, receive_buffer, receive_count, receive_type);
     note_request(signature, false, more...);
   }
 
  protected:
   // True if this rank has a block of its own: every rank has, but for those on the root's side of an intercommunicator.
-  [[nodiscard]] bool sends(bool is_root) const { return takes_part() && !(is_root && facts().is_inter); }
+  [[nodiscard]] bool has_own_block(bool is_root) const { return takes_part() && !(is_root && facts().is_inter); }
 };
 struct Gatherv : Gather {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, N out_count, Datatype out_type, void* in, const N* counts,
-             const Displacement<N>* displs, Datatype in_type, int root, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, N send_count, Datatype send_type,
+             void* receive_buffer, const N* counts, const Displacement<N>* displs, Datatype receive_type, int root,
+             Comm comm, More... more) {
     const bool is_root = begin_rooted(signature, root, comm);
-    if (sends(is_root)) send(signature, out, out_count, out_type);
-    if (is_root) put_list(signature, signature.receives, peers(), in, counts, displs, in_type);
+    if (has_own_block(is_root)) send(signature, send_buffer, send_count, send_type);
+    if (is_root) put_list(signature, signature.receives, peer_count(), receive_buffer, counts, displs, receive_type);
     note_request(signature, false, more...);
   }
 };
 struct Scatter : Gather {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, N out_count, Datatype out_type, void* in, N in_count,
-             Datatype in_type, int root, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, N send_count, Datatype send_type,
+             void* receive_buffer, N receive_count, Datatype receive_type, int root, Comm comm, More... more) {
     const bool is_root = begin_rooted(signature, root, comm);
-    if (is_root) send(signature, out, out_count, out_type);
-    if (sends(is_root)) receive(signature, in, in_count, in_type);
+    if (is_root) send(signature, send_buffer, send_count, send_type);
+    if (has_own_block(is_root)) receive(signature, receive_buffer, receive_count, receive_type);
     note_request(signature, false, more...);
   }
 };
 struct Scatterv : Gather {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, const N* counts, const Displacement<N>* displs,
-             Datatype out_type, void* in, N in_count, Datatype in_type, int root, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, const N* counts, const Displacement<N>* displs,
+             Datatype send_type, void* receive_buffer, N receive_count, Datatype receive_type, int root, Comm comm,
+             More... more) {
     const bool is_root = begin_rooted(signature, root, comm);
-    if (is_root) put_list(signature, signature.sends, peers(), out, counts, displs, out_type);
-    if (sends(is_root)) receive(signature, in, in_count, in_type);
+    if (is_root) put_list(signature, signature.sends, peer_count(), send_buffer, counts, displs, send_type);
+    if (has_own_block(is_root)) receive(signature, receive_buffer, receive_count, receive_type);
     note_request(signature, false, more...);
   }
 };
 
 struct Allgather : Collective {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, N out_count, Datatype out_type, void* in, N in_count,
-             Datatype in_type, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, N send_count, Datatype send_type,
+             void* receive_buffer, N receive_count, Datatype receive_type, Comm comm, More... more) {
     begin(signature, comm);
-    send(signature, out, out_count, out_type);
-    receive(signature, in, in_count, in_type);
+    send(signature, send_buffer, send_count, send_type);
+    receive(signature, receive_buffer, receive_count, receive_type);
     note_request(signature, false, more...);
   }
 };
 using Alltoall = Allgather;
 struct Allgatherv : Collective {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, N out_count, Datatype out_type, void* in, const N* counts,
-             const Displacement<N>* displs, Datatype in_type, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, N send_count, Datatype send_type,
+             void* receive_buffer, const N* counts, const Displacement<N>* displs, Datatype receive_type, Comm comm,
+             More... more) {
     begin(signature, comm);
-    send(signature, out, out_count, out_type);
-    put_list(signature, signature.receives, peers(), in, counts, displs, in_type);
+    send(signature, send_buffer, send_count, send_type);
+    put_list(signature, signature.receives, peer_count(), receive_buffer, counts, displs, receive_type);
     note_request(signature, false, more...);
   }
 };
 // Alltoallv has one type for all peers, Alltoallw a list of types.
 struct Alltoallv : Collective {
   template <class N, class Disp, class Types, class... More>
-  void after(trace::Signature& signature, const void* out, const N* out_counts, const Disp* out_displs, Types out_types,
-             void* in, const N* in_counts, const Disp* in_displs, Types in_types, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, const N* send_counts, const Disp* send_displs,
+             Types send_types, void* receive_buffer, const N* receive_counts, const Disp* receive_displs,
+             Types receive_types, Comm comm, More... more) {
     begin(signature, comm);
-    put_list(signature, signature.sends, peers(), out, out_counts, out_displs, out_types);
-    put_list(signature, signature.receives, peers(), in, in_counts, in_displs, in_types);
+    put_list(signature, signature.sends, peer_count(), send_buffer, send_counts, send_displs, send_types);
+    put_list(signature, signature.receives, peer_count(), receive_buffer, receive_counts, receive_displs,
+             receive_types);
     note_request(signature, false, more...);
   }
 };
@@ -185,41 +190,44 @@ using Alltoallw = Alltoallv;
 
 struct Neighbor_allgather : Collective {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, N out_count, Datatype out_type, void* in, N in_count,
-             Datatype in_type, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, N send_count, Datatype send_type,
+             void* receive_buffer, N receive_count, Datatype receive_type, Comm comm, More... more) {
     begin(signature, comm);
-    signature.sends.assign(static_cast<size_t>(facts().destinations), block_of(out, out_count, out_type));
-    put_each(signature.receives, facts().sources, in, in_count, in_type);
+    signature.sends.assign(static_cast<size_t>(facts().destinations), block_of(send_buffer, send_count, send_type));
+    put_each(signature.receives, facts().sources, receive_buffer, receive_count, receive_type);
     note_request(signature, false, more...);
   }
 };
 struct Neighbor_allgatherv : Collective {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, N out_count, Datatype out_type, void* in, const N* counts,
-             const Displacement<N>* displs, Datatype in_type, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, N send_count, Datatype send_type,
+             void* receive_buffer, const N* counts, const Displacement<N>* displs, Datatype receive_type, Comm comm,
+             More... more) {
     begin(signature, comm);
-    signature.sends.assign(static_cast<size_t>(facts().destinations), block_of(out, out_count, out_type));
-    put_list(signature, signature.receives, facts().sources, in, counts, displs, in_type);
+    signature.sends.assign(static_cast<size_t>(facts().destinations), block_of(send_buffer, send_count, send_type));
+    put_list(signature, signature.receives, facts().sources, receive_buffer, counts, displs, receive_type);
     note_request(signature, false, more...);
   }
 };
 struct Neighbor_alltoall : Collective {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, N out_count, Datatype out_type, void* in, N in_count,
-             Datatype in_type, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, N send_count, Datatype send_type,
+             void* receive_buffer, N receive_count, Datatype receive_type, Comm comm, More... more) {
     begin(signature, comm);
-    put_each(signature.sends, facts().destinations, out, out_count, out_type);
-    put_each(signature.receives, facts().sources, in, in_count, in_type);
+    put_each(signature.sends, facts().destinations, send_buffer, send_count, send_type);
+    put_each(signature.receives, facts().sources, receive_buffer, receive_count, receive_type);
     note_request(signature, false, more...);
   }
 };
 struct Neighbor_alltoallv : Collective {
   template <class N, class Disp, class Types, class... More>
-  void after(trace::Signature& signature, const void* out, const N* out_counts, const Disp* out_displs, Types out_types,
-             void* in, const N* in_counts, const Disp* in_displs, Types in_types, Comm comm, More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, const N* send_counts, const Disp* send_displs,
+             Types send_types, void* receive_buffer, const N* receive_counts, const Disp* receive_displs,
+             Types receive_types, Comm comm, More... more) {
     begin(signature, comm);
-    put_list(signature, signature.sends, facts().destinations, out, out_counts, out_displs, out_types);
-    put_list(signature, signature.receives, facts().sources, in, in_counts, in_displs, in_types);
+    put_list(signature, signature.sends, facts().destinations, send_buffer, send_counts, send_displs, send_types);
+    put_list(signature, signature.receives, facts().sources, receive_buffer, receive_counts, receive_displs,
+             receive_types);
     note_request(signature, false, more...);
   }
 };
@@ -229,28 +237,30 @@ using Neighbor_alltoallw = Neighbor_alltoallv;
 // root's side of an intercommunicator have none.
 class Reduction : public Collective {
  protected:
-  static void put_operand(trace::Signature& signature, const void* out, const void* in, int64_t count, Datatype type) {
-    signature.in_place = out == in_place;
-    signature.sends.push_back(block_of(signature.in_place ? in : out, count, type));
+  static void put_operand(trace::Signature& signature, const void* send_buffer, const void* receive_buffer,
+                          int64_t count, Datatype type) {
+    signature.in_place = send_buffer == in_place;
+    signature.sends.push_back(block_of(signature.in_place ? receive_buffer : send_buffer, count, type));
   }
 };
 struct Reduce : Reduction {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, void* in, N count, Datatype type, Op, int root, Comm comm,
-             More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, void* receive_buffer, N count, Datatype type, Op,
+             int root, Comm comm, More... more) {
     const bool is_root = begin_rooted(signature, root, comm);
-    if (takes_part() && !(is_root && facts().is_inter)) put_operand(signature, out, in, count, type);
-    if (is_root) receive(signature, in, count, type);
+    if (takes_part() && !(is_root && facts().is_inter))
+      put_operand(signature, send_buffer, receive_buffer, count, type);
+    if (is_root) receive(signature, receive_buffer, count, type);
     note_request(signature, false, more...);
   }
 };
 struct Allreduce : Reduction {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, void* in, N count, Datatype type, Op, Comm comm,
-             More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, void* receive_buffer, N count, Datatype type, Op,
+             Comm comm, More... more) {
     begin(signature, comm);
-    put_operand(signature, out, in, count, type);
-    receive(signature, in, count, type);
+    put_operand(signature, send_buffer, receive_buffer, count, type);
+    receive(signature, receive_buffer, count, type);
     note_request(signature, false, more...);
   }
 };
@@ -258,26 +268,26 @@ using Scan = Allreduce;
 using Exscan = Allreduce;
 struct Reduce_scatter_block : Reduction {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, void* in, N count, Datatype type, Op, Comm comm,
-             More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, void* receive_buffer, N count, Datatype type, Op,
+             Comm comm, More... more) {
     begin(signature, comm);
-    put_operand(signature, out, in, static_cast<int64_t>(count) * facts().size, type);
-    receive(signature, in, count, type);
+    put_operand(signature, send_buffer, receive_buffer, static_cast<int64_t>(count) * facts().size, type);
+    receive(signature, receive_buffer, count, type);
     note_request(signature, false, more...);
   }
 };
 struct Reduce_scatter : Reduction {
   template <class N, class... More>
-  void after(trace::Signature& signature, const void* out, void* in, const N* counts, Datatype type, Op, Comm comm,
-             More... more) {
+  void after(trace::Signature& signature, const void* send_buffer, void* receive_buffer, const N* counts, Datatype type,
+             Op, Comm comm, More... more) {
     begin(signature, comm);
-    const auto* at = static_cast<const std::byte*>(out == in_place ? in : out);
+    const auto* at = static_cast<const std::byte*>(send_buffer == in_place ? receive_buffer : send_buffer);
     for (int i = 0; i < facts().size; ++i) {
-      put_operand(signature, at, in, static_cast<int64_t>(counts[i]), type);
+      put_operand(signature, at, receive_buffer, static_cast<int64_t>(counts[i]), type);
       at += static_cast<int64_t>(counts[i]) * recorder.extent(signature.sends.back().type);
     }
-    signature.in_place = out == in_place;
-    receive(signature, in, static_cast<int64_t>(counts[facts().rank]), type);
+    signature.in_place = send_buffer == in_place;
+    receive(signature, receive_buffer, static_cast<int64_t>(counts[facts().rank]), type);
     note_request(signature, false, more...);
   }
 };

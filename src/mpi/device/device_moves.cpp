@@ -25,7 +25,7 @@ Result<layout::Blob> contiguous_blob(int64_t bytes) {
 // The offset that plans count from: the first byte of the first block, because a buffer may be MPI_BOTTOM.
 int64_t origin_of(std::span<const DeviceBlock> blocks) { return blocks.front().offset + blocks.front().form->true_lb; }
 
-// The side of a block on the device.
+// Returns the side of a kernel's move that is laid out as the block: the buffer, or the room of an image.
 Result<gpu::Side> side_of(const DeviceBlock& block, int64_t origin) {
   const Form& form = *block.form;
   if (form.is_contiguous(block.count)) {
@@ -84,7 +84,7 @@ Result<DeviceMoves::Room> DeviceMoves::room(int ordinal, int64_t bytes, Where wh
 
 // Frees the rooms that are kept; returns false if there were none.
 bool DeviceMoves::drop_idle() {
-  std::map<RoomKey, std::vector<gpu::Memory>> dropped;  // freed when the lock is
+  std::map<RoomKey, std::vector<gpu::Memory>> dropped;  // it is freed after the lock is released
   const std::lock_guard lock(mutex_);
   dropped.swap(idle_);
   const bool any = idle_bytes_ != std::array<size_t, 2>{};
@@ -114,7 +114,7 @@ Result<DeviceMoves::PlanPointer> DeviceMoves::make(const gpu::Device& device, Ke
                                                    std::vector<std::shared_ptr<const void>> parts) {
   SPL_ASSIGN(gpu::Plan made, gpu::Plan::make(device, messages));
   auto plan = std::make_shared<gpu::Plan>(std::move(made));
-  std::list<Entry> dropped;  // freed when the lock is
+  std::list<Entry> dropped;  // it is freed after the lock is released
   const std::lock_guard lock(mutex_);
   plans_.push_front({std::move(key), std::move(parts), plan});
   if (plans_.size() > plans_max) dropped.splice(dropped.begin(), plans_, std::prev(plans_.end()));
@@ -128,18 +128,18 @@ Result<DeviceMoves::PlanPointer> DeviceMoves::plan(const gpu::Device& device, st
   for (const DeviceBlock& block : blocks) add_to(key, block, origin);
   if (PlanPointer known = find(key)) return known;
   std::vector<gpu::Message> messages;
-  std::vector<std::shared_ptr<const void>> forms;
+  std::vector<std::shared_ptr<const void>> kept_alive;
   for (const DeviceBlock& block : blocks) {
-    SPL_ASSIGN(gpu::Side there, side_of(block, origin));
-    gpu::Side here = gpu::Side::packed(block.packed);
+    SPL_ASSIGN(gpu::Side buffer_side, side_of(block, origin));
+    gpu::Side room_side = gpu::Side::packed(block.packed);
     if (block.is_image) {
-      SPL_ASSIGN(here, side_of(block, -block.packed));
+      SPL_ASSIGN(room_side, side_of(block, -block.packed));
     }
-    messages.push_back(packs ? gpu::Message{std::move(there), std::move(here)}
-                             : gpu::Message{std::move(here), std::move(there)});
-    forms.push_back(block.form);
+    messages.push_back(packs ? gpu::Message{std::move(buffer_side), std::move(room_side)}
+                             : gpu::Message{std::move(room_side), std::move(buffer_side)});
+    kept_alive.push_back(block.form);
   }
-  return make(device, std::move(key), messages, std::move(forms));
+  return make(device, std::move(key), messages, std::move(kept_alive));
 }
 
 // `to`: null for packed bytes.
@@ -156,12 +156,12 @@ Result<DeviceMoves::PlanPointer> DeviceMoves::plan_to_take(const gpu::Device& de
     SPL_ASSIGN(layout::Blob run, contiguous_blob(from.bytes));
     message.from = gpu::Side::of(std::move(run), 1, from.offset);
   }
-  std::vector<std::shared_ptr<const void>> parts{from.blob};
+  std::vector<std::shared_ptr<const void>> kept_alive{from.blob};
   if (to != nullptr) {
     SPL_ASSIGN(message.to, side_of(*to, origin_of({to, 1})));
-    parts.push_back(to->form);
+    kept_alive.push_back(to->form);
   }
-  return make(device, std::move(key), {&message, 1}, std::move(parts));
+  return make(device, std::move(key), {&message, 1}, std::move(kept_alive));
 }
 
 Status DeviceMoves::move(int ordinal, std::span<const DeviceBlock> blocks, std::byte* buffer, std::byte* packed,
@@ -174,9 +174,10 @@ Status DeviceMoves::move(int ordinal, std::span<const DeviceBlock> blocks, std::
   SPL_ASSIGN(const gpu::Device device, gpu::Device::at(ordinal));
   const DeviceBlock& first = blocks.front();
   if (blocks.size() == 1 && first.form->is_contiguous(first.count)) {
-    std::byte* const there = buffer + first.offset + first.form->true_lb;
-    std::byte* const here = packed + first.packed + (first.is_image ? first.offset + first.form->true_lb : 0);
-    SPL_TRY(gpu::copy_bytes(device, packs ? here : there, packs ? there : here, static_cast<size_t>(bytes), nullptr));
+    std::byte* const in_buffer = buffer + first.offset + first.form->true_lb;
+    std::byte* const in_room = packed + first.packed + (first.is_image ? first.offset + first.form->true_lb : 0);
+    SPL_TRY(gpu::copy_bytes(device, packs ? in_room : in_buffer, packs ? in_buffer : in_room,
+                            static_cast<size_t>(bytes), nullptr));
     return device.synchronise();
   }
   SPL_ASSIGN(const PlanPointer found, plan(device, blocks, packs));

@@ -6,16 +6,10 @@
 
 #include <algorithm>
 
+#include "mpi/entry/spin.hpp"
+
 namespace spinloom::mpi {
 namespace {
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
 

@@ -52,7 +52,7 @@ class Triggers {
     return counter.value;
   }
 
-  // An Error if the counter does not accept the command; otherwise wait() takes it.
+  // Returns an Error if the counter does not accept the command; otherwise wait() takes it.
   [[nodiscard]] Status may_wait(const Command& command) const;
   void wait(const Command& command);
 

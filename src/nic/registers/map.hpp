@@ -34,7 +34,7 @@ struct RegisterInstance {
 
 class Map {
  public:
-  // An Error if a number of the shape is out of its range or a group does not fit in its 4 KiB.
+  // Returns an Error if a number of the shape is out of its range or a group does not fit in its 4 KiB.
   static Result<Map> make(const Shape& shape);
 
   [[nodiscard]] const Shape& shape() const { return shape_; }

@@ -24,7 +24,7 @@ namespace spinloom::wire {
 [[nodiscard]] size_t packet_header_bytes(const nic::Packet& packet);
 [[nodiscard]] size_t packet_header_bytes_max();
 
-// An Error unless the packet's enumerations have values that exist and its payload and missing bytes lie in its
+// Returns an Error unless the packet's enumerations have values that exist and its payload and missing bytes lie in its
 // message.
 [[nodiscard]] Status check(const nic::Packet& packet);
 

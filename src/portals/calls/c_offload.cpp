@@ -122,8 +122,8 @@ Status close(Process& process, spl_oe& engine) {
   return closed;
 }
 
-// Finds the node of each rank of the team, and the rank of this process. An Error if a rank does not exist or comes
-// twice, or if this process is not one of them.
+// Finds the node of each rank of the team, and the rank of this process. Returns an Error if a rank does not exist or
+// comes twice, or if this process is not one of them.
 Status find_ranks(Process& process, const spl_oe& engine, const ptl_rank_t* ranks, uint32_t size, spl_team& team) {
   const NetworkInterface& interface = *process.interface_of(engine.interface);
   const uint32_t count = ranks != nullptr ? size : static_cast<uint32_t>(interface.map.size());

@@ -10,7 +10,8 @@
 namespace spinloom::calls {
 namespace {
 
-// Finds a handler's number in the image, if the program names a handler. An Error if the image does not have it.
+// Finds a handler's number in the image, if the program names a handler. Returns an Error if the image does not have
+// it.
 Status find_handler(const HandlerImage& image, const char* image_name, ptl_handler_t name,
                     std::optional<uint32_t>& entry) {
   if (name == nullptr) return {};

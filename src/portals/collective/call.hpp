@@ -63,7 +63,7 @@ struct CallGraph {
 // True for operations whose blocks may differ in size: the v and w forms, and reduce_scatter.
 [[nodiscard]] bool has_lists(Operation operation);
 [[nodiscard]] bool is_reduction(Operation operation);
-// Makes the graph of the rank `rank` of `size` ranks. An Error if the arguments do not fit together.
+// Makes the graph of the rank `rank` of `size` ranks. Returns an Error if the arguments do not fit together.
 [[nodiscard]] Result<CallGraph> make_call_graph(const Call& call, uint32_t rank, uint32_t size);
 
 }  // namespace spinloom::collective

@@ -34,8 +34,8 @@ struct Candidate {
 [[nodiscard]] std::vector<Candidate> candidates(Operation operation, const CallShape& shape, const Model& model);
 [[nodiscard]] Candidate choose(Operation operation, const CallShape& shape, const Model& model);
 
-// For algorithms that have a Form. An Error for others, whose ranks may send blocks of different sizes, and for a root
-// that is not one of the ranks.
+// For algorithms that have a Form. Returns an Error for others, whose ranks may send blocks of different sizes, and for
+// a root that is not one of the ranks.
 [[nodiscard]] Result<std::vector<Round>> rounds_of(const Algorithm& algorithm, const CallShape& shape, uint32_t root,
                                                    uint32_t rank);
 [[nodiscard]] Graph unread_graph_of(std::span<const Round> rounds);

@@ -201,7 +201,6 @@ class Context {
   struct EmulationSource {
     uint64_t next_number = 0;  // of the message to execute next
     std::vector<uint64_t> received;  // by slot: number + 1 of the message that is there
-    uint64_t under_way = 0;
   };
   // The first bytes of a message of the emulation.
   struct RequestHeader {

@@ -36,11 +36,11 @@ class Window {
     std::unique_ptr<Window> window;
     Text text{};
   };
-  // `members`: ranks of the context, this one among them, none twice. An Error for any other list.
+  // `members`: ranks of the context, this one among them, none twice. Returns an Error for any other list.
   [[nodiscard]] static Result<Part> make_part(Context& context, std::span<const uint32_t> members,
                                               std::vector<spin::IovecElement> pieces, uint32_t rights, Notices notices);
-  // Takes the texts of all members, in the order of the members. An Error if one of them is not the text of that
-  // member.
+  // Takes the texts of all members, in the order of the members. Returns an Error if one of them is not the text of
+  // that member.
   [[nodiscard]] Status join(std::span<const Text> texts);
   [[nodiscard]] bool is_joined() const { return keys_.size() == members_.size(); }
   // Calls fence(), then drop(). Returns the status of the fence.

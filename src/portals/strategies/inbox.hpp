@@ -127,7 +127,7 @@ class Inbox {
         unexpected_(options.unexpected_blocks, options.unexpected_block_bytes, options.eager_bytes) {}
 
   [[nodiscard]] Result<Committed*> find_type(TypeId type);
-  // An Error if the request does not exist, or if its completion has been returned.
+  // Returns an Error if the request does not exist, or if its completion has been returned.
   [[nodiscard]] Result<Request*> find_pending(RequestId request);
   [[nodiscard]] Result<Strategy> strategy_of(const Committed& type, int64_t count) const;
   // True if a message for this receive may be so long that its sender asks first.

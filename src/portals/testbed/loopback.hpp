@@ -50,7 +50,8 @@ class Loopback final : private Links::Ends {
 
   // Performs one item of work; false if there is none, or after steps_max steps.
   bool step();
-  // Performs items until no work is left. An Error if packets still wait for room then, or after steps_max steps.
+  // Performs items until no work is left. Returns an Error if packets still wait for room then, or after steps_max
+  // steps.
   [[nodiscard]] Status run();
   [[nodiscard]] uint64_t steps() const { return steps_; }
   // The number of items that were performed before an older one.

@@ -24,7 +24,8 @@ Result<std::string> text_in(const std::string& path) {
   return std::move(content).str();
 }
 
-// Calls visit.call(call), visit.on_unknown_call(name) or visit.remark(line) for each line.
+// Calls visit.call(call), visit.on_unknown_call(name) or visit.remark(line) for each line that is not empty, and
+// visit.cut_line() for a last line that is cut off.
 template <class Visit>
 Status for_each_line(const std::string& path, std::string_view content, Visit&& visit) {
   uint64_t number = 0;
@@ -52,7 +53,7 @@ Status for_each_line(const std::string& path, std::string_view content, Visit&& 
     };
     const Status status = read_line();
     if (status) continue;
-    // The end of a file whose rank was killed.
+    // The last line is cut off: the rank was killed while it wrote.
     if (is_cut) return visit.cut_line();
     return fail(status.error().code, path, ":", number, ": ", status.error().message);
   }
@@ -101,7 +102,8 @@ class FactScanner {
   std::set<TextComm> used_;  // since communicators were made or freed
 };
 
-// Checks by the communicators of a file's calls that the file belongs to this rank.
+// Checks by the communicators of the calls that each file is that of the rank by whose number it stands, and that the
+// files are not those of programs of one rank each.
 Status check_ranks(std::span<const std::string> files, std::span<const std::vector<CommMark>> marks) {
   const auto ranks = static_cast<uint32_t>(files.size());
   size_t single_rank_files = 0;

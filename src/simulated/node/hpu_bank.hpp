@@ -67,7 +67,7 @@ class HpuBank final : EventTarget {
 
   // The images, which a context names by index, must outlive the bank.
   void install(const std::vector<hpu::Image>& images) { images_ = &images; }
-  // An Error if these cores cannot run the handlers of an image.
+  // Returns an Error if these cores cannot run the handlers of an image.
   [[nodiscard]] Status check_image(uint32_t image) const;
   // Records the calls and handlers that end from now on; null stops recording. The trace outlives the bank.
   void record(Trace* trace) { trace_ = trace; }

@@ -1,7 +1,7 @@
 """The manifest, which lies beside the table: the data needed to repeat and compare a sweep.
 
-Contract: manifest_of() returns a JSON document; its times are host times, everything else is the same
-for the same cells.
+Contract: manifest_of() returns what a JSON document holds. The command, the number of cells computed in this
+run, the workers, the machine and the host time are of the run; all else is the same for the same cells.
 """
 
 from __future__ import annotations

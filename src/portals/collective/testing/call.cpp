@@ -133,7 +133,7 @@ struct Builder {
     const bool scatters = operation == reduce_scatter || operation == reduce_scatter_block;
     std::vector<uint64_t> bytes(scatters ? size : 1, random_size());
     if (operation == reduce_scatter) {
-      for (uint64_t& size : bytes) size = random_size();
+      for (uint64_t& block_bytes : bytes) block_bytes = random_size();
     }
     std::vector<LaidBlocks> operands;
     std::vector<Memory> all;

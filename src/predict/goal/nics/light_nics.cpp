@@ -88,7 +88,7 @@ LightNics::Node& LightNics::node(uint32_t rank) {
   std::unique_ptr<Node>& node = nodes_[rank];
   if (node != nullptr) return *node;
   node = std::make_unique<Node>(*this, rank);
-  node_count_most_ = std::max(node_count_most_, ++node_count_);
+  nic_count_most_ = std::max(nic_count_most_, ++nic_count_);
   nic::Actions actions;
   for (const nic::Command& command : setup_(rank)) node->engine.on_command(command, actions);
   // Nothing takes time, and a counter that a host has not read is 0.
@@ -111,7 +111,7 @@ void LightNics::drop_if_quiet(uint32_t rank) {
   if (state.messages_open + state.messages_outgoing + state.unexpected_headers + state.dmas_open > 0) return;
   if (const Status status = trouble_of(rank, node->engine); !status) troubles_.push_back(status);
   node.reset();
-  --node_count_;
+  --nic_count_;
 }
 
 Status LightNics::trouble() const {
@@ -131,7 +131,7 @@ Time LightNics::line_time(int64_t bytes) const {
   const Time line = profile_.link.byte_time.time_of(Bytes{bytes});
   if (bytes == 0) return line;
   const Time by_gaps =
-      profile_.link.gap * (packets_of(bytes) - 1) + profile_.link.byte_time.time_of(Bytes{last_packet(bytes)});
+      profile_.link.gap * (packet_count(bytes) - 1) + profile_.link.byte_time.time_of(Bytes{last_packet_bytes(bytes)});
   return std::max(line, by_gaps);
 }
 
@@ -152,7 +152,7 @@ Time LightNics::port_time(int64_t bytes) const {
 }
 
 Time LightNics::link_time(int64_t bytes) const {
-  return std::max(line_time(bytes), profile_.link.gap * std::max<int64_t>(packets_of(bytes), 1));
+  return std::max(line_time(bytes), profile_.link.gap * std::max<int64_t>(packet_count(bytes), 1));
 }
 
 void LightNics::inject(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) {
@@ -300,7 +300,7 @@ void LightNics::perform(Node& node, const nic::DmaWrite& write, const Message* m
     const auto behind = [&](int64_t bytes_before_end) {  // a packet that is whole so many bytes before the last one
       return std::max(now, message->last_byte - profile_.link.byte_time.time_of(Bytes{bytes_before_end}));
     };
-    const int64_t last = last_packet(bytes);
+    const int64_t last = last_packet_bytes(bytes);
     const int64_t first = std::min(bytes, profile_.link.payload);
     end = node.pcie.write(behind(bytes - first) + read_time(first), bytes).end;
     Time last_read = behind(0) + read_time(last);

@@ -1,7 +1,7 @@
-// LightNics - Nics without packets: the same engine, every message one packet of any size, no bytes.
+// LightNics - Nics that carry every message as one packet of any size, without its bytes; the engine is the same.
 //
-// Contract: as Nics. A rank's NIC is made at its first command or packet and forgotten when its host has been released
-//   and it is quiet. What takes time, by the profile:
+// Contract: as Nics. A rank's NIC is made when its port is asked for or its first packet comes, and forgotten when its
+//   host has been released and it is quiet. What takes time, by the profile:
 //   - commands, reads of what is sent, events: as in simulated::Node;
 //   - a message keeps links at both ends busy for its bytes, or for the gaps of its packets if they are longer; its
 //     first byte comes after switch and wire; with Switches it goes on as simulated/network/network.hpp says, as one
@@ -45,12 +45,12 @@ class LightNics final : public Nics, simulated::EventTarget {
   [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
   // The number of NICs now, and the largest number at one time.
-  [[nodiscard]] uint32_t node_count() const { return node_count_; }
-  [[nodiscard]] uint32_t node_count_most() const { return node_count_most_; }
+  [[nodiscard]] uint32_t nic_count() const { return nic_count_; }
+  [[nodiscard]] uint32_t nic_count_most() const { return nic_count_most_; }
 
  private:
   class Node;
-  // The kinds of events at a rank. Those up to `crosses` are on the way to it, the others at its NIC.
+  // The kinds of events of a rank. Those up to `crosses` concern messages that it has sent, the others its NIC.
   enum EventCode : uint32_t {
     departs,  // the first byte of a message is on the link
     crosses,  // it is at a switch
@@ -95,9 +95,9 @@ class LightNics final : public Nics, simulated::EventTarget {
   void deliver(Node& node, Delivery delivery, int64_t bytes);
   void match_next(Node& node);
   void drop_if_quiet(uint32_t rank);
-  [[nodiscard]] int64_t packets_of(int64_t bytes) const { return div_ceil(bytes, profile_.link.payload); }
-  [[nodiscard]] int64_t last_packet(int64_t bytes) const {
-    return bytes - (packets_of(bytes) - 1) * profile_.link.payload;
+  [[nodiscard]] int64_t packet_count(int64_t bytes) const { return div_ceil(bytes, profile_.link.payload); }
+  [[nodiscard]] int64_t last_packet_bytes(int64_t bytes) const {
+    return bytes - (packet_count(bytes) - 1) * profile_.link.payload;
   }
   // The time from the first byte of a message to its last, and the time until the next message may follow on the link.
   [[nodiscard]] Time line_time(int64_t bytes) const;
@@ -117,8 +117,8 @@ class LightNics final : public Nics, simulated::EventTarget {
   std::vector<bool> released_;
   nic::Slab<PendingEvent> pending_events_;
   std::vector<Status> troubles_;
-  uint32_t node_count_ = 0;
-  uint32_t node_count_most_ = 0;
+  uint32_t nic_count_ = 0;
+  uint32_t nic_count_most_ = 0;
 };
 
 }  // namespace spinloom::goal

@@ -213,8 +213,8 @@ TEST(LightNics, ANicIsThereAsLongAsItsRankNeedsIt) {
   auto payloads = Payloads::make(schedule, 65535, false);
   LightNics nics(simulated::test_profile(), 8, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
   ASSERT_TRUE(run_hosts(nics, *payloads, {1, 1}, schedule, {}));
-  EXPECT_EQ(nics.node_count(), 0);
-  EXPECT_EQ(nics.node_count_most(), 2);
+  EXPECT_EQ(nics.nic_count(), 0);
+  EXPECT_EQ(nics.nic_count_most(), 2);
 }
 
 TEST(LightNics, AMessageThatNobodyTookKeepsItsNic) {
@@ -222,7 +222,7 @@ TEST(LightNics, AMessageThatNobodyTookKeepsItsNic) {
   auto payloads = Payloads::make(schedule, 65535, false);
   LightNics nics(simulated::test_profile(), 2, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
   EXPECT_FALSE(run_hosts(nics, *payloads, {1, 1}, schedule, {}));
-  EXPECT_EQ(nics.node_count(), 1);
+  EXPECT_EQ(nics.nic_count(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EachFidelity, testing::Values(Fidelity::nic, Fidelity::full));

@@ -1,4 +1,5 @@
 # make demo   the main job's table, from a bare machine (python3 with venv and headers, C++ compiler, make)
+# make setup  the whole package
 # make test   everything that checks itself
 #
 # Everything made here lies in .venv/, build/ and out/. Environment: PYTHON (python3), CXX (c++).
@@ -20,10 +21,10 @@ CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp
 .PHONY: help setup wheel demo figures validate picture test test-slow check-cpp check-python style lint format bench asan tsan fuzz clean
 
 help:
-	@echo 'make demo    set up .venv/, build, and print the table of thirteen applications (files in out/demo/)'
+	@echo 'make demo    set up .venv/, build layouts and cards, and print the table of thirteen applications (out/demo/)'
 	@echo 'make figures the figures of the datatypes paper from fresh simulations (out/figures/)'
 	@echo 'make validate  what the papers measured, tested; compares with tests/golden/validate.json'
-	@echo 'make setup   set up .venv/ and build only; the command is .venv/bin/spinloom'
+	@echo 'make setup   set up .venv/ and build the whole package; the command is .venv/bin/spinloom'
 	@echo 'make wheel   out/dist/: a wheel with everything that runs, for this Python, and the sources it is built from'
 	@echo 'make picture make the pictures of docs/img/ again, from the demo and from studies'
 	@echo 'make test    C++ tests, Python tests, lint'
@@ -38,7 +39,9 @@ help:
 
 setup: build/stamps/package
 
-demo: setup
+# The demo needs layouts and cards only; where nothing is set up, nothing else is built.
+demo:
+	@$(MAKE) --no-print-directory build/stamps/$$(test -e build/stamps/package && echo package || echo cards)
 	$(BIN)/spinloom ddt --demo --out out/demo --force
 	@$(BIN)/spinloom validate --last
 
@@ -63,6 +66,14 @@ test: style check-cpp
 	echo 'clang-tidy ends its work'; wait $$tidy || { cat build/tidy.log; exit 1; }; tail -n 1 build/tidy.log
 	@echo 'make test: C++ tests, Python tests and lint passed'
 
+# What builds and runs the demo, at the pinned versions.
+CARDS_PACKAGES := click cmake matplotlib nanobind ninja pyelftools rich scikit-build-core ziglang
+$(VENV)/cards: requirements.txt
+	@tools/need.sh build
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.txt $(CARDS_PACKAGES)
+	@touch $@
+
 # The environment, again whenever the pinned list changes.
 $(VENV)/stamp: requirements.txt
 	@tools/need.sh build
@@ -74,12 +85,20 @@ $(VENV)/stamp: requirements.txt
 # changed is compiled, and the C++ tests are built from the same objects. CMake is called first, because pip is silent
 # while it compiles.
 KEPT := --config-setting=build-dir=$(BUILD) --config-setting=cmake.args=-GNinja
-build/stamps/package: $(VENV)/stamp $(SOURCES)
+PIP_HERE := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps $(KEPT)
+define build_target
 	@mkdir -p $(@D)
 	@$(BIN)/cmake -S . -B $(BUILD) -GNinja -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_INSTALL_LIBDIR=lib \
 	  -DSPINLOOM_PYTHON=ON -DSPINLOOM_HANDLERS=ON >build/configure.log || { cat build/configure.log; exit 1; }
-	NINJA_STATUS='[%f/%t, %W left] ' $(BIN)/cmake --build $(BUILD) --target spinloom_package
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps $(KEPT) .
+	NINJA_STATUS='[%f/%t, %W left] ' $(BIN)/cmake --build $(BUILD) --target $(1)
+endef
+build/stamps/package: $(VENV)/stamp $(SOURCES)
+	$(call build_target,spinloom_package)
+	$(PIP_HERE) .
+	@touch $@
+build/stamps/cards: $(VENV)/cards $(SOURCES)
+	$(call build_target,spinloom_cards_package)
+	$(PIP_HERE) --config-setting=build.targets=spinloom_cards_package --config-setting=install.components=cards .
 	@touch $@
 
 # What people install: tagged by auditwheel for the oldest glibc that has what was linked.

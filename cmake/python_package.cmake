@@ -12,8 +12,13 @@ foreach(part spinloom_core spinloom_launcher spinloom_layout_library spinloom_sl
   endif()
 endforeach()
 
+# The part of it that `make demo` needs.
+add_custom_target(spinloom_cards_package DEPENDS spinloom_cards spinloom_images)
+
 foreach(folder nics hosts workloads scenarios)
-  install(DIRECTORY data/${folder}/ DESTINATION spinloom/data/${folder} COMPONENT python FILES_MATCHING PATTERN "*.toml")
+  foreach(component python cards)
+    install(DIRECTORY data/${folder}/ DESTINATION spinloom/data/${folder} COMPONENT ${component} FILES_MATCHING PATTERN "*.toml")
+  endforeach()
 endforeach()
 install(DIRECTORY data/recorded/ DESTINATION spinloom/data/recorded COMPONENT python FILES_MATCHING PATTERN "*.trace")
 # What the claims run (python/spinloom/papers/rank_benches.py).

@@ -1,4 +1,4 @@
-// spinloom._core - the engine as a Python module; python/spinloom/common/core.py documents it.
+// Bindings of layouts and of messages to one simulated card; python/spinloom/common/core.py documents them.
 //
 // Contract: functions take and return dictionaries, and classes keep what later calls need; an Error becomes
 //   spinloom.errors.Trouble. The interpreter lock is released while a cell runs.
@@ -121,52 +121,39 @@ void check_type(const std::string& text_form) { (void)unwrap(layout::parse(text_
 void check_profile(const nb::dict& profile) { (void)unwrap(simulated::build_profile(profile_fields(profile))); }
 
 }  // namespace
-}  // namespace spinloom::app
 
-NB_MODULE(_core, module) {
-  using namespace spinloom::app;
-  module.doc() = "The engine of Spinloom: datatypes and simulated sPIN NICs.";
+void bind_cards(nb::module_& module) {
   static nb::object error_type = nb::module_::import_("spinloom.errors").attr("Trouble");
   module.attr("SpinloomError") = error_type;
   nb::register_exception_translator([](const std::exception_ptr& raised, void*) {
     try {
       std::rethrow_exception(raised);
     } catch (const Raised& trouble) {
-      const nb::object instance = error_type(spinloom::name_of(trouble.error.code), text_of(trouble.error.message));
+      const nb::object instance = error_type(name_of(trouble.error.code), text_of(trouble.error.message));
       PyErr_SetObject(error_type.ptr(), instance.ptr());
     }
   });
-  nb::dict limits;
-  limits["hpu_count_max"] = spinloom::limits::hpu_count_max;
-  limits["payload_bytes_max"] = spinloom::limits::payload_bytes_max;
-  limits["rank_count_max"] = spinloom::limits::rank_count_max;
-  module.attr("limits") = limits;
-  spinloom::app::bind_bandwidth(module);
-  spinloom::app::bind_bench(module);
-  spinloom::app::bind_collective(module);
-  spinloom::app::bind_explain(module);
-  spinloom::app::bind_frame(module);
-  spinloom::app::bind_goal(module);
-  spinloom::app::bind_gpu(module);
-  spinloom::app::bind_handler(module);
-  spinloom::app::bind_host(module);
-  spinloom::app::bind_layout(module);
-  spinloom::app::bind_nic(module);
-  spinloom::app::bind_program(module);
-  spinloom::app::bind_peers(module);
-  spinloom::app::bind_predict(module);
-  spinloom::app::bind_send(module);
-  spinloom::app::bind_share(module);
-  spinloom::app::bind_study(module);
-  spinloom::app::bind_torture(module);
-  spinloom::app::bind_trace(module);
-  spinloom::app::bind_type(module);
+  nb::dict known;
+  known["hpu_count_max"] = limits::hpu_count_max;
+  known["payload_bytes_max"] = limits::payload_bytes_max;
+  known["rank_count_max"] = limits::rank_count_max;
+  module.attr("limits") = known;
+  bind_bandwidth(module);
+  bind_explain(module);
+  bind_handler(module);
+  bind_host(module);
+  bind_layout(module);
+  bind_send(module);
+  bind_share(module);
+  bind_type(module);
   module.def("run_cell", &run_cell, nb::arg("config"), "One message of one datatype under one strategy, checked.");
   module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");
   module.def(
-      "printable", [](const nb::bytes& text) { return spinloom::printable({text.c_str(), text.size()}); },
-      nb::arg("text"), "What a terminal may show of it, as printable.py does it.");
+      "printable", [](const nb::bytes& text) { return printable({text.c_str(), text.size()}); }, nb::arg("text"),
+      "What a terminal may show of it, as printable.py does it.");
   module.def("check_type", &check_type, nb::arg("text"), "Raises SpinloomError unless the text is a datatype.");
   module.def("check_profile", &check_profile, nb::arg("profile"),
              "Raises SpinloomError unless the fields make a profile.");
 }
+
+}  // namespace spinloom::app

@@ -59,6 +59,7 @@ inline simulated::ProfileFields profile_fields(const nb::dict& profile) {
 
 void bind_bandwidth(nb::module_& module);  // bindings_bandwidth.cpp
 void bind_bench(nb::module_& module);      // bindings_bench.cpp
+void bind_cards(nb::module_& module);       // bindings.cpp
 void bind_collective(nb::module_& module);  // bindings_collective.cpp
 void bind_explain(nb::module_& module);    // bindings_explain.cpp
 void bind_frame(nb::module_& module);      // bindings_frame.cpp

@@ -8,10 +8,10 @@ endif()
 
 option(SPINLOOM_FUZZ "Call __sanitizer_cov_trace_pc at each edge; only the fuzz targets link" OFF)
 
-# Half the time of a build from nothing goes into headers that the sources of a floor share. Four sources are compiled at
-# once, and standard headers are read once (GCC takes those of other -O levels; clang would not). What sources define for
-# themselves, in unnamed namespaces, has names of its own in the floor. make lint reads each source by itself, without
-# what was read before, and finds what it forgets to include.
+# The compiler reads shared headers seldom. It compiles four sources of a floor at once, so what a source defines in an
+# unnamed namespace needs a name of its own in the floor. With GCC, the floors also share standard headers that were
+# read once (clang would refuse them at another -O level). make lint does neither: it reads each source by itself, and
+# finds the source that forgets an include.
 option(SPINLOOM_UNITY "Compile the sources of a floor four at a time, and read standard headers once" ON)
 set(spinloom_reads_once OFF)
 if(SPINLOOM_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -21,7 +21,7 @@ endif()
 function(spinloom_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror)
   if(spinloom_reads_once)
-    # GCC 12 warns of code inlined from standard headers once they are read apart; the lint, which does not, has this check.
+    # GCC 12 warns falsely of code that it inlines from headers which were read once. clang checks bounds in make lint.
     target_compile_options(${target} PRIVATE -Wno-array-bounds)
   endif()
   if(SPINLOOM_FUZZ)
@@ -70,12 +70,12 @@ function(spinloom_test_options target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# spinloom_test_definitions(TARGET DEFINITION ...)
+# spinloom_test_definitions(TARGET DEFINITION ...): defines macros for a test, which then reads headers for itself.
 function(spinloom_test_definitions target)
   target_compile_definitions(${target} PRIVATE ${ARGN})
   spinloom_headers(${target} ${PROJECT_SOURCE_DIR}/cmake/test_headers.hpp)
   if(spinloom_reads_once)
-    target_compile_options(${target} PRIVATE -Wno-stringop-overflow)  # as -Wno-array-bounds of every floor
+    target_compile_options(${target} PRIVATE -Wno-stringop-overflow)  # GCC 12 warns falsely, as of array bounds
   endif()
 endfunction()
 

@@ -1,4 +1,4 @@
-// spinloom._core of `make demo`: layouts and messages to one simulated card, which are built in a fifth of the time.
+// spinloom._core of `make demo`: layouts and messages to one simulated card, so that it need not build the rest.
 //
 // Contract: a name that only the whole engine has raises spinloom.errors.Trouble('environment') with its cure.
 #include <nanobind/nanobind.h>

@@ -14,8 +14,8 @@ namespace spinloom::nic {
 struct QueueIndex {
   std::atomic<uint64_t> posted{0};
   std::atomic<uint64_t> taken{0};
-  // Slots beyond the queue's own, until the queue is empty. Under flow control, events that the host asked for are
-  // not overwritten, because no refused message can avoid such an event.
+  // Slots beyond the queue's own, until the queue is empty. Under flow control a full queue refuses messages. Events
+  // that the host asked for come all the same, and these slots keep them from overwriting others.
   std::atomic<uint64_t> added{0};
 
   [[nodiscard]] uint64_t waiting() const {

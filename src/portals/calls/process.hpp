@@ -112,7 +112,7 @@ class Process {
   uint32_t init_count = 0;  // calls of PtlInit, less those of PtlFini
   bool is_closed = false;   // closed for ever: PtlInit fails from now on
   bool is_ending = false;   // the last PtlFini is under way
-  const char* latest_call = "";
+  const char* latest_call = "";  // the name of the program's latest call
   uint64_t call_count = 0;  // the number of calls so far
 
  private:

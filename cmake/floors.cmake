@@ -45,12 +45,10 @@ function(spinloom_together target)
     UNITY_BUILD ${SPINLOOM_UNITY} UNITY_BUILD_BATCH_SIZE 4 UNITY_BUILD_RELOCATABLE ON)
 endfunction()
 
-# spinloom_headers(TARGET HEADERS ...): a target whose options differ from those of floors, or that has definitions,
-# reads headers for itself: the standard ones, then HEADERS.
+# spinloom_headers(TARGET HEADERS ...): a target whose options differ from those of floors reads headers for itself: the
+# standard ones, then HEADERS. Options that only define macros do not count.
 function(spinloom_headers target)
   if(spinloom_reads_once)
-    set_property(TARGET ${target} PROPERTY PRECOMPILE_HEADERS_REUSE_FROM)
-    set_property(TARGET ${target} PROPERTY PRECOMPILE_HEADERS)
     foreach(header ${PROJECT_SOURCE_DIR}/cmake/standard_headers.hpp ${ARGN})
       target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
     endforeach()
@@ -58,8 +56,7 @@ function(spinloom_headers target)
 endfunction()
 # spinloom_headers_of(TARGET OTHER): a target with OTHER's options uses what OTHER has read.
 function(spinloom_headers_of target other)
-  if(spinloom_reads_once AND NOT target STREQUAL other)
-    set_property(TARGET ${target} PROPERTY PRECOMPILE_HEADERS_REUSE_FROM)
+  if(spinloom_reads_once)
     target_precompile_headers(${target} REUSE_FROM ${other})
   endif()
 endfunction()
@@ -70,15 +67,6 @@ function(spinloom_test_options target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
-# spinloom_test_definitions(TARGET DEFINITION ...): defines macros for a test, which then reads headers for itself.
-function(spinloom_test_definitions target)
-  target_compile_definitions(${target} PRIVATE ${ARGN})
-  spinloom_headers(${target} ${PROJECT_SOURCE_DIR}/cmake/test_headers.hpp)
-  if(spinloom_reads_once)
-    target_compile_options(${target} PRIVATE -Wno-stringop-overflow)  # GCC 12 warns falsely, as of array bounds
-  endif()
-endfunction()
-
 # Short names of one test file are in the others' way; the lint compiles them apart, with the warning.
 function(spinloom_tests_together target)
   spinloom_together(${target})
@@ -87,10 +75,17 @@ function(spinloom_tests_together target)
   endif()
 endfunction()
 
-# APART: each source of the floor is compiled by itself. PART: one library of several, spinloom_WING_FLOOR_PART.
+# Structures of a hundred bytes or two are cleared and copied by loops: GCC's `rep stos` takes 10 ns to start.
+include(CheckCXXCompilerFlag)
+set(spinloom_loops -mmemset-strategy=vector_loop:1024:noalign,libcall:-1:noalign
+  -mmemcpy-strategy=vector_loop:1024:noalign,libcall:-1:noalign)
+check_cxx_compiler_flag("-mmemset-strategy=vector_loop:1024:noalign,libcall:-1:noalign" SPINLOOM_HAS_LOOPS)
+
+# APART: each source of the floor is compiled by itself. COPY_LOOPS: with the options above. PART: one library of
+# several, spinloom_WING_FLOOR_PART.
 function(spinloom_floor floor)
   string(REPLACE / _ name ${floor})
-  cmake_parse_arguments(FLOOR "APART" "PART" "SOURCES;USES;TESTS" ${ARGN})
+  cmake_parse_arguments(FLOOR "APART;COPY_LOOPS" "PART" "SOURCES;USES;TESTS" ${ARGN})
   if(FLOOR_PART)
     string(APPEND name _${FLOOR_PART})
   endif()
@@ -100,7 +95,14 @@ function(spinloom_floor floor)
   if(NOT FLOOR_APART)
     spinloom_together(spinloom_${name})
   endif()
-  if(name STREQUAL base)
+  if(FLOOR_COPY_LOOPS AND SPINLOOM_HAS_LOOPS)
+    target_compile_options(spinloom_${name} PRIVATE ${spinloom_loops})
+    if(name STREQUAL nic_spin)  # the lowest of them
+      spinloom_headers(spinloom_nic_spin)
+    else()
+      spinloom_headers_of(spinloom_${name} spinloom_nic_spin)
+    endif()
+  elseif(name STREQUAL base)
     spinloom_headers(spinloom_base)
   else()
     spinloom_headers_of(spinloom_${name} spinloom_base)
@@ -161,19 +163,4 @@ function(spinloom_bench place source)
   endif()
   spinloom_options(spinloom_${name})
   target_link_libraries(spinloom_${name} PRIVATE spinloom_${floor})
-endfunction()
-
-# Structures of a hundred bytes or two are cleared and copied by loops: GCC's `rep stos` takes 10 ns to start.
-include(CheckCXXCompilerFlag)
-function(spinloom_copy_loops target)
-  check_cxx_compiler_flag("-mmemset-strategy=vector_loop:1024:noalign,libcall:-1:noalign" SPINLOOM_HAS_LOOPS)
-  if(SPINLOOM_HAS_LOOPS)
-    target_compile_options(${target} PRIVATE -mmemset-strategy=vector_loop:1024:noalign,libcall:-1:noalign
-                                             -mmemcpy-strategy=vector_loop:1024:noalign,libcall:-1:noalign)
-    if(target STREQUAL spinloom_nic_spin)
-      spinloom_headers(spinloom_nic_spin)
-    else()
-      spinloom_headers_of(${target} spinloom_nic_spin)
-    endif()
-  endif()
 endfunction()

@@ -67,7 +67,7 @@ test: style check-cpp
 	@echo 'make test: C++ tests, Python tests and lint passed'
 
 # What builds and runs the demo, at the pinned versions.
-CARDS_PACKAGES := click cmake matplotlib nanobind ninja pyelftools rich scikit-build-core ziglang
+CARDS_PACKAGES := click cmake matplotlib nanobind nanobind-backend ninja pyelftools rich scikit-build-core ziglang
 $(VENV)/cards: requirements.txt
 	@tools/need.sh build
 	$(PYTHON) -m venv $(VENV)

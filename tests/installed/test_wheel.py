@@ -100,21 +100,26 @@ def prefix(environment) -> Path:
     return Path(environment.run("spinloom", "--prefix").strip())
 
 
-def test_the_tag_is_of_this_python_and_a_c_library_no_newer_than_here(wheel):
+def test_the_tag_is_of_all_pythons_and_a_c_library_no_newer_than_here(wheel):
     name, version, _, tags = parse_wheel_filename(wheel.name)
     assert (name, str(version)) == ("spinloom", __version__)
     assert tags <= set(sys_tags())
+    assert {(tag.interpreter, tag.abi) for tag in tags} == {("cp311", "abi3")}
     assert all(tag.platform.startswith("manylinux_2_") for tag in tags)
 
 
-def test_the_metadata_name_the_licence_and_two_packages(wheel):
+def test_the_metadata_name_the_licence_and_three_packages(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         text = archive.read(name).decode().split("\n\n")[0]
     assert "\nLicense-Expression: BSD-3-Clause\n" in text
     assert "\nLicense-File: LICENSE\n" in text
     assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith("BSD 3-Clause License")
-    assert re.findall(r"^Requires-Dist: (\w+)[^;\n]*$", text, re.MULTILINE) == ["click", "rich"]
+    assert re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", text, re.MULTILINE) == [
+        "click",
+        "nanobind-backend",
+        "rich",
+    ]
 
 
 def test_the_command_runs_without_a_compiler(environment):

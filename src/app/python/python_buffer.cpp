@@ -1,8 +1,10 @@
 #include "app/python/python_buffer.hpp"
 
+#include <nanobind/stl/string_view.h>
+
 #include <algorithm>
-#include <cstring>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "base/checked.hpp"
@@ -33,12 +35,12 @@ bool holds_objects(const Py_buffer& view) {
   return false;
 }
 
+// A masked array's class is written in Python. Types written in C, as those of bytes, memoryviews and plain arrays are,
+// need no search.
 bool is_masked(nb::handle object) {
-  const nb::handle ancestors(Py_TYPE(object.ptr())->tp_mro);
-  if (!ancestors.is_valid()) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ancestors.ptr()); ++i) {
-    const char* name = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(ancestors.ptr(), i))->tp_name;
-    if (std::strcmp(name, "MaskedArray") == 0) return true;
+  if ((PyType_GetFlags(Py_TYPE(object.ptr())) & Py_TPFLAGS_HEAPTYPE) == 0) return false;
+  for (const nb::handle ancestor : object.type().attr("__mro__")) {
+    if (nb::cast<std::string_view>(ancestor.attr("__name__")) == "MaskedArray") return true;
   }
   return false;
 }
@@ -78,7 +80,7 @@ PythonBuffer::PythonBuffer(nb::handle object, Access access, const char* role, P
   } else if (nb::hasattr(object, "__dlpack__")) {
     take_tensor(object);
   } else {
-    throw nb::type_error(text(role, " is of type ", Py_TYPE(object.ptr())->tp_name,
+    throw nb::type_error(text(role, " is of type ", nb::cast<std::string_view>(object.type().attr("__name__")),
                               ", which shows no memory; pass a NumPy array, bytes, bytearray, memoryview or a tensor "
                               "with DLPack (numpy.asarray may make one)")
                              .c_str());

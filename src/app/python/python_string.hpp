@@ -40,7 +40,7 @@ struct type_caster<std::string> {
       PyErr_Clear();
       return false;
     }
-    value.assign(PyBytes_AS_STRING(encoded), static_cast<size_t>(PyBytes_GET_SIZE(encoded)));
+    value.assign(PyBytes_AsString(encoded), static_cast<size_t>(PyBytes_Size(encoded)));
     Py_DECREF(encoded);
     return true;
   }

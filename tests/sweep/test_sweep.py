@@ -342,9 +342,9 @@ def test_dask_is_loaded_only_when_a_cell_runs(tmp_path):
 @pytest.mark.parametrize(
     ("module", "options", "said"),
     [
-        ("distributed", (), "pip install 'spinloom[sweep]'"),
-        ("polars", (), "pip install 'spinloom[sweep]'"),
-        ("dask_jobqueue", ("--slurm",), "pip install 'spinloom[slurm]'"),
+        ("distributed", (), "pip install distributed"),
+        ("polars", (), "pip install polars"),
+        ("dask_jobqueue", ("--slurm",), "pip install dask-jobqueue"),
     ],
 )
 def test_a_missing_package_is_named_before_anything_runs(

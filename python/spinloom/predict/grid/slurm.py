@@ -41,9 +41,9 @@ SCRATCH = (
 
 @contextlib.contextmanager
 def client(options: dict[str, Any], logs: Path) -> Iterator[Any]:
-    jobqueue = workers.load("dask_jobqueue", "slurm")
-    distributed = workers.load("distributed", "slurm")
-    dask = workers.load("dask", "slurm")
+    jobqueue = workers.load("dask_jobqueue")
+    distributed = workers.load("distributed")
+    dask = workers.load("dask")
     for name in options:
         if name not in OPTIONS:
             raise Trouble("invalid", f"[slurm] has no '{name}'{nearest(name, OPTIONS)}")
@@ -74,14 +74,14 @@ def cluster(
             try:
                 await super().start()
             except Exception as error:
-                self.status = workers.load("distributed", "slurm").Status.failed
+                self.status = workers.load("distributed").Status.failed
                 submitted.put(error)
                 raise
             submitted.put(None)
 
     cores = options.get("cores", 1)
     job_options = {name: value for name, value in options.items() if name not in ("jobs", "cores", "memory")}
-    configured = workers.load("dask", "slurm").config.get("jobqueue.slurm.job-script-prologue", None)
+    configured = workers.load("dask").config.get("jobqueue.slurm.job-script-prologue", None)
     job_options["job_script_prologue"] = [
         *(job_options.get("job_script_prologue") or configured or []),
         SCRATCH,

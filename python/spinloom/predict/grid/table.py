@@ -91,7 +91,7 @@ def polars() -> Any:
         return importlib.import_module("polars")
     except ImportError:
         raise Trouble(
-            "environment", "polars, which writes Parquet, is not installed (pip install 'spinloom[sweep]')"
+            "environment", "polars, which writes Parquet, is not installed (pip install polars)"
         ) from None
 
 

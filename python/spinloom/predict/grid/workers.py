@@ -48,13 +48,13 @@ SETTINGS = {  # of a scheduler that is ours
 LOOK_S = 1.0  # between two looks at how many workers there are
 
 
-def load(name: str, extra: str) -> Any:
+def load(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
         raise Trouble(
             "environment",
-            f"{name}, which runs sweeps, is not installed (pip install 'spinloom[{extra}]')",
+            f"{name}, which runs sweeps, is not installed (pip install {name.replace('_', '-')})",
         ) from None
 
 
@@ -71,8 +71,8 @@ def silence_dask() -> None:
 @contextlib.contextmanager
 def local(workers: int) -> Iterator[Any]:
     """A client of `workers` processes of this machine, one thread each."""
-    distributed = load("distributed", "sweep")
-    dask = load("dask", "sweep")
+    distributed = load("distributed")
+    dask = load("dask")
     silence_dask()
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="spinloom-sweep-"))
@@ -107,7 +107,7 @@ def deaf_children() -> Iterator[None]:
 @contextlib.contextmanager
 def existing(address: str) -> Iterator[Any]:
     """A client of a scheduler: tcp://HOST:PORT, or the file that it wrote (--scheduler-file)."""
-    distributed = load("distributed", "sweep")
+    distributed = load("distributed")
     silence_dask()
     where = {"address": address} if "://" in address else {"scheduler_file": address}
     try:
@@ -204,7 +204,7 @@ class RunningBatches:
             if self.client.status != "running":
                 raise connection_lost()
             return None  # somebody restarted the workers
-        if isinstance(error, load("distributed", "sweep").KilledWorker):
+        if isinstance(error, load("distributed").KilledWorker):
             return None
         return [one.trouble("failed", f"{type(error).__name__}: {error}")]
 

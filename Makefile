@@ -16,7 +16,7 @@ export PATH := $(BIN):$(PATH)
 # What the installed package is made of; a folder's time changes when a file in it comes or goes.
 SOURCES := $(shell find src include handlers python data cmake man tools/man.py docs/mpi.md \
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
-CXX_FILES := $(shell find src include handlers -name '*.[ch]' -o -name '*.[ch]pp')
+CXX_FILES := $(shell find src include handlers packaging -name '*.[ch]' -o -name '*.[ch]pp')
 
 .PHONY: help setup wheel demo figures validate picture test test-slow check-cpp check-python style lint format bench asan tsan fuzz clean
 
@@ -25,7 +25,7 @@ help:
 	@echo 'make figures the figures of the datatypes paper from fresh simulations (out/figures/)'
 	@echo 'make validate  what the papers measured, tested; compares with tests/golden/validate.json'
 	@echo 'make setup   set up .venv/ and build the whole package; the command is .venv/bin/spinloom'
-	@echo 'make wheel   out/dist/: a wheel with everything that runs, for this Python, and the sources it is built from'
+	@echo 'make wheel   out/dist/: a wheel for CPython 3.11 and later and glibc 2.28 and later, and the sources it is built from'
 	@echo 'make picture make the pictures of docs/img/ again, from the demo and from studies'
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make test-slow  what takes minutes: 10^7 cuts of datatypes, types against MPIs, hashes at optimisation levels'
@@ -101,12 +101,20 @@ build/stamps/cards: $(VENV)/cards $(SOURCES)
 	$(PIP_HERE) --config-setting=build.targets=spinloom_cards_package --config-setting=install.components=cards .
 	@touch $@
 
-# What people install: tagged by auditwheel for the oldest glibc that has what was linked.
-wheel: setup build/stamps/wheel
-build/stamps/wheel: build/stamps/package README.md LICENSE
+# What people install: linked for an old glibc in a folder of its own (cmake/old_glibc.cmake); auditwheel tags it for the
+# oldest glibc that has what was linked. WHEEL_GLIBC= is this machine's.
+WHEEL_GLIBC ?= 2.28
+KEPT_FOR_WHEEL := --config-setting=build-dir=build/wheel --config-setting=cmake.args=-GNinja
+wheel: build/stamps/wheel
+build/stamps/wheel: $(VENV)/stamp $(SOURCES) $(shell find packaging/glibc) tools/old_glibc.py README.md LICENSE
+	@mkdir -p $(@D)
 	rm -rf build/dist out/dist
 	$(BIN)/python -m build --no-isolation --sdist --outdir out/dist .
-	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist $(KEPT) .
+	@$(BIN)/cmake -S . -B build/wheel -GNinja -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_INSTALL_LIBDIR=lib \
+	  -DSPINLOOM_PYTHON=ON -DSPINLOOM_HANDLERS=ON -DSPINLOOM_GLIBC=$(WHEEL_GLIBC) >build/configure.log || { cat build/configure.log; exit 1; }
+	NINJA_STATUS='[%f/%t, %W left] ' $(BIN)/cmake --build build/wheel --target spinloom_package
+	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist $(KEPT_FOR_WHEEL) \
+	  --config-setting=cmake.define.SPINLOOM_GLIBC=$(WHEEL_GLIBC) .
 	$(BIN)/auditwheel repair --wheel-dir out/dist build/dist/*.whl
 	@touch $@
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
@@ -106,6 +108,51 @@ def test_the_tag_is_of_all_pythons_and_a_c_library_no_newer_than_here(wheel):
     assert tags <= set(sys_tags())
     assert {(tag.interpreter, tag.abi) for tag in tags} == {("cp311", "abi3")}
     assert all(tag.platform.startswith("manylinux_2_") for tag in tags)
+
+
+OLDEST_GLIBC = (2, 28)
+SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libgcc_s.so.1"}
+
+
+def elf_files(wheel: Path) -> dict[str, ELFFile]:
+    with zipfile.ZipFile(wheel) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    found = {name: io.BytesIO(text) for name, text in contents.items() if text.startswith(b"\x7fELF")}
+    machines = {name: ELFFile(text) for name, text in found.items()}
+    return {name: file for name, file in machines.items() if file["e_machine"] != "EM_RISCV"}
+
+
+def test_no_file_needs_a_c_library_newer_than_the_oldest(wheel):
+    files = elf_files(wheel)
+    assert any(name.endswith("/_core.abi3.so") for name in files)
+    for name, file in files.items():
+        needed = file.get_section_by_name(".gnu.version_r")
+        versions = (
+            {version.name for _, uses in needed.iter_versions() for version in uses} if needed else set()
+        )
+        numbers = [re.fullmatch(r"GLIBC_(\d+)\.(\d+)(\.\d+)?", version) for version in versions]
+        newest = max(((int(found[1]), int(found[2])) for found in numbers if found), default=(2, 0))
+        assert newest <= OLDEST_GLIBC, name
+        assert not any(version.startswith(("GLIBCXX_", "CXXABI_")) for version in versions), name
+
+
+def test_no_file_needs_a_library_that_a_system_may_lack(wheel):
+    for name, file in elf_files(wheel).items():
+        dynamic = file.get_section_by_name(".dynamic")
+        needed = {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")} if dynamic else set()
+        others = {library for library in needed if not library.startswith("ld-linux")} - SYSTEM
+        assert others <= {"libportals.so.4"}, name
+
+
+def test_libraries_let_no_name_of_c_plus_plus_out(wheel):
+    for name, file in elf_files(wheel).items():
+        if ".so" in name and not name.endswith("/_core.abi3.so"):
+            symbols = file.get_section_by_name(".dynsym").iter_symbols()
+            assert [
+                symbol.name
+                for symbol in symbols
+                if symbol["st_shndx"] != "SHN_UNDEF" and symbol.name.startswith("_Z")
+            ] == [], name
 
 
 def test_the_metadata_name_the_licence_and_three_packages(wheel):

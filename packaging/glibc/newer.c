@@ -1,0 +1,84 @@
+// What compilers and headers of newer C libraries ask for, on top of an old one (cmake/old_glibc.cmake). A library takes
+// what it uses and lets none of it out.
+//
+// Threads: any. Time: host time, in pthread_cond_clockwait() only.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define ONE_SECOND_NS 1000000000L
+
+// glibc 2.32: no process is known to have one thread, so reference counts are atomic.
+char __libc_single_threaded = 0;
+
+// glibc 2.30: the older call knows one clock, so the deadline is moved to that.
+int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                           const struct timespec* deadline) {
+  struct timespec there;
+  struct timespec here;
+  if (clock == CLOCK_REALTIME) return pthread_cond_timedwait(condition, mutex, deadline);
+  if (clock_gettime(clock, &there) != 0 || clock_gettime(CLOCK_REALTIME, &here) != 0) return EINVAL;
+  here.tv_sec += deadline->tv_sec - there.tv_sec;
+  here.tv_nsec += deadline->tv_nsec - there.tv_nsec;
+  if (here.tv_nsec < 0) {
+    here.tv_nsec += ONE_SECOND_NS;
+    here.tv_sec -= 1;
+  } else if (here.tv_nsec >= ONE_SECOND_NS) {
+    here.tv_nsec -= ONE_SECOND_NS;
+    here.tv_sec += 1;
+  }
+  return pthread_cond_timedwait(condition, mutex, &here);
+}
+
+// glibc 2.36: std::random_device.
+uint32_t arc4random(void) {
+  uint32_t value = 0;
+  while (getrandom(&value, sizeof value, 0) != (ssize_t)sizeof value) {
+  }
+  return value;
+}
+
+#if __GLIBC_PREREQ(2, 35)
+// glibc 2.35: where the compiler's unwinder finds the table of the object that holds an address.
+struct Search {
+  uintptr_t address;
+  struct dl_find_object* found;
+};
+
+static int look(struct dl_phdr_info* object, size_t bytes, void* search_p) {
+  (void)bytes;
+  struct Search* const search = search_p;
+  uintptr_t first = UINTPTR_MAX;
+  uintptr_t end = 0;
+  int is_inside = 0;
+  void* table = NULL;
+  for (size_t i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* const header = &object->dlpi_phdr[i];
+    const uintptr_t begin = object->dlpi_addr + header->p_vaddr;
+    if (header->p_type == PT_GNU_EH_FRAME) table = (void*)begin;
+    if (header->p_type != PT_LOAD) continue;
+    if (begin < first) first = begin;
+    if (begin + header->p_memsz > end) end = begin + header->p_memsz;
+    if (search->address >= begin && search->address < begin + header->p_memsz) is_inside = 1;
+  }
+  if (!is_inside || table == NULL) return 0;
+  search->found->dlfo_flags = 0;
+  search->found->dlfo_map_start = (void*)first;
+  search->found->dlfo_map_end = (void*)end;
+  search->found->dlfo_link_map = NULL;
+  search->found->dlfo_eh_frame = table;
+  return 1;
+}
+
+int _dl_find_object(void* address, struct dl_find_object* found) {
+  struct Search search = {(uintptr_t)address, found};
+  return dl_iterate_phdr(look, &search) == 1 ? 0 : -1;
+}
+#endif

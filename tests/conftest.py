@@ -16,6 +16,33 @@ from c_programs import NIC
 from spinloom import cli
 from spinloom.common import data
 
+# Folders whose tests start jobs of processes, which wait for each other more than they compute.
+RANK_FOLDERS = {
+    "clients",
+    "ethernet",
+    "installed",
+    "live",
+    "mpi",
+    "port",
+    "portals",
+    "rails",
+    "record",
+    "rma",
+    "slmp",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With pytest -n, one worker has all tests that start ranks: two jobs at a time would be slower than one.
+    The tests of any other file stay together, because they share fixtures.
+    """
+    tests = Path(__file__).parent
+    for item in items:
+        path = item.path.relative_to(tests)
+        starts_ranks = path.parts[0] in RANK_FOLDERS
+        item.add_marker(pytest.mark.xdist_group("ranks" if starts_ranks else str(path)))
+
+
 settings.register_profile("spinloom", derandomize=True, deadline=None)
 settings.load_profile("spinloom")
 patience.default_signals()

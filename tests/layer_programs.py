@@ -5,6 +5,8 @@ A round that was wrong is run again by itself; where that is wrong, too, its com
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import re
 import shutil
@@ -24,6 +26,7 @@ SOURCES = Path(__file__).parent / "mpi/layer"
 COLLECTIVES = [*sorted((Path(__file__).parent / "mpi/collectives").glob("*.c")), SOURCES / "device.c"]
 BIN = Path(sys.executable).parent
 TIME_LIMIT_S = seconds(420)
+numbers = itertools.count()  # of compiled programs
 
 
 @dataclass(frozen=True)
@@ -52,26 +55,53 @@ MPIS = [
 every_mpi = pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
 
 
-def compile_for(
-    mpi: Mpi, sources: list[Path], path: Path, *options: str, libraries: tuple[str, ...] = ()
-) -> None:
-    """Fails where a program of ours does not compile.
+def program_for(
+    mpi: Mpi, *sources: Path, options: tuple[str, ...] = (), libraries: tuple[str, ...] = ()
+) -> Path:
+    """The program of these sources, compiled once in a run of the tests.
 
-    Skips where the MPI is missing, compiles nothing here or not with these libraries, or where the program
-    itself says what it misses: #error "not this MPI: it has no MPI_Pack_c".
+    Fails where a program of ours does not compile. Skips where the MPI is missing, compiles nothing here or
+    not with these libraries, or where the program itself says what it misses:
+    #error "not this MPI: it has no MPI_Pack_c".
     """
     if not mpi.present:
         pytest.skip(f"{mpi.name} is not here")
-    words = [*options, *map(str, sources), "-o", str(path), *libraries]
-    complaint = refusal(mpi, words)
+    program, complaint = compiled(mpi, sources, options, libraries)
     if complaint == "":
-        return
+        return program
     if lack := re.search(r'#error "?not this MPI: ([^"\n]*)', complaint):
         pytest.skip(f"{mpi.name}: {lack[1]}")
     if why := refusal_of_any(mpi, sources[0].suffix, libraries):
         with_them = f" with {' '.join(libraries)}" if libraries else ""
         pytest.skip(f"{mpi.name} compiles nothing{with_them} here: {why[-300:]}")
-    pytest.fail(f"{mpi.name} does not compile {' '.join(words)}\n{complaint[-4000:]}")
+    words = " ".join([*options, *map(str, sources), *libraries])
+    pytest.fail(f"{mpi.name} does not compile {words}\n{complaint[-4000:]}")
+
+
+def compile_for(
+    mpi: Mpi, sources: list[Path], path: Path, *options: str, libraries: tuple[str, ...] = ()
+) -> None:
+    """Puts program_for() of these at a path."""
+    program = program_for(mpi, *sources, options=options, libraries=libraries)
+    path.unlink(missing_ok=True)
+    shutil.copy2(program, path)
+
+
+@functools.cache
+def folder_of_programs() -> TemporaryDirectory:
+    return TemporaryDirectory(prefix="spinloom-programs-")
+
+
+@functools.cache
+def compiled(
+    mpi: Mpi, sources: tuple[Path, ...], options: tuple[str, ...], libraries: tuple[str, ...]
+) -> tuple[Path, str]:
+    """Returns the path of the program, and the compiler's complaints as refusal() does."""
+    folder = Path(folder_of_programs().name) / str(next(numbers))
+    folder.mkdir()
+    program = folder / sources[0].stem
+    words = [*options, *map(str, sources), "-o", str(program), *libraries]
+    return program, refusal(mpi, words)
 
 
 def refusal(mpi: Mpi, words: list[str]) -> str:
@@ -96,21 +126,9 @@ def refusal_of_any(mpi: Mpi, suffix: str, libraries: tuple[str, ...]) -> str:
         return refusal(mpi, [str(source), "-o", f"{folder}/least", *libraries])
 
 
-def programs_in(folder: Path, *sources: Path) -> Callable[[Mpi], Path]:
-    """program(mpi) is the program for an MPI, compiled when it is first asked for.
-
-    Without sources it is that of the random messages.
-    """
-    built: dict[Mpi, Path] = {}
-
-    def program(mpi: Mpi) -> Path:
-        if mpi not in built:
-            path = folder / f"program{len(built)}"
-            compile_for(mpi, list(sources) or sorted(SOURCES.glob("*.c")), path)
-            built[mpi] = path
-        return built[mpi]
-
-    return program
+def programs_of(*sources: Path) -> Callable[[Mpi], Path]:
+    """program(mpi) is the program for an MPI; without sources it is that of the random messages."""
+    return lambda mpi: program_for(mpi, *(sources or sorted(SOURCES.glob("*.c"))))
 
 
 def preloads(report: Path | None) -> dict[str, str]:

@@ -4,17 +4,22 @@ Many tests start processes, kill them and wait for what must happen; on a busy m
 may fail that is right. A run in which at most FEW tests failed runs these once more, by themselves. One that
 passes then is printed as UNSTEADY, and is a fault to be looked into: of the test or of the product. One that
 fails again fails the run, and so do more than FEW at a time, and a run that could not begin.
+
+One worker a processor runs tests, at least two: tests that start ranks have a worker of their own
+(tests/conftest.py), because they wait more than they compute.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FEW = 3
+WORKERS = ("-n", str(max(2, os.cpu_count() or 1)), "--dist", "loadgroup")
 FAILED = 1  # pytest's exit code when tests ran and some failed
 
 
@@ -25,11 +30,12 @@ def ran(*arguments: str) -> int:
 
 def failed_last() -> list[str]:
     path = ROOT / ".pytest_cache/v/cache/lastfailed"
-    return sorted(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else []
+    names = json.loads(path.read_text(encoding="utf-8")) if path.exists() else ()
+    return sorted(name.rsplit("@", 1)[0] for name in names)  # a worker's test is TEST@GROUP
 
 
 def main(arguments: list[str], run=ran, failures=failed_last) -> int:
-    code = run("--cache-clear", *arguments)
+    code = run("--cache-clear", *WORKERS, *arguments)
     failed = failures()
     if code != FAILED or not 0 < len(failed) <= FEW:
         return code

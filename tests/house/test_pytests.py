@@ -34,7 +34,7 @@ def test_few_failed_tests_are_tried_again(capsys, codes, failed, ends, calls):
 
     assert pytests.main(["-x"], run, lambda: failed) == ends
     assert len(said) == calls
-    assert said[0] == ("--cache-clear", "-x")
+    assert said[0] == ("--cache-clear", *pytests.WORKERS, "-x")
     assert said[1:] == [tuple(failed)] * (calls - 1)
     named = [line for line in capsys.readouterr().out.splitlines() if line.startswith("UNSTEADY")]
     assert len(named) == (len(failed) if calls == 2 and ends == 0 else 0)

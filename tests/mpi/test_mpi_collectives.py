@@ -22,7 +22,7 @@ from layer_programs import (
     every_mpi,
     machines_of,
     preloads,
-    programs_in,
+    programs_of,
     run,
 )
 
@@ -31,8 +31,8 @@ SHORT = {"SPINLOOM_MPI_MIN_BYTES": "100"}
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("collectives"), *COLLECTIVES)
+def programs():
+    return programs_of(*COLLECTIVES)
 
 
 def exchanged(words: list[str], settings: dict[str, str]) -> tuple[int, str]:
@@ -163,8 +163,8 @@ def test_a_neighbour_that_is_met_twice_is_met_in_the_order_of_the_mpi(mpi, ranks
 
 
 @pytest.fixture(scope="module")
-def repeated(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("repeated"), Path(__file__).with_name("repeated_calls.c"))
+def repeated():
+    return programs_of(Path(__file__).with_name("repeated_calls.c"))
 
 
 @every_mpi

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, preloads, programs_in, run
+from layer_programs import Mpi, every_mpi, preloads, programs_of, run
 
 SOURCE = Path(__file__).with_name("communicators.c")
 ROUNDS = 150
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("communicators"), SOURCE)
+def programs():
+    return programs_of(SOURCE)
 
 
 def job(mpi: Mpi, program: Path, ranks: int, seed: int, *more: str) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import BIN, Mpi, every_mpi, machines_of, preloads, programs_in, run
+from layer_programs import BIN, Mpi, every_mpi, machines_of, preloads, programs_of, run
 from spinloom.traces import recorded
 
 HERE = Path(__file__).parent
@@ -20,8 +20,8 @@ ROUNDS, THREADS = 60, 3
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("freed"), HERE / "freed_meanwhile.c")
+def program():
+    return programs_of(HERE / "freed_meanwhile.c")
 
 
 def job(mpi: Mpi, program: Path) -> list[str]:

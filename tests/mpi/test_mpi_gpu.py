@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from layer_programs import COLLECTIVES, MPIS, SOURCES, Mpi, every_mpi, messages, preloads, programs_in, run
+from layer_programs import COLLECTIVES, MPIS, SOURCES, Mpi, every_mpi, messages, preloads, programs_of, run
 from spinloom.accelerate import mpi_report
 
 HERE = Path(__file__).parent
@@ -55,51 +55,49 @@ def on_devices(percent: int) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("gpu"))
+def programs():
+    return programs_of()
 
 
 @pytest.fixture(scope="module")
-def collectives(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("gpu_collectives"), *COLLECTIVES)
+def collectives():
+    return programs_of(*COLLECTIVES)
 
 
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory):
+def calls():
     sources = (HERE / "device_calls.c", SOURCES / "device.c", SOURCES / "form.c")
-    return programs_in(tmp_path_factory.mktemp("gpu_calls"), *sources)
+    return programs_of(*sources)
 
 
 @pytest.fixture(scope="module")
-def looks(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("gpu_looks"), HERE / "device_looks.c", SOURCES / "device.c")
+def looks():
+    return programs_of(HERE / "device_looks.c", SOURCES / "device.c")
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("gpu_local"), HERE / "device_local.c", SOURCES / "device.c")
+def local():
+    return programs_of(HERE / "device_local.c", SOURCES / "device.c")
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("gpu_files"), HERE / "device_files.c", SOURCES / "device.c")
+def files():
+    return programs_of(HERE / "device_files.c", SOURCES / "device.c")
 
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("gpu_parts"), HERE / "device_parts.c", SOURCES / "device.c")
+def parts():
+    return programs_of(HERE / "device_parts.c", SOURCES / "device.c")
 
 
 @pytest.fixture(scope="module")
-def windows(tmp_path_factory):
-    return programs_in(
-        tmp_path_factory.mktemp("gpu_windows"), HERE / "device_windows.c", SOURCES / "device.c"
-    )
+def windows():
+    return programs_of(HERE / "device_windows.c", SOURCES / "device.c")
 
 
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("gpu_pairs"), HERE / "device_pairs.c", SOURCES / "device.c")
+def pairs():
+    return programs_of(HERE / "device_pairs.c", SOURCES / "device.c")
 
 
 def merged(report: Path) -> dict[str, Any]:
@@ -107,8 +105,8 @@ def merged(report: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def ways(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("gpu_ways"), HERE / "device_ways.c", SOURCES / "device.c")
+def ways():
+    return programs_of(HERE / "device_ways.c", SOURCES / "device.c")
 
 
 @pytest.fixture(scope="module")

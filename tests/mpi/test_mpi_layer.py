@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import BIN, MPIS, TIME_LIMIT_S, every_mpi, messages, programs_in
+from layer_programs import BIN, MPIS, TIME_LIMIT_S, every_mpi, messages, programs_of
 
 ROUNDS = 600
 THREADED_ROUNDS = 40
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("layer"))
+def programs():
+    return programs_of()
 
 
 def sent(report: Path) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import every_mpi, programs_in, run
+from layer_programs import every_mpi, programs_of, run
 
 SOURCE = Path(__file__).parent / "unwritten_lists.c"
 # The C library fills what it gives out with bytes of negative numbers.
@@ -18,8 +18,8 @@ SOILED = {"MALLOC_PERTURB_": "90"}
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("lists"), SOURCE)
+def program():
+    return programs_of(SOURCE)
 
 
 @every_mpi

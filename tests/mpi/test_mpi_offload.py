@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import COLLECTIVES, MPIS, Mpi, every_mpi, programs_in, run
+from layer_programs import COLLECTIVES, MPIS, Mpi, every_mpi, programs_of, run
 from spinloom.common import data
 
 HERE = Path(__file__).parent
@@ -20,18 +20,18 @@ USERS_OWN = "an operation that the NIC does not have"
 
 
 @pytest.fixture(scope="module")
-def offloaded(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("offloaded"), HERE / "offloaded_collectives.c")
+def offloaded():
+    return programs_of(HERE / "offloaded_collectives.c")
 
 
 @pytest.fixture(scope="module")
-def threads(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("threads"), HERE / "offloaded_threads.c")
+def threads():
+    return programs_of(HERE / "offloaded_threads.c")
 
 
 @pytest.fixture(scope="module")
-def random_types(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("random_types"), *COLLECTIVES)
+def random_types():
+    return programs_of(*COLLECTIVES)
 
 
 def job(mpi: Mpi, ranks: int, program: Path, *words: object) -> list[str]:
@@ -136,7 +136,7 @@ def failing_nic(tmp_path_factory) -> Path:
 
 @every_mpi
 @pytest.mark.parametrize("function", ["PtlInit", "PtlNIInit", "spl_oe_open"])
-def test_a_rank_that_cannot_start_the_nic_keeps_all_from_it(mpi, offloaded, failing_nic, function, tmp_path):
+def test_a_rank_that_cannot_start_the_nic_keeps_all_from_it(mpi, offloaded, failing_nic, function):
     program = [str(offloaded(mpi)), "3", "5", "once"]
     one = [*mpi.options, "-n", "1"]
     words = [mpi.launcher, *one, *program, ":", *one, "env", f"FAILING_NIC={function}", *program]
@@ -186,7 +186,7 @@ def test_namespaces_that_share_memory_are_one_machine(mpi, offloaded, tmp_path):
     assert told["on"] == 2
 
 
-def test_a_rank_with_shared_memory_of_its_own_keeps_all_from_the_nic(offloaded, tmp_path):
+def test_a_rank_with_shared_memory_of_its_own_keeps_all_from_the_nic(offloaded):
     """MPICH itself does not start there."""
     mpi = MPIS[0]
     if not can_unshare("-mui"):
@@ -201,7 +201,7 @@ def test_a_rank_with_shared_memory_of_its_own_keeps_all_from_the_nic(offloaded, 
 
 
 @every_mpi
-def test_a_killed_rank_leaves_no_hang_and_no_memory(mpi, offloaded, tmp_path):
+def test_a_killed_rank_leaves_no_hang_and_no_memory(mpi, offloaded):
     left = {path.name for path in Path("/dev/shm").iterdir()}
     words = job(mpi, 2, offloaded(mpi), 1, 1_000_000, "die")
     ran = run(["spinloom", "run", "--collectives", "--", *words], {})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, preloads, programs_in, run
+from layer_programs import Mpi, every_mpi, preloads, programs_of, run
 
 SOURCE = Path(__file__).parent / "to_oneself.c"
 # Where it is known which slot the part of a neighbour that is met twice goes to.
@@ -19,8 +19,8 @@ ROUNDS, MESSAGES = 6, 17  # a round's, between the calls of one rank, of types w
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("oneself"), SOURCE)
+def program():
+    return programs_of(SOURCE)
 
 
 def job(mpi: Mpi, program: Path, ranks: int) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from layer_programs import BIN, TIME_LIMIT_S, Mpi, every_mpi, programs_in
+from layer_programs import BIN, TIME_LIMIT_S, Mpi, every_mpi, programs_of
 from spinloom.accelerate import mpi_report, mpi_report_page
 
 SOURCE = Path(__file__).parent / "report_program.c"
@@ -21,8 +21,8 @@ ROW = "vector(16, 1, 4, int64_t)"
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("report"), SOURCE)
+def programs():
+    return programs_of(SOURCE)
 
 
 def spinloom_run(mpi: Mpi, program: Path, *options: str, last: str = "", ranks: int = 2):
@@ -93,7 +93,7 @@ def test_the_terminal_names_types_and_commands_that_work(mpi, programs):
 
 
 @every_mpi
-def test_silent_unless_asked(mpi, programs, tmp_path):
+def test_silent_unless_asked(mpi, programs):
     ran = spinloom_run(mpi, programs(mpi))
     assert ran.returncode == 0
     assert "spinloom" not in ran.stderr

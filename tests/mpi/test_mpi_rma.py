@@ -8,29 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, programs_in, run
+from layer_programs import Mpi, every_mpi, programs_of, run
 
 HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
-def atomics(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("atomics"), HERE / "window_atomics.c")
+def atomics():
+    return programs_of(HERE / "window_atomics.c")
 
 
 @pytest.fixture(scope="module")
-def accesses(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("accesses"), HERE / "random_windows.c")
+def accesses():
+    return programs_of(HERE / "random_windows.c")
 
 
 @pytest.fixture(scope="module")
-def arguments(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("arguments"), HERE / "window_arguments.c")
+def arguments():
+    return programs_of(HERE / "window_arguments.c")
 
 
 @pytest.fixture(scope="module")
-def bounds(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("bounds"), HERE / "window_bounds.c")
+def bounds():
+    return programs_of(HERE / "window_bounds.c")
 
 
 def job(mpi: Mpi, ranks: int, program: Path, *words: object) -> list[str]:
@@ -124,7 +124,7 @@ def test_beside_collective_calls(mpi, atomics, tmp_path):
 
 
 @every_mpi
-def test_a_rank_without_the_option_keeps_all_windows_with_the_mpi(mpi, accesses, tmp_path):
+def test_a_rank_without_the_option_keeps_all_windows_with_the_mpi(mpi, accesses):
     """Such ranks never found one board, and each says why."""
     words = [mpi.launcher, *mpi.options, "-n", "1", "spinloom", "run", "--rma", "--"]
     program = [str(accesses(mpi)), "4", "8"]

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, preloads, programs_in, run
+from layer_programs import Mpi, every_mpi, preloads, programs_of, run
 
 SOURCE = Path(__file__).parent / "layer_rules.c"
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("rules"), SOURCE)
+def programs():
+    return programs_of(SOURCE)
 
 
 def job(mpi: Mpi, program: Path, rule: str, ranks: int = 2) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, preloads, programs_in, run
+from layer_programs import Mpi, every_mpi, preloads, programs_of, run
 
 SOURCE = Path(__file__).with_name("too_long.c")
 INTS = 4096
@@ -19,8 +19,8 @@ FATAL = ["recv", "sendrecv", "mrecv", "wait", "waitall", "testany", "persistent"
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("long"), SOURCE)
+def programs():
+    return programs_of(SOURCE)
 
 
 def job(mpi: Mpi, program: Path, *words: str) -> list[str]:

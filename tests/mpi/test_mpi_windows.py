@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, machines_of, preloads, programs_in, run
+from layer_programs import Mpi, every_mpi, machines_of, preloads, programs_of, run
 from spinloom.accelerate import mpi_report
 
 HERE = Path(__file__).parent
@@ -19,13 +19,13 @@ SHORT = {"SPINLOOM_MPI_MIN_BYTES": "100"}
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("windows"), SOURCE)
+def programs():
+    return programs_of(SOURCE)
 
 
 @pytest.fixture(scope="module")
-def ways_programs(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("ways"), HERE / "window_ways.c")
+def ways_programs():
+    return programs_of(HERE / "window_ways.c")
 
 
 def accessed(words: list[str], settings: dict[str, str]) -> int:

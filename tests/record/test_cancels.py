@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, programs_in
+from layer_programs import Mpi, every_mpi, program_for
 from patience import seconds
 from spinloom.traces import otf2_export, recorded
 from test_record import BIN, HERE, record, rows
@@ -39,7 +39,7 @@ def check(directory: Path, doubted: int = 0) -> None:
 @every_mpi
 @pytest.mark.parametrize("accelerate", [False, True], ids=["looks on", "accelerates"])
 def test_what_came_of_a_cancel_is_recorded(mpi: Mpi, accelerate, tmp_path):
-    program = programs_in(tmp_path, HERE / "cancels.c")(mpi)
+    program = program_for(mpi, HERE / "cancels.c")
     how = ["--accelerate"] if accelerate else []
     ran = record(tmp_path / "trace", *how, "--", mpi.launcher, *mpi.options, "-n", "2", program)
     assert ran.returncode == 0, ran.stderr

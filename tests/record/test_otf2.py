@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import MPIS, programs_in
+from layer_programs import MPIS, programs_of
 from patience import seconds
 from spinloom.traces import otf2_export, recorded
 
@@ -28,7 +28,7 @@ def trace(tmp_path_factory) -> Path:
     mpi = next((one for one in MPIS if one.present), None)
     if mpi is None:
         pytest.skip("no MPI is here")
-    program = programs_in(tmp_path_factory.mktemp("calls"), HERE / "calls.c")(mpi)
+    program = programs_of(HERE / "calls.c")(mpi)
     directory = tmp_path_factory.mktemp("traces") / "calls"
     words = [
         BIN / "spinloom",

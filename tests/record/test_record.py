@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from layer_programs import MPIS, Mpi, every_mpi, messages, programs_in
+from layer_programs import MPIS, Mpi, every_mpi, messages, programs_of
 from patience import seconds, until
 from spinloom.traces import recorded
 
@@ -29,8 +29,8 @@ def record(directory: Path, *words: str | Path, **settings: str) -> subprocess.C
 
 
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("calls"), HERE / "calls.c")
+def calls():
+    return programs_of(HERE / "calls.c")
 
 
 @pytest.fixture(scope="module", params=MPIS, ids=lambda mpi: mpi.name)
@@ -196,9 +196,9 @@ def test_the_table_adds_up(traces):
 
 
 @every_mpi
-def test_random_messages_are_recorded_and_stay_right(mpi: Mpi, tmp_path, tmp_path_factory):
+def test_random_messages_are_recorded_and_stay_right(mpi: Mpi, tmp_path):
     """The program compares every byte, status and code itself; the layer that looks on changes none."""
-    program = programs_in(tmp_path_factory.mktemp("random"))(mpi)
+    program = programs_of()(mpi)
     directory = tmp_path / "trace"
     directory.mkdir()
     from spinloom.common import data
@@ -216,8 +216,8 @@ def test_random_messages_are_recorded_and_stay_right(mpi: Mpi, tmp_path, tmp_pat
 
 
 @every_mpi
-def test_a_killed_rank_leaves_its_trace(mpi: Mpi, tmp_path, tmp_path_factory):
-    program = programs_in(tmp_path_factory.mktemp("killed"), HERE / "forever.c")(mpi)
+def test_a_killed_rank_leaves_its_trace(mpi: Mpi, tmp_path):
+    program = programs_of(HERE / "forever.c")(mpi)
     directory = tmp_path / "trace"
     words = [str(BIN / "spinloom"), "record", "-o", str(directory), "--", mpi.launcher, *mpi.options]
     with subprocess.Popen(
@@ -234,9 +234,9 @@ def test_a_killed_rank_leaves_its_trace(mpi: Mpi, tmp_path, tmp_path_factory):
 
 
 @every_mpi
-def test_a_hanging_job_says_where(mpi: Mpi, tmp_path, tmp_path_factory):
+def test_a_hanging_job_says_where(mpi: Mpi, tmp_path):
     """Two ranks that wait for each other: the traces of both say so while they do, and afterwards."""
-    program = programs_in(tmp_path_factory.mktemp("hanging"), HERE / "hanging.c")(mpi)
+    program = programs_of(HERE / "hanging.c")(mpi)
     directory = tmp_path / "trace"
     words = [str(BIN / "spinloom"), "record", "-o", str(directory), "--", mpi.launcher, *mpi.options]
     with subprocess.Popen(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import MPIS, Mpi, compile_for, every_mpi, programs_in
+from layer_programs import MPIS, Mpi, compile_for, every_mpi, program_for
 from patience import seconds
 from spinloom.common import perfetto_file
 from spinloom.traces import recorded
@@ -116,7 +116,7 @@ def test_fortran_programs(mpi: Mpi, tmp_path):
 @pytest.fixture(scope="module", params=MPIS[:3], ids=lambda mpi: mpi.name)
 def wasteful(request, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wasteful")
-    program = programs_in(folder, HERE / "wasteful.c")(request.param)
+    program = program_for(request.param, HERE / "wasteful.c")
     words = [request.param.launcher, *request.param.options, "-n", "2", program]
     ran = record(folder / "trace", "--", *words)
     assert ran.returncode == 0, ran.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, every_mpi, programs_in
+from layer_programs import Mpi, every_mpi, programs_of
 from patience import seconds, until
 from spinloom.traces import recorded
 
@@ -22,8 +22,8 @@ ROUNDS, TIMES = 40, 3
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    return programs_in(tmp_path_factory.mktemp("threads"), HERE / "programs/threads.c")
+def program():
+    return programs_of(HERE / "programs/threads.c")
 
 
 def record(mpi: Mpi, program: Path, directory: Path, *words: str) -> list[str]:

@@ -2,8 +2,8 @@
 
     python tests/torture/mutants.py [PART OF A NAME OR OF A FILE ...]
 
-It prints a row for each mutant: the scenario, the seed, what was seen. It exits with 1 when one is missed or does
-not compile.
+It prints a row for each mutant: the scenario, the seed, what was seen. It exits with 1 when one is missed or
+does not compile.
 
 The copy lies in build/mutants. A mutant is found when a run reports a violation, or dies. Seeds 1 to 1,000 of
 every scenario are tried, few of all before many of one.

@@ -59,9 +59,10 @@ picture: demo
 	for name in $(STUDIES_SHOWN); do \
 	    $(BIN)/spinloom study $$name --out out/studies --quiet && cp out/studies/$$name.svg docs/img/ || exit 1; done
 
-# clang-tidy works beside the Python tests, which often wait, at the lowest priority.
+# clang-tidy works beside the Python tests, which often wait, at the lowest priority. It looks at what changed lately;
+# make test-slow and make lint look at everything.
 test: style check-cpp
-	@nice -n 19 $(BIN)/python tools/tidy.py $(BUILD) >build/tidy.log 2>&1 & tidy=$$!; \
+	@nice -n 19 $(BIN)/python tools/tidy.py $(BUILD) --recent 20 >build/tidy.log 2>&1 & tidy=$$!; \
 	$(BIN)/python tools/pytests.py || { kill $$tidy; exit 1; }; \
 	echo 'clang-tidy ends its work'; wait $$tidy || { cat build/tidy.log; exit 1; }; tail -n 1 build/tidy.log
 	@echo 'make test: C++ tests, Python tests and lint passed'
@@ -136,6 +137,7 @@ test-slow: check-cpp
 	SPINLOOM_TEST_CUTS=10000000 $(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 -R Shards/Differential
 	SPINLOOM_TEST_TYPES=10000 $(BIN)/python -m pytest -q tests/mpi/test_mpi.py
 	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python tools/tidy.py $(BUILD)
 
 style: $(VENV)/stamp
 	@$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)

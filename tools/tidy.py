@@ -1,13 +1,17 @@
-"""tidy.py BUILD - runs clang-tidy on the project's C++ sources that changed since they last passed.
+"""tidy.py BUILD [--recent COMMITS] - runs clang-tidy on C++ sources that changed since they last passed.
 
 The checks stand in .clang-tidy. A source is checked again when it, one of our headers that it includes,
 .clang-tidy or its compile command changed; what passed is remembered in BUILD/tidy.json. Each source is
 read by itself, also where BUILD compiles several at once: one that forgets an include is found. Exit code
 1: something was found.
+
+--recent leaves out sources of which nothing changed in that many latest commits or since: somebody has
+checked them. Without git, or where the history is shorter, it leaves out none.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import hashlib
 import json
@@ -74,8 +78,32 @@ def for_clang(folder: Path) -> list[dict]:
     return known
 
 
+def changed_lately(commits: int) -> set[Path] | None:
+    """Files that differ from those of so many commits ago; None where nobody knows."""
+    git = ["git", "-C", str(ROOT)]
+    listings = (
+        [*git, "diff", "--name-only", f"HEAD~{commits}"],
+        [*git, "ls-files", "--others", "--exclude-standard"],
+    )
+    names: list[str] = []
+    for listing in listings:
+        try:
+            done = subprocess.run(listing, capture_output=True, text=True)
+        except FileNotFoundError:
+            return None
+        if done.returncode != 0:
+            return None
+        names += done.stdout.splitlines()
+    return {ROOT / name for name in names}
+
+
 def main() -> int:
-    build = Path(sys.argv[1]).resolve()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--recent", type=int, metavar="COMMITS")
+    options = parser.parse_args()
+    build = options.build.resolve()
+    lately = changed_lately(options.recent) if options.recent else None
     database = configured(build)
     commands = for_clang(database)
     remembered_at = build / "tidy.json"
@@ -87,6 +115,8 @@ def main() -> int:
         if not source.is_relative_to(ROOT / "src"):
             continue
         read = [source, ROOT / ".clang-tidy", *headers_of(source)]
+        if lately is not None and lately.isdisjoint(read):
+            continue
         key = digest(read, command["command"])
         if passed.get(str(source)) != key:
             work[source] = key

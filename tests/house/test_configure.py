@@ -1,4 +1,4 @@
-"""The tree can be configured by the CMake that a distribution has, which is older than that of requirements.txt."""
+"""A distribution's CMake, which is older than that of requirements.txt, configures the tree."""
 
 from __future__ import annotations
 

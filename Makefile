@@ -67,26 +67,29 @@ test: style check-cpp
 	echo 'clang-tidy ends its work'; wait $$tidy || { cat build/tidy.log; exit 1; }; tail -n 1 build/tidy.log
 	@echo 'make test: C++ tests, Python tests and lint passed'
 
+# Python compiles a module when something first imports it: a third of pip's time is saved.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
 # What builds and runs the demo, at the pinned versions.
 CARDS_PACKAGES := click cmake matplotlib nanobind nanobind-backend ninja pyelftools rich scikit-build-core ziglang
 $(VENV)/cards: requirements.txt
 	@tools/need.sh build
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.txt $(CARDS_PACKAGES)
+	$(PIP_INSTALL) --constraint requirements.txt $(CARDS_PACKAGES)
 	@touch $@
 
 # The environment, again whenever the pinned list changes.
 $(VENV)/stamp: requirements.txt
 	@tools/need.sh build
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(PIP_INSTALL) -r requirements.txt
 	@touch $@
 
 # The engine, the handler images and the Python package; CMake's folder is kept, so that only what
 # changed is compiled, and the C++ tests are built from the same objects. CMake is called first, because pip is silent
 # while it compiles.
 KEPT := --config-setting=build-dir=$(BUILD) --config-setting=cmake.args=-GNinja
-PIP_HERE := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps $(KEPT)
+PIP_HERE := $(PIP_INSTALL) --no-build-isolation --no-deps $(KEPT)
 define build_target
 	@mkdir -p $(@D)
 	@$(BIN)/cmake -S . -B $(BUILD) -GNinja -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_INSTALL_LIBDIR=lib \

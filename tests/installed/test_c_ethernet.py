@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from c_library import configure, exported, install, new_build, pkg_config, run, tool
+from c_library import configure, exported, install, kept_build, pkg_config, run, tool
 
 PROJECT = Path(__file__).resolve().parent / "ethernet"
 
 
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory) -> Path:
-    return install("ethernet", new_build(tmp_path_factory), tmp_path_factory)
+    return install("ethernet", kept_build(), tmp_path_factory)
 
 
 def test_cmake_finds_it(prefix, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import c_library
-from c_library import ROOT, configure, exported, install, new_build, run, tool
+from c_library import ROOT, configure, exported, install, kept_build, run, tool
 
 PROJECT = Path(__file__).resolve().parent / "layout"
 
@@ -16,7 +16,7 @@ PROJECT = Path(__file__).resolve().parent / "layout"
 @pytest.fixture(scope="session")
 def prefix(tmp_path_factory) -> Path:
     """libspinloom_layout, built and installed as a packager would."""
-    return install("layout", new_build(tmp_path_factory), tmp_path_factory)
+    return install("layout", kept_build(), tmp_path_factory)
 
 
 def test_cmake_finds_it(prefix, tmp_path):

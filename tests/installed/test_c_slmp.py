@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from c_library import ROOT, configure, exported, install, new_build, pkg_config, run, tool
+from c_library import ROOT, configure, exported, install, kept_build, pkg_config, run, tool
 
 PROJECT = Path(__file__).resolve().parent / "slmp"
 
 
 @pytest.fixture(scope="session")
 def slmp_prefix(tmp_path_factory) -> Path:
-    return install("slmp", new_build(tmp_path_factory), tmp_path_factory)
+    return install("slmp", kept_build(), tmp_path_factory)
 
 
 def test_cmake_finds_it(slmp_prefix, tmp_path):

@@ -32,6 +32,7 @@ RANK_FOLDERS = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With pytest -n, one worker has all tests that start ranks: two jobs at a time would be slower than one.
     The tests of any other file stay together, because they share fixtures.

@@ -32,16 +32,20 @@ RANK_FOLDERS = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With pytest -n, one worker has all tests that start ranks: two jobs at a time would be slower than one.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With pytest -n, one worker runs all tests that start ranks: they find no other job beside theirs.
+
     The tests of any other file stay together, because they share fixtures.
     """
-    tests = Path(__file__).parent
-    for item in items:
-        path = item.path.relative_to(tests)
-        starts_ranks = path.parts[0] in RANK_FOLDERS
-        item.add_marker(pytest.mark.xdist_group("ranks" if starts_ranks else str(path)))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class RanksTogether(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.split("::", 1)[0]
+            return "ranks" if path.split("/")[1] in RANK_FOLDERS else path
+
+    return RanksTogether(config, log)
 
 
 settings.register_profile("spinloom", derandomize=True, deadline=None)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FEW = 3
-WORKERS = ("-n", str(max(2, os.cpu_count() or 1)), "--dist", "loadgroup")
+WORKERS = ("-n", str(max(2, os.cpu_count() or 1)))
 FAILED = 1  # pytest's exit code when tests ran and some failed
 
 
@@ -30,8 +30,7 @@ def ran(*arguments: str) -> int:
 
 def failed_last() -> list[str]:
     path = ROOT / ".pytest_cache/v/cache/lastfailed"
-    names = json.loads(path.read_text(encoding="utf-8")) if path.exists() else ()
-    return sorted(name.rsplit("@", 1)[0] for name in names)  # a worker's test is TEST@GROUP
+    return sorted(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else []
 
 
 def main(arguments: list[str], run=ran, failures=failed_last) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import types
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ def pytest_xdist_make_scheduler(config, log):
 settings.register_profile("spinloom", derandomize=True, deadline=None)
 settings.load_profile("spinloom")
 patience.default_signals()
+os.environ.pop("COLUMNS", None)  # a worker of xdist sets it; a table is as wide in a test as in a pipe
 
 
 # A checkout whose engine has its Python face must have built it: then a missing engine is a failure.

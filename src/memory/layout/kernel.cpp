@@ -1,6 +1,7 @@
 #include "memory/layout/kernel.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -13,15 +14,45 @@ namespace {
 
 constexpr const char* walker_name = "walker";
 
+template <class Kernel, size_t count>
+void take_missing(std::array<Kernel, count>& kernels, const std::array<Kernel, count>& below) {
+  for (size_t i = 0; i < count; ++i) {
+    if (kernels[i] == nullptr) kernels[i] = below[i];
+  }
+}
+
+template <class Offset, class Run>
+void take_missing(TableKernels<Offset, Run>& kernels, const TableKernels<Offset, Run>& below) {
+  take_missing(kernels.pack, below.pack);
+  take_missing(kernels.unpack, below.unpack);
+  take_missing(kernels.copy, below.copy);
+}
+
+// Returns the set with the kernels of `below` where it has none of its own (kernel_sets.hpp).
+KernelSet completed(KernelSet set, const KernelSet& below) {
+  for (size_t mode = 0; mode < mode_count; ++mode) {
+    take_missing(set.grid[mode], below.grid[mode]);
+    take_missing(set.row[mode], below.row[mode]);
+  }
+  take_missing(set.narrow, below.narrow);
+  take_missing(set.wide, below.wide);
+  take_missing(set.moves, below.moves);
+  return set;
+}
+
 std::vector<const KernelSet*> supported_sets() {
   std::vector<const KernelSet*> sets;
 #if defined(__x86_64__)
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("bmi2");
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
-  if (avx512 && avx512_kernels() != nullptr) sets.push_back(avx512_kernels());
-  if (avx2 && avx2_kernels() != nullptr) sets.push_back(avx2_kernels());
+  if (avx2_kernels() != nullptr && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) {
+    static const KernelSet avx2 = completed(*avx2_kernels(), *portable_kernels());
+    if (avx512_kernels() != nullptr && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vbmi")) {
+      static const KernelSet avx512 = completed(*avx512_kernels(), avx2);
+      sets.push_back(&avx512);
+    }
+    sets.push_back(&avx2);
+  }
 #endif
   sets.push_back(portable_kernels());
   return sets;

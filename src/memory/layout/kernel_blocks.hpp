@@ -209,6 +209,35 @@ struct ClassOf<exact_blocks.size() + 7> {
   using Type = LongBlock;
 };
 
+// A set has kernels of its own for blocks of at least own_bytes_min bytes: the compiler makes other code of them than
+// for the set below, whose kernels it takes for shorter blocks. Blocks below vector_bytes_min are moved
+// without vectors. With AVX-512 the compiler moves 32 bytes at once, with AVX2 16.
+constexpr int64_t vector_bytes_min = 16;
+#if defined(__AVX512F__)
+constexpr int64_t own_bytes_min = 32;
+#elif defined(__AVX2__)
+constexpr int64_t own_bytes_min = vector_bytes_min;
+#else
+constexpr int64_t own_bytes_min = 0;
+#endif
+constexpr int64_t longest_block(size_t number) {
+  return number < exact_blocks.size() ? exact_blocks[number] : range_ends[number - exact_blocks.size()];
+}
+constexpr bool is_own_class(size_t number) { return longest_block(number) >= own_bytes_min; }
+// True if the portable set's kernels of a class are all sets'.
+constexpr bool is_shared_class(size_t number) { return longest_block(number) < vector_bytes_min; }
+// Kernels that only x86-64 CPUs without AVX2 run may be slower, because such CPUs are rare.
+#if defined(__x86_64__) && !defined(__AVX2__)
+constexpr bool has_lean_kernels = true;
+#else
+constexpr bool has_lean_kernels = false;
+#endif
+// True if blocks of a class are packed several at a time, in vectors as wide as the set has.
+template <class Block, Mode mode>
+constexpr bool is_packed_in_vectors() {
+  return mode == Mode::pack && (Block::fixed_bytes == 4 || Block::fixed_bytes == 8);
+}
+
 // Not inlined, because its loops would spill registers of the caller.
 [[gnu::noinline]] void copy_lines(std::byte* to, const std::byte* from, int64_t bytes) { LongBlock{bytes}(to, from); }
 

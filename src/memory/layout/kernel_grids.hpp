@@ -184,6 +184,28 @@ void copy_one_row(std::byte* to, const std::byte* from, int64_t blocks, int64_t 
   row(to, from, blocks);
 }
 
+// Lean kernels: one loop for all modes of a class, which neither prefetches nor empties the store buffer.
+template <class Block>
+[[gnu::noinline]] void copy_lean(std::byte* to, const std::byte* from, int64_t blocks, int64_t bytes, int64_t to_step,
+                                 int64_t from_step) {
+  copy_row<Block, Mode::copy, RowVariant::plain>(Block(bytes), to, to_step, from, from_step, blocks);
+}
+
+template <class Block, Mode mode>
+void copy_lean_row(std::byte* to, const std::byte* from, int64_t blocks, int64_t bytes, int64_t to_step,
+                   int64_t from_step) {
+  copy_lean<Block>(to, from, blocks, bytes, mode == Mode::pack ? bytes : to_step,
+                   mode == Mode::unpack ? bytes : from_step);
+}
+
+template <class Block, Mode mode>
+void copy_lean_rows(std::byte* to, const std::byte* from, const Grid& grid) {
+  for (int64_t i = 0; i < grid.rows; ++i) {
+    copy_lean_row<Block, mode>(to + i * grid.to.row_stride, from + i * grid.from.row_stride, grid.blocks, grid.block,
+                               grid.to.block_stride, grid.from.block_stride);
+  }
+}
+
 // Calls memcpy for each block.
 void paced_row(std::byte* to, const std::byte* from, int64_t blocks, int64_t bytes, int64_t to_step,
                int64_t from_step) {

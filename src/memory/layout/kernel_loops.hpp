@@ -22,11 +22,66 @@
 namespace spinloom::layout {
 namespace {
 
+// The entries of a set's arrays. Null: the set below makes the same code (kernel_sets.hpp).
+template <size_t number>
+struct KernelsOf {
+  using Block = typename ClassOf<number>::Type;
+  template <Mode mode>
+  static constexpr bool is_own = is_own_class(number) || is_packed_in_vectors<Block, mode>();
+  template <Mode mode>
+  static constexpr bool is_lean = has_lean_kernels && (!is_shared_class(number) || is_packed_in_vectors<Block, mode>());
+
+  template <Mode mode>
+  static constexpr GridKernel grid() {
+    if constexpr (!is_own<mode>) {
+      return nullptr;
+    } else if constexpr (is_lean<mode>) {
+      return &copy_lean_rows<Block, mode>;
+    } else {
+      return &copy_rows<Block, mode>;
+    }
+  }
+  template <Mode mode>
+  static constexpr RowKernel row() {
+    if constexpr (!is_own<mode>) {
+      return nullptr;
+    } else if constexpr (is_lean<mode>) {
+      return &copy_lean_row<Block, mode>;
+    } else {
+      return &copy_one_row<Block, mode>;
+    }
+  }
+  template <class Offset>
+  static constexpr ListPack<Offset> pack() {
+    if constexpr (is_own_class(number)) {
+      return &pack_list<Block, Offset>;
+    } else {
+      return nullptr;
+    }
+  }
+  template <class Offset>
+  static constexpr ListPack<Offset> unpack() {
+    if constexpr (is_own_class(number)) {
+      return &unpack_list<Block, Offset>;
+    } else {
+      return nullptr;
+    }
+  }
+  template <class Offset>
+  static constexpr ListCopy<Offset> copy() {
+    if constexpr (is_own_class(number)) {
+      return &copy_list<Block, Offset>;
+    } else {
+      return nullptr;
+    }
+  }
+};
+
 template <class Offset, class Run, size_t... number>
 constexpr TableKernels<Offset, Run> tables_of(std::index_sequence<number...>) {
-  return {{{&pack_list<typename ClassOf<number>::Type, Offset>...}},
-          {{&unpack_list<typename ClassOf<number>::Type, Offset>...}},
-          {{&copy_list<typename ClassOf<number>::Type, Offset>...}},
+  return {{{KernelsOf<number>::template pack<Offset>()...}},
+          {{KernelsOf<number>::template unpack<Offset>()...}},
+          {{KernelsOf<number>::template copy<Offset>()...}},
           &pack_runs<Run>,
           &unpack_runs<Run>,
           &pack_structs<Run>,
@@ -38,12 +93,12 @@ constexpr TableKernels<Offset, Run> tables_of(std::index_sequence<number...>) {
 template <size_t... number>
 constexpr KernelSet make_set(const char* name, std::index_sequence<number...> all) {
   return {name,
-          {{{{&copy_rows<typename ClassOf<number>::Type, Mode::pack>...}},
-            {{&copy_rows<typename ClassOf<number>::Type, Mode::unpack>...}},
-            {{&copy_rows<typename ClassOf<number>::Type, Mode::copy>...}}}},
-          {{{{&copy_one_row<typename ClassOf<number>::Type, Mode::pack>...}},
-            {{&copy_one_row<typename ClassOf<number>::Type, Mode::unpack>...}},
-            {{&copy_one_row<typename ClassOf<number>::Type, Mode::copy>...}}}},
+          {{{{KernelsOf<number>::template grid<Mode::pack>()...}},
+            {{KernelsOf<number>::template grid<Mode::unpack>()...}},
+            {{KernelsOf<number>::template grid<Mode::copy>()...}}}},
+          {{{{KernelsOf<number>::template row<Mode::pack>()...}},
+            {{KernelsOf<number>::template row<Mode::unpack>()...}},
+            {{KernelsOf<number>::template row<Mode::copy>()...}}}},
           tables_of<int32_t, spl_run_narrow>(all),
           tables_of<int64_t, spl_run_wide>(all),
           {{&transpose<1>, &transpose<2>, &transpose<4>, &transpose<8>, &transpose<16>}},

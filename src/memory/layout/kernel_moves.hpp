@@ -58,13 +58,31 @@ void copy_moves(std::byte* to, const std::byte* from, int64_t structs, const Mov
 
 constexpr int64_t move_length(size_t digit) { return digit == 0 ? 0 : int64_t{1} << (digit - 1); }
 
+// True if the set below makes other code of a struct with moves of these lengths, ORed.
+#if defined(__AVX512F__)
+constexpr bool has_own_moves(int64_t) { return false; }
+#elif defined(__AVX2__)
+constexpr bool has_own_moves(int64_t lengths) { return (lengths & 32) != 0; }
+#else
+constexpr bool has_own_moves(int64_t) { return true; }
+#endif
+
+template <int64_t a, int64_t b, int64_t c, int64_t d>
+constexpr MovesKernel kernel_of_moves() {
+  if constexpr (has_own_moves(a | b | c | d)) {
+    return &copy_moves<a, b, c, d>;
+  } else {
+    return nullptr;
+  }
+}
+
 template <size_t number>
 constexpr MovesKernel moves_of() {
   if constexpr (number >= 7 * 7 * 7) {
     constexpr size_t rest = number - 7 * 7 * 7;
-    return &copy_moves<4 << rest / 27, 4 << rest / 9 % 3, 4 << rest / 3 % 3, 4 << rest % 3>;
+    return kernel_of_moves<4 << rest / 27, 4 << rest / 9 % 3, 4 << rest / 3 % 3, 4 << rest % 3>();
   } else if constexpr (number >= 7 * 7 && (number / 7 % 7 != 0 || number % 7 == 0)) {
-    return &copy_moves<move_length(number / 49), move_length(number / 7 % 7), move_length(number % 7), 0>;
+    return kernel_of_moves<move_length(number / 49), move_length(number / 7 % 7), move_length(number % 7), 0>();
   } else {
     return nullptr;  // a length of 0 before a move: no such sequence is used
   }

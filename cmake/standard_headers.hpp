@@ -23,6 +23,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <ostream>
 #include <set>
 #include <span>
 #include <string>

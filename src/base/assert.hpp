@@ -7,9 +7,10 @@
 // Threads: any. Time: none.
 #pragma once
 
-#include <sstream>
+#include <cstddef>
 #include <stdexcept>
-#include <string>
+
+#include "base/text.hpp"
 
 namespace spinloom {
 
@@ -19,16 +20,18 @@ class InternalError : public std::logic_error {
 
 namespace detail {
 
+struct AssertionPlace {
+  const char* file;
+  int line;
+  const char* condition;
+};
+[[noreturn, gnu::cold]] void throw_internal_error(const AssertionPlace& place, const TextPart* parts, size_t count);
+
 template <class... Parts>
 [[noreturn, gnu::noinline, gnu::cold]] void assertion_failed(const char* file, int line, const char* condition,
                                                              const Parts&... parts) {
-  std::ostringstream stream;
-  stream << file << ":" << line << ": internal error, please report: " << condition;
-  if constexpr (sizeof...(parts) > 0) {
-    stream << ": ";
-    (stream << ... << parts);
-  }
-  throw InternalError(stream.str());
+  const TextPart list[] = {text_part(parts)..., {nullptr, nullptr}};
+  throw_internal_error({file, line, condition}, list, sizeof...(parts));
 }
 
 }  // namespace detail

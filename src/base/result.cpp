@@ -16,4 +16,6 @@ const char* name_of(Code code) {
   return "unknown";
 }
 
+Error detail::error_of(Code code, const TextPart* parts, size_t count) { return {code, joined_text(parts, count)}; }
+
 }  // namespace spinloom

@@ -7,14 +7,15 @@
 // Threads: plain values. Time: none.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "base/assert.hpp"
+#include "base/text.hpp"
 
 namespace spinloom {
 
@@ -37,18 +38,15 @@ struct Error {
   std::string message;
 };
 
-// Streams its arguments into one string: text("got ", 3, " of ", 4).
-template <class... Parts>
-[[nodiscard]] std::string text(const Parts&... parts) {
-  std::ostringstream stream;
-  (stream << ... << parts);
-  return stream.str();
+namespace detail {
+[[nodiscard, gnu::cold]] Error error_of(Code code, const TextPart* parts, size_t count);
 }
 
 // Makes an Error, for example fail(Code::invalid, "count is ", count, ", it must not be negative").
 template <class... Parts>
 [[nodiscard]] Error fail(Code code, const Parts&... parts) {
-  return Error{code, text(parts...)};
+  const detail::TextPart list[] = {detail::text_part(parts)..., {nullptr, nullptr}};
+  return detail::error_of(code, list, sizeof...(parts));
 }
 
 template <class T>

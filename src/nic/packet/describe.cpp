@@ -1,5 +1,7 @@
 #include "nic/packet/describe.hpp"
 
+#include <sstream>
+
 #include "nic/packet/arp.hpp"
 #include "nic/packet/ethernet.hpp"
 #include "nic/packet/icmp.hpp"

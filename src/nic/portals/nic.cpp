@@ -1,6 +1,7 @@
 #include "nic/portals/nic.hpp"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "nic/portals/nic_impl.hpp"

@@ -1,6 +1,7 @@
 #include "nic/registers/control.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 namespace spinloom::registers {
 namespace {

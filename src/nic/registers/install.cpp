@@ -1,6 +1,8 @@
 // The effect of `valid` registers: a whole group is read, checked and put in force.
 #include "nic/registers/register_file.hpp"
 
+#include <sstream>
+
 namespace spinloom::registers {
 namespace {
 

@@ -1,6 +1,7 @@
 #include "nic/wire/packet_format.hpp"
 
 #include <cstring>
+#include <sstream>
 #include <type_traits>
 #include <utility>
 

@@ -1,6 +1,7 @@
 #include "nic/wire/reliable.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include "base/limits.hpp"
 #include "nic/wire/reliable_impl.hpp"

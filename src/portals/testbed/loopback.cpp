@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 
 #include "portals/interface/handler_frame.hpp"
 #include "portals/interface/mailbox.hpp"

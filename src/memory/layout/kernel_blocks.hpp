@@ -223,7 +223,10 @@ constexpr int64_t own_bytes_min = 0;
 constexpr int64_t longest_block(size_t number) {
   return number < exact_blocks.size() ? exact_blocks[number] : range_ends[number - exact_blocks.size()];
 }
-constexpr bool is_own_class(size_t number) { return longest_block(number) >= own_bytes_min; }
+// The loops of ByteBlock keep more in registers where there is AVX-512.
+constexpr bool is_own_class(size_t number) {
+  return longest_block(number) >= own_bytes_min || (own_bytes_min > vector_bytes_min && longest_block(number) == 3);
+}
 // True if the portable set's kernels of a class are all sets'.
 constexpr bool is_shared_class(size_t number) { return longest_block(number) < vector_bytes_min; }
 // Kernels that only x86-64 CPUs without AVX2 run may be slower, because such CPUs are rare.

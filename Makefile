@@ -139,6 +139,7 @@ check-python: setup
 test-slow: check-cpp
 	SPINLOOM_TEST_CUTS=10000000 $(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 -R Shards/Differential
 	SPINLOOM_TEST_TYPES=10000 $(BIN)/python -m pytest -q tests/mpi/test_mpi.py
+	SPINLOOM_TEST_MPIS=all $(BIN)/python -m pytest -q tests/mpi tests/record
 	$(BIN)/python -m pytest -q -m slow
 	$(BIN)/python tools/tidy.py $(BUILD)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layer_programs import Mpi, compile_for
+from layer_programs import Mpi, chosen, compile_for
 
 MPI_H = "static inline int MPI_Init(int* count, char*** words) { return *words == 0 && *count; }\n"
 GOOD = "#include <mpi.h>\nint main(int count, char** words) { return MPI_Init(&count, &words); }\n"
@@ -61,3 +61,12 @@ def test_an_mpi_that_is_not_there_or_compiles_nothing_is_skipped(mpi, tmp_path):
     (tmp_path / "mpi.h").unlink()
     with pytest.raises(pytest.skip.Exception, match=r"compiles nothing here: .*mpi\.h"):
         compiled(mpi, tmp_path, GOOD)
+
+
+def test_a_run_takes_two_mpis_by_the_commit_or_all():
+    mpis = [Mpi(name, "cc", "true") for name in "abcd"]
+    pairs = {"".join(mpi.name for mpi in chosen(mpis, f"{commit:x}", None)) for commit in range(6)}
+    assert pairs == {"ab", "ac", "ad", "bc", "bd", "cd"}
+    assert chosen(mpis, "5", "all") == mpis
+    assert chosen(mpis[:2], "5", None) == mpis[:2]
+    assert len(chosen(mpis, "", None)) == 2  # without git

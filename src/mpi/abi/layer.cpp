@@ -235,7 +235,7 @@ std::optional<PendingSend> Layer::pending_send_for(const Place& place, int peer,
                     allowed == AllowedOffers::any,
                     asked && allowed == AllowedOffers::any && pipeline.can_read(static_cast<uint32_t>(to)),
                     offers_contiguous, asked && within};
-  const Choice choice = choose(settings, *place.form, place.count, bytes, reach);
+  Choice choice = choose(settings, *place.form, place.count, bytes, reach);
   if (choice.way != Way::pass && choice.way != Way::staged) {
     const CopyPipeline::CopyMode mode = choice.way == Way::within ? CopyPipeline::CopyMode::within
                                         : choice.way == Way::cma  ? CopyPipeline::CopyMode::cma
@@ -247,6 +247,7 @@ std::optional<PendingSend> Layer::pending_send_for(const Place& place, int peer,
       offer->receiver = static_cast<uint32_t>(to);
       return offer;
     }
+    choice.why = "there was no room in shared memory";
   }
   if (choice.way == Way::pass || (place.form->is_contiguous(place.count) && !offers_contiguous)) {
     count(place, to, Way::pass, choice.why);

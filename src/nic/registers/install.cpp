@@ -1,7 +1,7 @@
 // The effect of `valid` registers: a whole group is read, checked and put in force.
-#include "nic/registers/register_file.hpp"
-
 #include <sstream>
+
+#include "nic/registers/register_file.hpp"
 
 namespace spinloom::registers {
 namespace {

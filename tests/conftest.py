@@ -35,18 +35,20 @@ RANK_FOLDERS = {
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With pytest -n, one worker runs all tests that start ranks: they find no other job beside theirs.
+    """With pytest -n, one worker runs all tests of a folder that starts ranks, and at least those of a file.
 
-    The tests of any other file stay together, because they share fixtures.
+    Tests of a file share fixtures. Those that start ranks wait more than they compute, so that two folders of
+    them have room beside each other.
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class RanksTogether(LoadScopeScheduling):
+    class FoldersAndFiles(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.split("::", 1)[0]
-            return "ranks" if path.split("/")[1] in RANK_FOLDERS else path
+            folder = path.split("/")[1]
+            return folder if folder in RANK_FOLDERS else path
 
-    return RanksTogether(config, log)
+    return FoldersAndFiles(config, log)
 
 
 settings.register_profile("spinloom", derandomize=True, deadline=None)

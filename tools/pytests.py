@@ -5,8 +5,7 @@ may fail that is right. A run in which at most FEW tests failed runs these once 
 passes then is printed as UNSTEADY, and is a fault to be looked into: of the test or of the product. One that
 fails again fails the run, and so do more than FEW at a time, and a run that could not begin.
 
-One worker a processor runs tests, at least two: tests that start ranks have a worker of their own
-(tests/conftest.py), because they wait more than they compute.
+One worker a processor runs tests, at least two; tests/conftest.py says which tests share one.
 """
 
 from __future__ import annotations

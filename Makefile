@@ -69,21 +69,21 @@ test: style check-cpp
 
 # Python compiles a module when something first imports it: a third of pip's time is saved.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+define environment
+	@tools/need.sh build
+	@begin=$$(date +%s); (set -x; $(PYTHON) -m venv $(VENV); $(PIP_INSTALL) $(1)); \
+	echo "the environment took $$(($$(date +%s) - begin)) s, downloads of packages included"
+	@touch $@
+endef
 
 # What builds and runs the demo, at the pinned versions.
 CARDS_PACKAGES := click cmake matplotlib nanobind nanobind-backend ninja pyelftools rich scikit-build-core ziglang
 $(VENV)/cards: requirements.txt
-	@tools/need.sh build
-	$(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) --constraint requirements.txt $(CARDS_PACKAGES)
-	@touch $@
+	$(call environment,--constraint requirements.txt $(CARDS_PACKAGES))
 
 # The environment, again whenever the pinned list changes.
 $(VENV)/stamp: requirements.txt
-	@tools/need.sh build
-	$(PYTHON) -m venv $(VENV)
-	$(PIP_INSTALL) -r requirements.txt
-	@touch $@
+	$(call environment,-r requirements.txt)
 
 # The engine, the handler images and the Python package; CMake's folder is kept, so that only what
 # changed is compiled, and the C++ tests are built from the same objects. CMake is called first, because pip is silent

@@ -106,19 +106,19 @@ build/stamps/cards: $(VENV)/cards $(SOURCES)
 	@touch $@
 
 # What people install: linked for an old glibc in a folder of its own (cmake/old_glibc.cmake); auditwheel tags it for the
-# oldest glibc that has what was linked. WHEEL_GLIBC= is this machine's.
+# oldest glibc that has what was linked. WHEEL_GLIBC= is this machine's, with what is built already.
 WHEEL_GLIBC ?= 2.28
-KEPT_FOR_WHEEL := --config-setting=build-dir=build/wheel --config-setting=cmake.args=-GNinja
-wheel: build/stamps/wheel
-build/stamps/wheel: $(VENV)/stamp $(SOURCES) $(shell find packaging/glibc) tools/old_glibc.py README.md LICENSE
+WHEEL_BUILD := $(if $(WHEEL_GLIBC),build/wheel,$(BUILD))
+wheel: build/stamps/wheel$(WHEEL_GLIBC)
+build/stamps/wheel$(WHEEL_GLIBC): $(VENV)/stamp $(SOURCES) $(shell find packaging/glibc) tools/old_glibc.py README.md LICENSE
 	@mkdir -p $(@D)
-	rm -rf build/dist out/dist
+	rm -rf build/dist out/dist build/stamps/wheel*
 	$(BIN)/python -m build --no-isolation --sdist --outdir out/dist .
-	@$(BIN)/cmake -S . -B build/wheel -GNinja -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_INSTALL_LIBDIR=lib \
+	@$(BIN)/cmake -S . -B $(WHEEL_BUILD) -GNinja -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_INSTALL_LIBDIR=lib \
 	  -DSPINLOOM_PYTHON=ON -DSPINLOOM_HANDLERS=ON -DSPINLOOM_GLIBC=$(WHEEL_GLIBC) >build/configure.log || { cat build/configure.log; exit 1; }
-	NINJA_STATUS='[%f/%t, %W left] ' $(BIN)/cmake --build build/wheel --target spinloom_package
-	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist $(KEPT_FOR_WHEEL) \
-	  --config-setting=cmake.define.SPINLOOM_GLIBC=$(WHEEL_GLIBC) .
+	NINJA_STATUS='[%f/%t, %W left] ' $(BIN)/cmake --build $(WHEEL_BUILD) --target spinloom_package
+	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist --config-setting=cmake.args=-GNinja \
+	  --config-setting=build-dir=$(WHEEL_BUILD) --config-setting=cmake.define.SPINLOOM_GLIBC=$(WHEEL_GLIBC) .
 	$(BIN)/auditwheel repair --wheel-dir out/dist build/dist/*.whl
 	@touch $@
 

@@ -23,7 +23,7 @@ std::string error_of(const std::string& bytes) {
 template <class T>
 std::string with(std::string bytes, size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
-  return with_checksum(std::move(bytes));
+  return with_checksum(bytes);
 }
 
 // Ranks 0 to 3 with two operations and an edge; one rank without. Places: ranks 64, programs 84, shapes 108, operations

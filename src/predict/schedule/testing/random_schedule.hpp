@@ -167,7 +167,8 @@ inline Schedule dissemination(uint32_t ranks) {
 
 // A file of our own form with the checksum that its bytes make, as docs/formats/schedule.md says: the sum over words of
 // 8 bytes. So spoilt bytes are not found by it.
-inline std::string with_checksum(std::string bytes) {
+inline std::string with_checksum(const std::string& file) {
+  std::string bytes = file;
   if (bytes.size() < 64) return bytes;
   std::memset(bytes.data() + 56, 0, 8);
   uint64_t hash = 0xcbf29ce484222325;

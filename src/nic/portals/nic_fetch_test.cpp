@@ -225,6 +225,21 @@ TEST(GetInitiator, ItsReplyIsHereWhenAllOfItHasLanded) {
   EXPECT_EQ(bench.nic.state().refused_packets, 2u) << "nobody waits for it any more";
 }
 
+TEST(GetInitiator, WhatCameOfAReplyLandsBeforeTheLossOfItsPeerIsTold) {
+  FetchBench bench;
+  const Packet request = bench.ask(40);
+  bench.arrive(bench.reply(request, 40, 0));
+  const DmaId landing = bench.only<DmaWrite>().dma;
+  bench.out.clear();
+  bench.nic.on_peer_lost(request.target, bench.out);
+  EXPECT_TRUE(bench.out.list.empty());
+  bench.dma_done(landing);
+  EXPECT_EQ(bench.kinds(), Kinds{EventKind::reply});
+  EXPECT_EQ(bench.event(EventKind::reply).fail, Fail::undeliverable);
+  EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 1}));
+  bench.expect_idle();
+}
+
 TEST(GetInitiator, AFailedOneIsTold) {
   FetchBench bench;
   const Packet request = bench.ask(40);

@@ -65,7 +65,7 @@ def test_a_trace_says_what_it_is_of(traces):
     for rank, trace in enumerate(traces):
         assert (trace.rank, trace.ranks, trace.ended, trace.warning) == (rank, 3, True, "")
         assert trace.host == os.uname().nodename
-        assert "/program" in trace.program
+        assert trace.program.endswith("/calls")
         assert trace.mpi.startswith(("Open MPI", "MPICH"))
         world, self = trace.comms()[:2]
         assert world["world_ranks"] == [0, 1, 2]

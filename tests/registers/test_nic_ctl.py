@@ -35,9 +35,8 @@ def server(tmp_path_factory) -> Path:
     tests = re.compile(r"_test\.cpp|fuzz_")
     sources = [path for path in sorted(floor.glob("*.cpp")) if not tests.search(path.name)]
     command = [CXX, "-std=c++20", "-O1", f"-I{ROOT / 'src'}", Path(__file__).with_name("board_server.cpp")]
-    done = subprocess.run(
-        [*command, *sources, ROOT / "src/base/result.cpp", "-o", out], capture_output=True, text=True
-    )
+    base = [ROOT / "src/base" / name for name in ("result.cpp", "text.cpp")]
+    done = subprocess.run([*command, *sources, *base, "-o", out], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return out
 

@@ -17,38 +17,21 @@ from c_programs import NIC
 from spinloom import cli
 from spinloom.common import data
 
-# Folders whose tests start jobs of processes, which wait for each other more than they compute.
-RANK_FOLDERS = {
-    "clients",
-    "ethernet",
-    "installed",
-    "live",
-    "mpi",
-    "port",
-    "portals",
-    "rails",
-    "record",
-    "rma",
-    "slmp",
-}
-
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With pytest -n, one worker runs all tests of a folder that starts ranks, and at least those of a file.
+    """With pytest -n, one worker runs all tests of a file, because they share fixtures.
 
-    Tests of a file share fixtures. Those that start ranks wait more than they compute, so that two folders of
-    them have room beside each other.
+    Those of tests/installed have one build folder, and belong to one worker, too.
     """
-    from xdist.scheduler import LoadScopeScheduling
+    from xdist.scheduler import LoadFileScheduling
 
-    class FoldersAndFiles(LoadScopeScheduling):
+    class BuildsTogether(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            path = nodeid.split("::", 1)[0]
-            folder = path.split("/")[1]
-            return folder if folder in RANK_FOLDERS else path
+            file = super()._split_scope(nodeid)
+            return "installed" if file.startswith("tests/installed/") else file
 
-    return FoldersAndFiles(config, log)
+    return BuildsTogether(config, log)
 
 
 settings.register_profile("spinloom", derandomize=True, deadline=None)

@@ -17,21 +17,35 @@ from c_programs import NIC
 from spinloom import cli
 from spinloom.common import data
 
+# Folders with tests that start ranks. Some look at what lies in /dev/shm afterwards, so jobs run one by one.
+RANK_FOLDERS = {
+    "clients",
+    "gpu",
+    "installed",
+    "live",
+    "mpi",
+    "portals",
+    "predict",
+    "rails",
+    "record",
+    "rma",
+}
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With pytest -n, one worker runs all tests of a file, because they share fixtures.
+    """With pytest -n, one worker runs all tests of RANK_FOLDERS.
 
-    Those of tests/installed have one build folder, and belong to one worker, too.
+    The tests of any other file share fixtures, and so a worker.
     """
     from xdist.scheduler import LoadFileScheduling
 
-    class BuildsTogether(LoadFileScheduling):
+    class RanksTogether(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "installed" if file.startswith("tests/installed/") else file
+            return "ranks" if file.split("/")[1] in RANK_FOLDERS else file
 
-    return BuildsTogether(config, log)
+    return RanksTogether(config, log)
 
 
 settings.register_profile("spinloom", derandomize=True, deadline=None)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from layer_programs import BIN, MPIS, TIME_LIMIT_S, every_mpi, messages, programs_of
+from patience import until
 
 ROUNDS = 600
 THREADED_ROUNDS = 40
@@ -123,7 +124,7 @@ def test_nothing_is_left_in_shared_memory(mpi, programs, tmp_path):
     program = programs(mpi)
     before = set(Path("/dev/shm").glob("spinloom-mpi-*"))
     messages(mpi, program, 2, 4, 20, tmp_path / "report")
-    assert set(Path("/dev/shm").glob("spinloom-mpi-*")) <= before
+    assert until(lambda: set(Path("/dev/shm").glob("spinloom-mpi-*")) <= before)
 
 
 def test_the_verb_runs_a_job_and_reports(programs):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from layer_programs import COLLECTIVES, MPIS, Mpi, every_mpi, programs_of, run
+from patience import until
 from spinloom.common import data
 
 HERE = Path(__file__).parent
@@ -206,5 +207,4 @@ def test_a_killed_rank_leaves_no_hang_and_no_memory(mpi, offloaded):
     words = job(mpi, 2, offloaded(mpi), 1, 1_000_000, "die")
     ran = run(["spinloom", "run", "--collectives", "--", *words], {})
     assert ran.returncode != 0
-    ours = {path.name for path in Path("/dev/shm").iterdir() if "spinloom" in path.name}
-    assert ours <= left
+    assert until(lambda: {path.name for path in Path("/dev/shm").glob("*spinloom*")} <= left)

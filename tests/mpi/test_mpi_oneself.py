@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from layer_programs import Mpi, every_mpi, preloads, programs_of, run
+from patience import until
 
 SOURCE = Path(__file__).parent / "to_oneself.c"
 # Where it is known which slot the part of a neighbour that is met twice goes to.
@@ -77,7 +78,7 @@ def test_without_a_launcher(mpi, program, tmp_path):
     before = set(Path("/dev/shm").glob("spinloom-*"))
     report = tmp_path / "report"
     layered = run([str(program(mpi))], preloads(report))
-    assert set(Path("/dev/shm").glob("spinloom-*")) <= before
+    assert until(lambda: set(Path("/dev/shm").glob("spinloom-*")) <= before)
     assert layered.stdout == without.stdout
     (line,) = map(json.loads, report.read_text(encoding="utf-8").splitlines())
     assert (line["on"], line["why_off"]) == (True, "")

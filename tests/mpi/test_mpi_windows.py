@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from layer_programs import Mpi, every_mpi, machines_of, preloads, programs_of, run
+from patience import until
 from spinloom.accelerate import mpi_report
 
 HERE = Path(__file__).parent
@@ -127,7 +128,7 @@ def test_a_rank_that_is_killed_between_start_and_complete_leaves_nothing_behind(
     )
     assert ran.returncode != 0
     assert "wrong" not in ran.stdout
-    assert set(Path("/dev/shm").glob("spinloom-*")) <= before
+    assert until(lambda: set(Path("/dev/shm").glob("spinloom-*")) <= before)
 
 
 @every_mpi

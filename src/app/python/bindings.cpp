@@ -123,6 +123,7 @@ void check_profile(const nb::dict& profile) { (void)unwrap(simulated::build_prof
 }  // namespace
 
 void bind_cards(nb::module_& module) {
+  nb::set_leak_warnings(false);  // what a program holds until its end is no fault of its own
   static nb::object error_type = nb::module_::import_("spinloom.errors").attr("Trouble");
   module.attr("SpinloomError") = error_type;
   nb::register_exception_translator([](const std::exception_ptr& raised, void*) {

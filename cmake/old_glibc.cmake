@@ -3,7 +3,8 @@
 # names are let out.
 #
 #   cmake -S . -B BUILD -DSPINLOOM_GLIBC=2.28
-set(SPINLOOM_GLIBC "" CACHE STRING "The oldest glibc to run with, for example 2.28 (needs GCC, and Python with ziglang); empty: this machine's")
+set(SPINLOOM_GLIBC "" CACHE STRING
+  "The oldest glibc to run with, such as 2.28 (needs GCC, and Python with ziglang); empty: this machine's")
 if(NOT SPINLOOM_GLIBC)
   return()
 endif()

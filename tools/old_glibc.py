@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 NEWER = Path(__file__).resolve().parents[1] / "packaging/glibc/newer.c"
-# What a linker looks for; the parts of a newer libc.so.6 were libraries of their own.
+# Names that a linker looks for. Before glibc 2.34 these parts of libc.so.6 were separate libraries.
 LIBRARIES = {"m": "libm.so.6", "pthread": "libpthread.so.0", "dl": "libdl.so.2", "rt": "librt.so.1"}
 PARTS = ("libpthread.so.0", "libdl.so.2", "librt.so.1", "libld.so.2")
 
@@ -27,7 +27,7 @@ def build(version: str, compiler: str, out: Path) -> None:
     cache = out / "cache"
     empty = out / "empty.c"
     empty.write_text("int main(void) { return 0; }\n")
-    # Neither zig's own routines nor its checks: compiled code brings GCC's.
+    # Zig's own runtime and checks are left out, because compiled code brings those of GCC.
     zig = [
         sys.executable,
         "-m",

@@ -1,5 +1,5 @@
-// What compilers and headers of newer C libraries ask for, on top of an old one (cmake/old_glibc.cmake). A library takes
-// what it uses and lets none of it out.
+// Names that newer compilers and headers ask for and an old glibc lacks (cmake/old_glibc.cmake). A library takes those
+// that it uses and exports none of them.
 //
 // Threads: any. Time: host time, in pthread_cond_clockwait() only.
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 
 #define ONE_SECOND_NS 1000000000L
 
-// glibc 2.32: no process is known to have one thread, so reference counts are atomic.
+// glibc 2.32: 0 says that there may be several threads, so that reference counts are atomic.
 char __libc_single_threaded = 0;
 
 // glibc 2.30: the older call knows one clock, so the deadline is moved to that.

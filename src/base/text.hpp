@@ -1,7 +1,7 @@
 // Text - streams values of any types into one string: text("got ", 3, " of ", 4).
 //
-// Contract: what has an operator<<, manipulators such as std::hex too, in the order given, into one stream. The stream
-//   is made in one place for all calls (text.cpp), because the compiler takes long for each.
+// Contract: text() writes its arguments to one stream, in order, by their operator<<. Manipulators such as std::hex
+//   work. Only text.cpp makes the stream, because the compiler takes long for each place that makes one.
 // Threads: pure. Time: none.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace spinloom {
 namespace detail {
 
-// A value that is still where the caller has it, and what writes it.
+// Points to a value of the caller, and to the function that writes it.
 struct TextPart {
   const void* value;
   void (*write)(std::ostream& out, const void* value);

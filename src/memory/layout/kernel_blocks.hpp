@@ -227,7 +227,7 @@ constexpr int64_t longest_block(size_t number) {
 constexpr bool is_own_class(size_t number) {
   return longest_block(number) >= own_bytes_min || (own_bytes_min > vector_bytes_min && longest_block(number) == 3);
 }
-// True if the portable set's kernels of a class are all sets'.
+// True if all sets share the portable set's kernels of a class.
 constexpr bool is_shared_class(size_t number) { return longest_block(number) < vector_bytes_min; }
 // Kernels that only x86-64 CPUs without AVX2 run may be slower, because such CPUs are rare.
 #if defined(__x86_64__) && !defined(__AVX2__)

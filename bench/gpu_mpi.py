@@ -4,9 +4,9 @@
 
 By a datatype: MPI_Send and MPI_Recv are given the array and a subarray's type; `spinloom run` moves it by one
 kernel from device to device, or one at each end. By hand: the part is made contiguous on the GPU, copied to
-pinned memory of the host, sent from there as bytes, and backwards at the other rank. Every row's bytes are
-compared first. The ways take turns; a time is that of half a round trip, the median. CSV on stdout, times in
-us.
+pinned memory of the host, and sent from there as bytes; the receiver takes the same steps in reverse. Every
+row's bytes are compared first. The two ways take turns. A time is half a round trip in us, the median over
+all turns; `ratio` is the time by hand divided by the time by a datatype. The output is CSV on stdout.
 """
 
 from __future__ import annotations
@@ -31,26 +31,28 @@ ROWS = [
 ]
 
 
-def pinned(bytes_: int):
-    """A numpy array of bytes that the GPU copies to and from at once."""
+def pinned_bytes(size_bytes: int):
+    """Returns a numpy array over page-locked memory, to and from which the GPU copies directly."""
     import numpy
 
-    return numpy.frombuffer(cupy.cuda.alloc_pinned_memory(bytes_), numpy.uint8, bytes_)
+    return numpy.frombuffer(cupy.cuda.alloc_pinned_memory(size_bytes), numpy.uint8, size_bytes)
 
 
 class Row:
     def __init__(self, shape: tuple[int, ...], part: tuple[slice, ...]) -> None:
         size = 1
-        for n in shape:
-            size *= n
+        for extent in shape:
+            size *= extent
         self.shape, self.part = shape, part
         self.array = cupy.arange(size, dtype=cupy.int32).reshape(shape)
-        starts = [s.start or 0 for s in part]
-        counts = [len(range(*s.indices(n))) for s, n in zip(part, shape, strict=True)]
+        starts = [part_slice.start or 0 for part_slice in part]
+        counts = [
+            len(range(*part_slice.indices(extent))) for part_slice, extent in zip(part, shape, strict=True)
+        ]
         self.type = MPI.INT32_T.Create_subarray(list(shape), counts, starts).Commit()
-        self.bytes = self.array[part].nbytes
-        self.block = counts[-1] * 4
-        self.host = pinned(self.bytes)
+        self.size_bytes = self.array[part].nbytes
+        self.block_bytes = counts[-1] * 4
+        self.host = pinned_bytes(self.size_bytes)
 
     def send(self, to: int) -> None:
         COMM.Send([self.array, 1, self.type], to)
@@ -64,13 +66,13 @@ class Row:
 
     def receive_by_hand(self, source: int) -> None:
         COMM.Recv(self.host, source)
-        device = cupy.empty(self.bytes, cupy.uint8)
+        device = cupy.empty(self.size_bytes, cupy.uint8)
         device.set(self.host)
         self.array[self.part] = device.view(cupy.int32).reshape(self.array[self.part].shape)
         cupy.cuda.get_current_stream().synchronize()
 
     def check(self, send, receive) -> None:
-        """Rank 1's part becomes rank 0's, and nothing else changes."""
+        """Sends rank 0's part to rank 1. Exits if rank 1 has not got it, or if another byte has changed."""
         size = self.array.size
         fresh = cupy.arange(size, dtype=cupy.int32).reshape(self.shape)
         self.array[...] = fresh if COMM.rank == 0 else -fresh - 1
@@ -107,16 +109,17 @@ def main() -> None:
         ways = [(row.send, row.receive), (row.send_by_hand, row.receive_by_hand)]
         for send, receive in ways:
             row.check(send, receive)
-        once = max(row.round_trip_s(send, receive, 3) for send, receive in ways)
-        rounds = COMM.bcast(max(1, int(0.01 / once)))
-        turns = COMM.bcast(max(3, int(seconds / len(ROWS) / (2 * rounds * once))))
+        slowest_s = max(row.round_trip_s(send, receive, 3) for send, receive in ways)
+        rounds = COMM.bcast(max(1, int(0.01 / slowest_s)))
+        turns = COMM.bcast(max(3, int(seconds / len(ROWS) / (2 * rounds * slowest_s))))
         times: list[list[float]] = [[], []]
         for _ in range(turns):
             for way, (send, receive) in enumerate(ways):
                 times[way].append(row.round_trip_s(send, receive, rounds))
-        ours, by_hand = (statistics.median(values) / 2 * 1e6 for values in times)
+        datatype_us, by_hand_us = (statistics.median(values) / 2 * 1e6 for values in times)
         if COMM.rank == 0:
-            print(f"{name},{row.bytes},{row.block},{ours:.1f},{by_hand:.1f},{by_hand / ours:.2f}", flush=True)
+            times_text = f"{datatype_us:.1f},{by_hand_us:.1f},{by_hand_us / datatype_us:.2f}"
+            print(f"{name},{row.size_bytes},{row.block_bytes},{times_text}", flush=True)
 
 
 if __name__ == "__main__":

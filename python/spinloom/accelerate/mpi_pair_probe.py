@@ -9,6 +9,7 @@ included. Each rank writes FOLDER/RANK.json.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import mmap
 import os
@@ -18,8 +19,9 @@ from typing import Any
 
 ROUNDS = 8
 FACTS_BYTES = 1024
-WORD = b"spinloom"
-# Blocks, bytes of a block, bytes from block to block: of the sender and of the receiver; as many bytes.
+PATTERN = b"spinloom"
+# The vector that a rank sends and the one that it receives, with the same number of bytes: blocks, bytes of a
+# block, bytes from block to block.
 SHAPES = (((128, 512, 1024), (64, 1024, 1536)), ((4096, 8, 64), (2048, 16, 48)))
 
 
@@ -45,7 +47,7 @@ class Mpi:
         if code != 0:
             raise SystemExit(f"MPI_{name} returns {code}")
 
-    def number(self, name: str) -> int:
+    def query_world(self, name: str) -> int:
         value = ctypes.c_int()
         self.call(name, self.handle(self.world), ctypes.byref(value))
         return value.value
@@ -62,41 +64,41 @@ class Mpi:
         self.call("Type_commit", ctypes.byref(datatype))
         return datatype
 
-    def swap(
+    def sendrecv(
         self, out: Any, out_type: Any, out_count: int, into: Any, in_type: Any, in_count: int, peer: int
     ):
         self.call("Sendrecv", out, out_count, out_type, peer, 1, into, in_count, in_type, peer, 1,
                   self.handle(self.world), self.status)  # fmt: skip
 
 
-def own_processes() -> str:
-    """The namespace of the ids of this process; '' without /proc."""
+def pid_namespace() -> str:
+    """Returns the name of this process's PID namespace; '' without /proc."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
         return ""
 
 
-def facts_of_this_process(word: Any, memory: int) -> dict[str, Any]:
+def facts_of_this_process(pattern: Any, memory_fd: int) -> dict[str, Any]:
     return {
         "pid": os.getpid(),
         "user": os.geteuid(),
-        "processes": own_processes(),
+        "processes": pid_namespace(),
         "machine": os.uname().nodename,
-        "address": ctypes.addressof(word),
-        "file": memory,
+        "address": ctypes.addressof(pattern),
+        "file": memory_fd,
     }
 
 
 def read_by_system_call(peer: dict[str, Any]) -> int:
-    """0, or the error of process_vm_readv."""
+    """Returns 0, or the errno of process_vm_readv; EIO if the bytes that were read are not the peer's."""
 
     class Span(ctypes.Structure):
         _fields_ = (("start", ctypes.c_void_p), ("bytes", ctypes.c_size_t))
 
-    buffer = ctypes.create_string_buffer(len(WORD))
-    here = Span(ctypes.addressof(buffer), len(WORD))
-    there = Span(peer["address"], len(WORD))
+    buffer = ctypes.create_string_buffer(len(PATTERN))
+    here = Span(ctypes.addressof(buffer), len(PATTERN))
+    there = Span(peer["address"], len(PATTERN))
     libc = ctypes.CDLL(None, use_errno=True)
     read = libc.process_vm_readv(
         peer["pid"],
@@ -108,72 +110,78 @@ def read_by_system_call(peer: dict[str, Any]) -> int:
     )
     if read < 0:
         return ctypes.get_errno()
-    return 0 if buffer.raw == WORD else 5  # EIO: another process
+    return 0 if buffer.raw == PATTERN else errno.EIO  # the bytes of another process
 
 
 def read_by_mapping(peer: dict[str, Any]) -> int:
-    """0, or the error of mapping the other's memory, as the layer maps its heap."""
+    """Maps the peer's file as the layer maps a peer's heap. Returns 0 or the errno; EIO if the bytes are not
+    the peer's."""
     try:
-        file = os.open(f"/proc/{peer['pid']}/fd/{peer['file']}", os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(f"/proc/{peer['pid']}/fd/{peer['file']}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with mmap.mmap(file, len(WORD), prot=mmap.PROT_READ) as mapped:
-                return 0 if mapped[:] == WORD else 5
+            with mmap.mmap(descriptor, len(PATTERN), prot=mmap.PROT_READ) as mapped:
+                return 0 if mapped[:] == PATTERN else errno.EIO
         finally:
-            os.close(file)
+            os.close(descriptor)
     except OSError as trouble:
-        return trouble.errno or 5
+        return trouble.errno or errno.EIO
 
 
-def spread(packed: bytes, shape: tuple[int, int, int], gap: int) -> bytes:
-    """Packed bytes as a vector lays them, with `gap` between its blocks."""
+def unpacked(packed: bytes, shape: tuple[int, int, int], gap: int) -> bytes:
+    """Returns the memory of a vector that holds the packed bytes; the bytes of its gaps are `gap`."""
     blocks, length, stride = shape
-    laid = bytearray([gap]) * (blocks * stride)
-    for number in range(blocks):
-        laid[number * stride : number * stride + length] = packed[number * length : (number + 1) * length]
-    return bytes(laid)
+    memory = bytearray([gap]) * (blocks * stride)
+    for block in range(blocks):
+        memory[block * stride : block * stride + length] = packed[block * length : (block + 1) * length]
+    return bytes(memory)
 
 
-def content(rank: int, number: int, size: int) -> bytes:
-    """Bytes that no other message has in the same order."""
-    return b"".join((rank << 56 | number << 32 | at).to_bytes(8, "little") for at in range(size // 8))
+def content(rank: int, message: int, size_bytes: int) -> bytes:
+    """Returns the packed bytes of a message, which differ from those of every other message."""
+    return b"".join(
+        (rank << 56 | message << 32 | word).to_bytes(8, "little") for word in range(size_bytes // 8)
+    )
 
 
 def exchange(mpi: Mpi, rank: int) -> tuple[int, int]:
-    """Bytes compared, and those that were wrong."""
-    compared = wrong = number = 0
-    for own_shape, peer_shape in SHAPES:
-        sent_type, received_type = mpi.vector(own_shape), mpi.vector(peer_shape)
-        size = own_shape[0] * own_shape[1]
-        # As large as heaps that peers map want them.
-        out = ctypes.create_string_buffer(max(own_shape[0] * own_shape[2], 1 << 18))
-        into = ctypes.create_string_buffer(max(peer_shape[0] * peer_shape[2], 1 << 18))
+    """Returns how many packed bytes the compared messages had, and how many bytes of the receive buffers,
+    gaps included, were wrong."""
+    compared = wrong = message = 0
+    for sent_shape, received_shape in SHAPES:
+        sent_type, received_type = mpi.vector(sent_shape), mpi.vector(received_shape)
+        size_bytes = sent_shape[0] * sent_shape[1]
+        # Blocks of 64 KiB or more come from the heap that peers map, if it is preloaded: these are longer.
+        send_buffer = ctypes.create_string_buffer(max(sent_shape[0] * sent_shape[2], 1 << 18))
+        receive_buffer = ctypes.create_string_buffer(max(received_shape[0] * received_shape[2], 1 << 18))
         for _ in range(ROUNDS):
-            number += 1
-            laid = spread(content(rank, number, size), own_shape, 0)
-            ctypes.memmove(out, laid, len(laid))
-            ctypes.memset(into, 0xEE, len(into))
-            mpi.swap(out, sent_type, 1, into, received_type, 1, 1 - rank)
-            expected = spread(content(1 - rank, number, size), peer_shape, 0xEE).ljust(len(into), b"\xee")
-            compared += size
-            if into.raw != expected:
-                wrong += sum(a != b for a, b in zip(into.raw, expected, strict=True))
+            message += 1
+            sent_memory = unpacked(content(rank, message, size_bytes), sent_shape, 0)
+            ctypes.memmove(send_buffer, sent_memory, len(sent_memory))
+            ctypes.memset(receive_buffer, 0xEE, len(receive_buffer))
+            mpi.sendrecv(send_buffer, sent_type, 1, receive_buffer, received_type, 1, 1 - rank)
+            expected = unpacked(content(1 - rank, message, size_bytes), received_shape, 0xEE).ljust(
+                len(receive_buffer), b"\xee"
+            )
+            compared += size_bytes
+            if receive_buffer.raw != expected:
+                wrong += sum(a != b for a, b in zip(receive_buffer.raw, expected, strict=True))
     return compared, wrong
 
 
 def main(library: str, folder: str) -> None:
     mpi = Mpi(library)
     mpi.call("Init", None, None)
-    rank, size = mpi.number("Comm_rank"), mpi.number("Comm_size")
+    rank, size = mpi.query_world("Comm_rank"), mpi.query_world("Comm_size")
     if size != 2:
         raise SystemExit(f"a job of 2 ranks has {size}: the launcher is of another MPI")
-    word = ctypes.create_string_buffer(WORD)
-    memory = os.memfd_create("spinloom-doctor")
-    os.write(memory, WORD)
-    own = json.dumps(facts_of_this_process(word, memory)).encode()
+    pattern = ctypes.create_string_buffer(PATTERN)
+    memory_fd = os.memfd_create("spinloom-doctor")
+    os.write(memory_fd, PATTERN)
+    own = json.dumps(facts_of_this_process(pattern, memory_fd)).encode()
     peer_facts = ctypes.create_string_buffer(FACTS_BYTES)
     byte = mpi.handle(mpi.byte)
     packed = ctypes.create_string_buffer(own, FACTS_BYTES)
-    mpi.swap(packed, byte, FACTS_BYTES, peer_facts, byte, FACTS_BYTES, 1 - rank)
+    mpi.sendrecv(packed, byte, FACTS_BYTES, peer_facts, byte, FACTS_BYTES, 1 - rank)
     peer = json.loads(peer_facts.value)
     result = {
         "rank": rank,
@@ -184,8 +192,8 @@ def main(library: str, folder: str) -> None:
         "mapping": read_by_mapping(peer),
         "system_call": read_by_system_call(peer),
     }
-    # Neither goes on before both have looked.
-    mpi.swap(packed, byte, FACTS_BYTES, peer_facts, byte, FACTS_BYTES, 1 - rank)
+    # Neither rank goes on before both have tried to read the other's memory.
+    mpi.sendrecv(packed, byte, FACTS_BYTES, peer_facts, byte, FACTS_BYTES, 1 - rank)
     result["compared"], result["wrong"] = exchange(mpi, rank)
     Path(folder, f"{rank}.json").write_text(json.dumps(result), encoding="utf-8")
     mpi.call("Finalize")

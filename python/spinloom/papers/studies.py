@@ -28,19 +28,19 @@ class Study:
     sizes_bytes: tuple[int, ...] = ()
     ranks: tuple[int, ...] = (2,)
     applications: tuple[str, ...] = ()  # whole programs of applications.py instead of messages
-    strategy: str = ""  # that moves their layouts in the last of the ways
+    strategy: str = ""  # moves the layouts of `applications` in the last of `ways`
     mixes: tuple[str, ...] = ()  # storage traces of spc_mixes.toml, replayed by storage.py
-    files: tuple[Path, ...] = ()  # storage traces in their place
-    paper_gains_percent: tuple[float, ...] = ()  # least and most that the paper has seen
+    files: tuple[Path, ...] = ()  # files with storage traces, replayed in place of `mixes`
+    paper_gains_percent: tuple[float, ...] = ()  # the least and the largest gain that the paper reports
     operations: tuple[str, ...] = ()  # collective operations of overlap.py
-    networks: tuple[str, ...] = ()  # with switches, on which groups of ranks work together
-    recorded: tuple[str, ...] = ()  # programs with non-blocking collective operations, on more ranks
-    station: str = ""  # a kind of station_studies.py, with an Ethernet NIC; the next five are for these
+    networks: tuple[str, ...] = ()  # networks of switches (goal_network.py) that join the ranks
+    recorded: tuple[str, ...] = ()  # folders of data/recorded, whose programs are predicted on more ranks
+    station: str = ""  # a kind of station_studies.py; the five members below are read only for a station
     protocols: tuple[str, ...] = ()
-    elements: tuple[int, ...] = ()  # of a datatype in a message
-    messages: tuple[int, ...] = ()  # side by side
-    windows: tuple[int, ...] = ()  # packets
-    send_ns: tuple[int, ...] = ()  # a packet takes its sender
+    elements: tuple[int, ...] = ()  # elements of the datatype in one message
+    messages: tuple[int, ...] = ()  # messages that are under way at the same time
+    windows: tuple[int, ...] = ()  # packets that are sent without an acknowledgement
+    send_ns: tuple[int, ...] = ()  # the time that a packet takes its sender
 
     @property
     def columns(self) -> list[str]:
@@ -173,7 +173,8 @@ def probes(study: Study) -> list[Probe]:
 
 
 def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
-    """Modelled times; the bytes of every point were compared. Raises Trouble for a point without a time."""
+    """Returns modelled times. Bytes were compared wherever a run moves any; applications and recorded
+    programs are predicted. Raises Trouble for a point without a time."""
     if study.station:
         return station_studies.rows(study, lab)
     if study.mixes:
@@ -198,8 +199,8 @@ def rows(study: Study, lab: Lab) -> list[dict[str, Any]]:
 
 
 def application_ranks(study: Study, name: str) -> tuple[int, ...]:
-    known = applications.all_applications()
-    return (known[name].ranks,) if name in known else study.ranks
+    by_name = applications.all_applications()
+    return (by_name[name].ranks,) if name in by_name else study.ranks
 
 
 def gain_percent(reading: Any, way: str) -> float:
@@ -207,21 +208,21 @@ def gain_percent(reading: Any, way: str) -> float:
     return 100 * (1 - reading[way].time_ps / reading[applications.BASELINE].time_ps)
 
 
-def application_rows(study: Study, probe: Probe, lab: Lab) -> list[dict[str, Any]]:
-    reading = lab[probe]
+def application_rows(study: Study, point: Probe, lab: Lab) -> list[dict[str, Any]]:
+    reading = lab[point]
     by_name = applications.all_applications()
     return [
         {
             "study": study.name,
-            "application": probe.type,
-            "nic": probe.nic,
-            "ranks": probe.ranks,
+            "application": point.type,
+            "nic": point.nic,
+            "ranks": point.ranks,
             "way": way,
             "time_ps": reading[way].time_ps,
             "communication_share": reading[way].communication_share,
             "gain_percent": round(gain_percent(reading, way), 2),
-            "paper_gain_percent": by_name[probe.type].paper_gain_percent
-            if probe.type in by_name and way == study.ways[-1]
+            "paper_gain_percent": by_name[point.type].paper_gain_percent
+            if point.type in by_name and way == study.ways[-1]
             else None,
             "input": "generated",
         }
@@ -229,22 +230,23 @@ def application_rows(study: Study, probe: Probe, lab: Lab) -> list[dict[str, Any
     ]
 
 
-def recorded_rows(study: Study, probe: Probe, lab: Lab) -> list[dict[str, Any]]:
-    """turn_ps and wait_ps are for one collective operation: a program's turn, and the wait at its end."""
-    reading = lab[probe]
-    first = reading[study.ways[0]]
+def recorded_rows(study: Study, point: Probe, lab: Lab) -> list[dict[str, Any]]:
+    """turn_ps and wait_ps are means for one collective operation: the run time of the program, and its waits.
+    times_less_wait is the wait by the first way divided by the wait by this one."""
+    reading = lab[point]
+    baseline = reading[study.ways[0]]
     return [
         {
             "study": study.name,
-            "program": probe.type,
-            "nic": probe.nic,
-            "ranks": probe.ranks,
+            "program": point.type,
+            "nic": point.nic,
+            "ranks": point.ranks,
             "way": way,
             "collectives": row["collectives"],
             "time_ps": row["time_ps"],
             "turn_ps": row["time_ps"] // row["collectives"],
             "wait_ps": row["collective_wait_ps"] // row["collectives"],
-            "times_less_wait": round(first["collective_wait_ps"] / row["collective_wait_ps"], 2),
+            "times_less_wait": round(baseline["collective_wait_ps"] / row["collective_wait_ps"], 2),
             "input": "recorded on fewer ranks",
         }
         for way in study.ways

@@ -1,4 +1,7 @@
-"""Options that several verbs share."""
+"""Options that several verbs share, and what reads their values.
+
+Contract: read_changes(), read_seeds() and numbers() raise Trouble('invalid') with the accepted form.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from spinloom.verbs import completion
 
 
 class UpTo(click.IntRange):
-    """A whole number from 1 to a limit of the engine, which is asked when a number is given."""
+    """A whole number from 1 to a limit of the engine, which is read when a value is converted."""
 
     def __init__(self, limit: str) -> None:
         super().__init__(1)
@@ -26,8 +29,8 @@ class UpTo(click.IntRange):
         return super().convert(value, param, ctx)
 
 
-def one_form(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> bool:
-    """Only one of --json and --csv at a time."""
+def check_one_form(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> bool:
+    """Raises Trouble('invalid') if --json and --csv are both given."""
     if wanted:
         earlier = ctx.meta.setdefault("spinloom.form", parameter.opts[0])
         if earlier != parameter.opts[0]:
@@ -36,21 +39,21 @@ def one_form(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> bo
 
 
 def form_options(function: Callable) -> Callable:
-    """--json and --csv as the argument `form`: 'json', 'csv' or 'table'."""
+    """Adds --json and --csv, which reach the function as `form`: 'json', 'csv' or 'table'."""
 
     @functools.wraps(function)
     def with_form(*arguments: Any, as_json: bool, as_csv: bool, **options: Any) -> Any:
         return function(*arguments, form="json" if as_json else "csv" if as_csv else "table", **options)
 
-    option = functools.partial(click.option, is_flag=True, callback=one_form)
+    option = functools.partial(click.option, is_flag=True, callback=check_one_form)
     decorated = option("--csv", "as_csv", help="Print CSV, long format.")(with_form)
     return option("--json", "as_json", help="Print JSON.")(decorated)
 
 
-def read_change(
+def read_changes(
     ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> list[tuple[str, str]]:
-    """'hpu.clock=1GHz' as ('hpu.clock', '1GHz')."""
+    """Returns (field, value) of each text: 'hpu.clock=1GHz' becomes ('hpu.clock', '1GHz')."""
     changes = []
     for text in texts:
         field, sign, value = (part.strip() for part in text.partition("="))
@@ -61,7 +64,7 @@ def read_change(
 
 
 def read_seeds(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
-    """'17' or '1..200' as (first, last)."""
+    """Returns (first, last): '17' becomes (17, 17), '1..200' (1, 200). Returns None for None."""
     if text is None:
         return None
     first, dots, last = text.partition("..")
@@ -120,7 +123,7 @@ set_option = click.option(
     "changes",
     metavar="FIELD=VALUE",
     multiple=True,
-    callback=read_change,
+    callback=read_changes,
     shell_complete=completion.of(completion.fields),
     help="Another number of the NIC profile, such as checkpoint.epsilon=0.1; may be repeated.",
 )
@@ -142,7 +145,7 @@ MACHINE_OPTIONS = (nic_option, host_option, set_option, hpus_option, mtu_option,
 
 
 def machine_options(function: Callable) -> Callable:
-    """--nic, --host, --set, --hpus, --mtu, --order and --seed as the argument `machine`."""
+    """Adds --nic, --host, --set, --hpus, --mtu, --order and --seed, which reach the function as `machine`."""
 
     @functools.wraps(function)
     def with_machine(*arguments: Any, **options: Any) -> Any:
@@ -156,7 +159,7 @@ def machine_options(function: Callable) -> Callable:
 
 
 def numbers(option: str, text: str, least: int, most: int) -> list[int]:
-    """'2,16,64' as numbers. Raises Trouble('invalid')."""
+    """Returns the numbers of '2,16,64'. Raises Trouble('invalid') for any not from `least` to `most`."""
     values = []
     for part in text.split(","):
         word = part.strip()

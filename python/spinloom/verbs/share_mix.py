@@ -1,4 +1,9 @@
-"""The output of `spinloom share --early`."""
+"""The output of `spinloom share --early`: a Mix as JSON, CSV or a table.
+
+Contract: show_mix() prints to stdout; `form` is 'json', 'csv' or 'table'. A column 'time' of the table is
+about the messages that the last count in front of it counts; 'landed' is the time until an unexpected message
+has landed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from spinloom.nics.machines import Machine
 
 def show_mix(mix: mixes.Mix, machine: Machine, form: str) -> None:
     if form == "json":
-        about = {
+        summary = {
             "nic": machine.profile.name,
             "host": machine.profile.host,
             "messages": mix.messages,
@@ -20,7 +25,7 @@ def show_mix(mix: mixes.Mix, machine: Machine, form: str) -> None:
             "fallbacks": mix.fallbacks,
             "result_hash": mix.result_hash,
         }
-        output.echo(json.dumps({**about, "rows": mix.rows}, indent=1))
+        output.echo(json.dumps({**summary, "rows": mix.rows}, indent=1))
         return
     if form == "csv":
         output.echo(csv_text.as_csv(mix.rows, list(mix.rows[0])), nl=False)
@@ -45,7 +50,7 @@ def show_mix(mix: mixes.Mix, machine: Machine, form: str) -> None:
     ]
     output.show(
         output.table(
-            [*columns, "alone on host"], [mix_line(row) for row in mix.rows], numeric=set(columns[2:])
+            [*columns, "alone on host"], [table_row(row) for row in mix.rows], numeric=set(columns[2:])
         )
     )
     for reason in mix.fallbacks:
@@ -54,8 +59,8 @@ def show_mix(mix: mixes.Mix, machine: Machine, form: str) -> None:
     console.print(f"result hash {mix.result_hash}", soft_wrap=True)
 
 
-def mix_line(row: dict) -> list[str]:
-    def time(name: str) -> str:
+def table_row(row: dict) -> list[str]:
+    def format_ps(name: str) -> str:
         return "" if row[name] is None else units.format_time(row[name])
 
     return [
@@ -63,11 +68,11 @@ def mix_line(row: dict) -> list[str]:
         row["strategy"] or "",
         units.format_bytes(row["nic_memory_bytes"]),
         str(row["expected"]),
-        time("expected_ps"),
+        format_ps("expected_ps"),
         str(row["on_host"]),
-        time("on_host_ps"),
+        format_ps("on_host_ps"),
         str(row["unexpected"]),
-        time("landing_ps"),
-        time("unexpected_ps"),
-        time("host_ps"),
+        format_ps("landing_ps"),
+        format_ps("unexpected_ps"),
+        format_ps("host_ps"),
     ]

@@ -2,7 +2,7 @@
 //
 // Contract: text_of() makes a str of any bytes; bytes that are no UTF-8 are written \xNN. path_of() returns a path's
 //   bytes as the system has them, and raises what Python raises for an object that is no path.
-// Threads: with the interpreter lock. Time: none.
+// Threads: the caller holds the interpreter lock. Time: none.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -20,7 +20,7 @@ inline nanobind::str text_of(std::string_view bytes) {
 inline std::string path_of(nanobind::handle path) {
   PyObject* bytes = nullptr;
   if (PyUnicode_FSConverter(path.ptr(), &bytes) == 0) throw nanobind::python_error();
-  const auto held = nanobind::steal<nanobind::object>(bytes);
+  const auto owner = nanobind::steal<nanobind::object>(bytes);
   return {PyBytes_AsString(bytes), static_cast<size_t>(PyBytes_Size(bytes))};
 }
 

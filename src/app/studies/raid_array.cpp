@@ -5,20 +5,21 @@
 namespace spinloom::app {
 namespace {
 
-constexpr uint64_t margin_bytes = 96;  // bytes of a block behind the end of the furthest piece
+constexpr uint64_t margin_bytes = 96;  // bytes that every block has behind the piece that ends last
 
-// Constants and state of handlers/raid_data.c and raid_parity.c.
+// A RaidRole is the first constant of handlers/raid_data.c. The sizes are those of its state and of raid_parity.c's.
 enum RaidRole : uint32_t { write_role, read_role, acknowledged_role };
 constexpr uint64_t data_state_bytes = 24;
 constexpr uint64_t parity_state_bytes = 256;
 
-// Cuts `bytes` into equal pieces; the last ones may be shorter or empty.
+// Cuts `bytes` into pieces of equal length, one for each data node, at `offset` in its block. The last pieces may be
+// shorter or empty.
 std::vector<RaidPiece> in_equal_pieces(uint64_t bytes, uint64_t offset) {
   const uint64_t piece_bytes = bytes / raid_data_nodes + (bytes % raid_data_nodes != 0 ? 1 : 0);
   std::vector<RaidPiece> pieces;
   for (uint64_t index = 0; index < raid_data_nodes; ++index) {
-    const uint64_t from = std::min(bytes, index * piece_bytes);
-    pieces.push_back({offset, std::min(bytes - from, piece_bytes)});
+    const uint64_t begin = std::min(bytes, index * piece_bytes);
+    pieces.push_back({offset, std::min(bytes - begin, piece_bytes)});
   }
   return pieces;
 }
@@ -27,12 +28,12 @@ std::vector<RaidPiece> in_equal_pieces(uint64_t bytes, uint64_t offset) {
 
 RaidArray::RaidArray(const StudyConfig& config, const LoadedImages& loaded, simulated::World& world)
     : config_(config), loaded_(loaded), world_(world) {
-  const bool equal = config.pieces.empty();
-  const std::vector<RaidPiece> pieces = equal ? in_equal_pieces(config.bytes, config.offset) : config.pieces;
+  const bool has_equal_pieces = config.pieces.empty();
+  const std::vector<RaidPiece> pieces = has_equal_pieces ? in_equal_pieces(config.bytes, config.offset) : config.pieces;
   for (uint32_t index = 0; index < data_nodes; ++index) {
     DataNode& node = nodes_[index];
     node.piece = pieces[index];
-    node.is_touched = equal || node.piece.bytes > 0;
+    node.is_touched = has_equal_pieces || node.piece.bytes > 0;
     touched_nodes_ += node.is_touched ? 1 : 0;
     block_bytes_ = std::max(block_bytes_, node.piece.offset + node.piece.bytes + margin_bytes);
   }
@@ -53,9 +54,9 @@ Status RaidArray::prepare(uint32_t index) {
 }
 
 // Returns an entry that counts messages, and makes events only for failures.
-nic::Entry RaidArray::counting_entry(const Side& side, std::vector<uint8_t>& memory, uint64_t bits,
+nic::Entry RaidArray::counting_entry(const Side& side, std::vector<uint8_t>& memory, uint64_t match_bits,
                                      nic::CounterId counter) {
-  nic::Entry entry = side.entry(memory, bits);
+  nic::Entry entry = side.entry(memory, match_bits);
   entry.counter = counter;
   entry.options.ct_bytes = false;
   return entry;
@@ -66,9 +67,10 @@ Status RaidArray::prepare_hosts(uint32_t index) {
   portals::Interface& host = *node.side.interface;
   if (is_read()) {
     SPL_ASSIGN(node.asked, host.ct_alloc());
-    const bool get = config_.way == StudyWay::portals4;
-    nic::Entry entry = counting_entry(node.side, get ? node.block : node.request_landed, raid_bits::read, node.asked);
-    entry.options.op_get = get;
+    const bool by_get = config_.way == StudyWay::portals4;
+    nic::Entry entry =
+        counting_entry(node.side, by_get ? node.block : node.request_landed, raid_bits::read, node.asked);
+    entry.options.op_get = by_get;
     SPL_TRY(host.me_append(node.side.portal, entry));
     return {};
   }
@@ -87,15 +89,15 @@ Status RaidArray::prepare_hosts(uint32_t index) {
 
 Status RaidArray::prepare_handlers(uint32_t index) {
   DataNode& node = nodes_[index];
-  const auto block = static_cast<uint32_t>(block_bytes_);
-  const auto bits = static_cast<uint32_t>(raid_bits::delta + index);
+  const auto block_bytes = static_cast<uint32_t>(block_bytes_);
+  const auto delta_bits = static_cast<uint32_t>(raid_bits::delta + index);
   nic::MemoryWindow state;
   SPL_ASSIGN(state, node.side.zeroed(data_state_bytes));
-  SPL_TRY(append_with_handlers(node, raid_bits::write, {write_role, block, parity_rank, bits, raid_bits::stored}, state,
-                               0));
-  SPL_TRY(append_with_handlers(node, raid_bits::acknowledged, {acknowledged_role, block, 0, 0, raid_bits::stored},
+  SPL_TRY(append_with_handlers(node, raid_bits::write,
+                               {write_role, block_bytes, parity_rank, delta_bits, raid_bits::stored}, state, 0));
+  SPL_TRY(append_with_handlers(node, raid_bits::acknowledged, {acknowledged_role, block_bytes, 0, 0, raid_bits::stored},
                                state, 0));
-  SPL_TRY(append_with_handlers(node, raid_bits::read, {read_role, block, 0, 0, raid_bits::piece}, state,
+  SPL_TRY(append_with_handlers(node, raid_bits::read, {read_role, block_bytes, 0, 0, raid_bits::piece}, state,
                                sizeof node.request.bytes));
   if (locks_.length == 0) {
     SPL_ASSIGN(locks_, parity_side_.zeroed(parity_state_bytes));
@@ -111,9 +113,9 @@ Status RaidArray::prepare_handlers(uint32_t index) {
 }
 
 // Appends an entry of a data node over its block, with the handlers of raid_data.c in one of their roles.
-Status RaidArray::append_with_handlers(DataNode& node, uint64_t bits, const std::vector<uint32_t>& constants,
+Status RaidArray::append_with_handlers(DataNode& node, uint64_t match_bits, const std::vector<uint32_t>& constants,
                                        nic::MemoryWindow state, uint32_t user_header_bytes) {
-  nic::Entry entry = counting_entry(node.side, node.block, bits, node.side.counter);
+  nic::Entry entry = counting_entry(node.side, node.block, match_bits, node.side.counter);
   SPL_ASSIGN(nic::Context context, node.side.handlers(loaded_, "raid_data", constants));
   context.state = state;
   context.user_header_bytes = user_header_bytes;

@@ -69,9 +69,9 @@ class RaidArray final : simulated::EventTarget {
   Status prepare_hosts(uint32_t index);
   Status prepare_handlers(uint32_t index);
   Status prepare_client();
-  static nic::Entry counting_entry(const Side& side, std::vector<uint8_t>& memory, uint64_t bits,
+  static nic::Entry counting_entry(const Side& side, std::vector<uint8_t>& memory, uint64_t match_bits,
                                    nic::CounterId counter);
-  Status append_with_handlers(DataNode& node, uint64_t bits, const std::vector<uint32_t>& constants,
+  Status append_with_handlers(DataNode& node, uint64_t match_bits, const std::vector<uint32_t>& constants,
                               nic::MemoryWindow state, uint32_t user_header_bytes);
 
   // raid.cpp: the client

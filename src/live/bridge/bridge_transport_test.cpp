@@ -18,26 +18,28 @@ BridgeOptions small_windows(bool stores) {
   options.window_frames = 6;
   options.window_bytes = 450;
   options.stores = stores;
-  options.hold_most = options.credit_after = Time{50'000'000};  // 50 us: the rig takes its steps faster than links
+  // 50 us are less than by default, because the rig takes its steps faster than links do.
+  options.hold_most = options.credit_after = Time{50'000'000};
   return options;
 }
 
-// The most bytes of one flow that a gateway may hold: a window, the piece that exceeds it, and headers.
+// Returns the most bytes of one flow that a gateway may hold: a window, the piece that exceeds it, and headers.
 uint64_t flow_bytes_max(const BridgeOptions& options) {
   const uint64_t headers = wire::bridge_header_bytes + wire::packet_header_bytes_max();
   return options.window_bytes + options.piece_bytes + options.window_frames * headers;
 }
 
+// The networks of each rank, a letter each (BridgeRig). Ranks 0 to 3, or 0 to 5, have programs; gateways come last.
 const std::vector<std::string> one_gateway{"x", "y", "x", "y", "xy"};
-const std::vector<std::string> a_chain{"a", "d", "b", "c", "a", "d", "ab", "bc", "cd"};
-const std::vector<std::string> two_beside{"x", "y", "x", "y", "x", "y", "xy", "xy"};
+const std::vector<std::string> chain_of_three{"a", "d", "b", "c", "a", "d", "ab", "bc", "cd"};
+const std::vector<std::string> two_gateways{"x", "y", "x", "y", "x", "y", "xy", "xy"};
 
 struct Shape {
   const char* name;
   const std::vector<std::string>& networks;
   uint32_t gateways;
 };
-constexpr Shape shapes[] = {{"Bridge", one_gateway, 1}, {"Chain", a_chain, 3}, {"TwoBeside", two_beside, 2}};
+constexpr Shape shapes[] = {{"Bridge", one_gateway, 1}, {"Chain", chain_of_three, 3}, {"TwoGateways", two_gateways, 2}};
 
 class Bridges : public testing::TestWithParam<std::tuple<Shape, bool, bool>> {};
 
@@ -63,9 +65,10 @@ TEST_P(Bridges, BringAllUnderCyclicLoadInBoundedMemory) {
       }
     }
     for (const auto& [from, to] : pairs) rig.stop(to, from, false);
-    ASSERT_TRUE(rig.run(overtaking, [&] { return rig.wanted() == 0 && rig.drained(); })) << rig.wanted() << " wanted";
+    ASSERT_TRUE(rig.run(overtaking, [&] { return rig.undelivered() == 0 && rig.drained(); }))
+        << rig.undelivered() << " undelivered";
     EXPECT_EQ(rig.wrong(), 0u);
-    EXPECT_EQ(rig.unread(), 0u);
+    EXPECT_EQ(rig.unreturned(), 0u);
     EXPECT_LE(rig.after_stop_peak(), options.window_frames);
     for (uint32_t gateway = rig.programs(); gateway < shape.networks.size(); ++gateway) {
       const ForwardCounts& counts = rig.bridge(gateway).forwarder()->counts();
@@ -78,9 +81,10 @@ TEST_P(Bridges, BringAllUnderCyclicLoadInBoundedMemory) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Bridges, testing::Combine(testing::ValuesIn(shapes), testing::Bool(), testing::Bool()),
-                         [](const auto& all) {
-                           return std::string(std::get<0>(all.param).name) + (std::get<1>(all.param) ? "Stores" : "") +
-                                  (std::get<2>(all.param) ? "Overtaking" : "");
+                         [](const auto& instance) {
+                           return std::string(std::get<0>(instance.param).name) +
+                                  (std::get<1>(instance.param) ? "Stores" : "") +
+                                  (std::get<2>(instance.param) ? "Overtaking" : "");
                          });
 
 // However much is sent, a gateway never holds more than a window of one flow.
@@ -97,20 +101,20 @@ TEST(Bridge, OneFlowHasAWindowInTheGateway) {
     for (int i = 0; i < 50; ++i) rig.send(0, 1, false, 1000);
     for (int i = 0; i < 3000; ++i) rig.step(false);
     EXPECT_LE(rig.bridge(4).forwarder()->counts().in_flight_bytes_peak, frames * (options.piece_bytes + headers));
-    EXPECT_GT(rig.wanted(), 40u);
+    EXPECT_GT(rig.undelivered(), 40u);
     EXPECT_EQ(rig.bridge(0).outstanding(nic::Rank{1}).is_lost, false);
     EXPECT_GT(rig.bridge(0).outstanding(nic::Rank{1}).bytes, 40'000u);
     rig.stop(1, 0, false);
     ASSERT_TRUE(rig.run(false, [&] { return rig.drained(); }));
-    EXPECT_EQ(rig.wanted(), 0u);
+    EXPECT_EQ(rig.undelivered(), 0u);
     EXPECT_EQ(rig.bridge(0).outstanding(nic::Rank{1}).packets, 0u);
   }
 }
 
-// All ranks have used up their credit for requests, and no rank takes any: answers still pass, in both directions.
+// Ranks 0 and 1 have used up their credit for requests to each other, and take none: answers still pass both ways.
 TEST(Bridge, AnswersPassWhereRequestsAreStopped) {
   for (const bool stores : {false, true}) {
-    BridgeRig rig(a_chain, 3, small_windows(stores), 3);
+    BridgeRig rig(chain_of_three, 3, small_windows(stores), 3);
     for (uint32_t a = 0; a < 2; ++a) {
       rig.stop(a, 1 - a, true);
       for (int i = 0; i < 30; ++i) rig.send(a, 1 - a, false, 500);
@@ -119,21 +123,22 @@ TEST(Bridge, AnswersPassWhereRequestsAreStopped) {
     for (uint32_t a = 0; a < 2; ++a) {
       for (int i = 0; i < 30; ++i) rig.send(a, 1 - a, true, 500);
     }
-    EXPECT_TRUE(rig.run(true, [&] { return rig.answers_come() == 60 * 5; })) << rig.answers_come();
-    EXPECT_GT(rig.wanted(), 40u);  // requests
+    // 60 answers of 500 B come in pieces of 100 B.
+    EXPECT_TRUE(rig.run(true, [&] { return rig.answer_pieces() == 60 * 5; })) << rig.answer_pieces();
+    EXPECT_GT(rig.undelivered(), 40u);  // requests have not arrived
     EXPECT_EQ(rig.wrong(), 0u);
   }
 }
 
-// A slow receiver delays no other receiver behind the same gateway.
+// A receiver that takes nothing delays no other receiver behind the same gateway.
 TEST(Bridge, AStoppedReceiverHoldsUpNobodyElse) {
   BridgeRig rig(one_gateway, 1, small_windows(false), 4);
   rig.stop(1, 0, true);
   for (int i = 0; i < 40; ++i) rig.send(0, 1, false, 1000);
   for (int i = 0; i < 40; ++i) rig.send(0, 3, false, 1000);
   EXPECT_TRUE(rig.run(false, [&] { return rig.bridge(0).outstanding(nic::Rank{3}).packets == 0; }));
-  EXPECT_GT(rig.wanted(), 0u);
-  EXPECT_LE(rig.wanted(), 40u);
+  EXPECT_GT(rig.undelivered(), 0u);
+  EXPECT_LE(rig.undelivered(), 40u);
 }
 
 TEST(Bridge, ADeadGatewayLosesWhoIsBehindIt) {
@@ -154,25 +159,25 @@ TEST(Bridge, ADeadGatewayLosesWhoIsBehindIt) {
     EXPECT_EQ(lost, (std::vector<uint32_t>{far[0], far[1], 4}));  // each once
     EXPECT_TRUE(rig.bridge(rank).outstanding(nic::Rank{far[0]}).is_lost);
   }
-  EXPECT_EQ(rig.wrong(), 0u);  // nothing came from a rank after its loss
-  EXPECT_EQ(rig.unread(), 0u);  // all memory is free
+  EXPECT_EQ(rig.wrong(), 0u);  // no byte differs, and nothing came from a rank after its loss
+  EXPECT_EQ(rig.unreturned(), 0u);  // senders have got the memory of all messages back
   rig.send(0, 1, false, 10);  // goes nowhere, and its memory is free at once
-  EXPECT_EQ(rig.unread(), 0u);
+  EXPECT_EQ(rig.unreturned(), 0u);
 }
 
-// Packets that a dead rank had sent as far as the gateway still arrive, before any rank hears of its death.
+// Packets that a dead rank had sent as far as the gateway still arrive, before their target hears of its death.
 TEST(Bridge, ADeadRankIsLostBehindItsPackets) {
   for (const bool overtaking : {false, true}) {
     BridgeOptions options = small_windows(false);
     options.window_frames = 64;
     options.window_bytes = 64 << 10;
-    BridgeRig rig(a_chain, 3, options, 6);
+    BridgeRig rig(chain_of_three, 3, options, 6);
     for (int i = 0; i < 30; ++i) rig.send(0, 1, false, 100);
     while (rig.bridge(6).forwarder()->counts().frames < 30) rig.poll(6, false);
     rig.kill(0);
     ASSERT_TRUE(rig.run(overtaking, [&] { return !rig.lost(1).empty(); }));
     EXPECT_EQ(rig.lost(1), (std::vector<uint32_t>{0}));
-    EXPECT_EQ(rig.wanted(), 0u);
+    EXPECT_EQ(rig.undelivered(), 0u);
     EXPECT_EQ(rig.wrong(), 0u);
     ASSERT_TRUE(rig.run(overtaking, [&] { return rig.lost(2).size() + rig.lost(3).size() + rig.lost(5).size() == 3; }));
     EXPECT_EQ(rig.lost(8), (std::vector<uint32_t>{0}));  // the gateway has lost it, too
@@ -180,13 +185,13 @@ TEST(Bridge, ADeadRankIsLostBehindItsPackets) {
 }
 
 TEST(Bridge, AGatewayIsNeededUntilAllHaveLeft) {
-  BridgeRig rig(a_chain, 3, small_windows(true), 7);
+  BridgeRig rig(chain_of_three, 3, small_windows(true), 7);
   for (uint32_t a = 0; a < rig.programs(); ++a) {
     for (uint32_t b = 0; b < rig.programs(); ++b) {
       if (a != b && !rig.bridge(a).routes().direct(a, b)) rig.send(a, b, false, 2000);
     }
   }
-  ASSERT_TRUE(rig.run(true, [&] { return rig.wanted() == 0 && rig.drained(); }));
+  ASSERT_TRUE(rig.run(true, [&] { return rig.undelivered() == 0 && rig.drained(); }));
   for (uint32_t rank = 0; rank < rig.programs(); ++rank) {
     EXPECT_TRUE(rig.bridge(7).is_needed()) << rank;
     EXPECT_FALSE(rig.bridge(rank).is_needed());
@@ -196,7 +201,7 @@ TEST(Bridge, AGatewayIsNeededUntilAllHaveLeft) {
   }
   for (uint32_t gateway = 6; gateway < 9; ++gateway) EXPECT_FALSE(rig.bridge(gateway).is_needed()) << gateway;
   for (uint32_t rank = 1; rank < rig.programs(); ++rank) {
-    ASSERT_TRUE(rig.run(true, [&] { return !rig.lost(rank).empty(); })) << rank;  // leaving is an end
+    ASSERT_TRUE(rig.run(true, [&] { return !rig.lost(rank).empty(); })) << rank;  // who has left counts as lost
   }
   EXPECT_EQ(rig.wrong(), 0u);
 }
@@ -204,7 +209,7 @@ TEST(Bridge, AGatewayIsNeededUntilAllHaveLeft) {
 // Gateways without a program say goodbye as soon as they have joined, and stay; the programs leave all at once.
 TEST(Bridge, GatewaysThatHaveSaidGoodbyeAreToldByAllWhoLeave) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    BridgeRig rig(a_chain, 3, small_windows(false), seed);
+    BridgeRig rig(chain_of_three, 3, small_windows(false), seed);
     for (uint32_t gateway = 6; gateway < 9; ++gateway) {
       rig.bridge(gateway).say_goodbye();
       EXPECT_TRUE(rig.bridge(gateway).has_left());
@@ -213,7 +218,7 @@ TEST(Bridge, GatewaysThatHaveSaidGoodbyeAreToldByAllWhoLeave) {
       const uint32_t b = (a + 1) % rig.programs();
       if (!rig.bridge(a).routes().direct(a, b)) rig.send(a, b, false, 500);
     }
-    ASSERT_TRUE(rig.run(true, [&] { return rig.wanted() == 0 && rig.drained(); }));
+    ASSERT_TRUE(rig.run(true, [&] { return rig.undelivered() == 0 && rig.drained(); }));
     for (uint32_t rank = 0; rank < rig.programs(); ++rank) rig.bridge(rank).say_goodbye();
     for (uint32_t rank = 0; rank < rig.programs(); ++rank) {
       ASSERT_TRUE(rig.run(true, [&] { return rig.bridge(rank).has_left(); })) << rank;
@@ -223,7 +228,7 @@ TEST(Bridge, GatewaysThatHaveSaidGoodbyeAreToldByAllWhoLeave) {
 }
 
 TEST(Bridge, SaysHowAPeerIsReached) {
-  BridgeRig rig(a_chain, 3, small_windows(false), 8);
+  BridgeRig rig(chain_of_three, 3, small_windows(false), 8);
   EXPECT_EQ(rig.bridge(0).describe(nic::Rank{1}),
             "a bridge through gateway 0, then gateway 1, then gateway 2, a link in memory");
 }
@@ -231,7 +236,7 @@ TEST(Bridge, SaysHowAPeerIsReached) {
 // A neighbour sends bytes that are no frames, frames that are not on its path, and frames beyond any window. Other
 // ranks' traffic is unaffected.
 TEST(Bridge, ForgedFramesAreRefused) {
-  BridgeRig rig(a_chain, 3, small_windows(false), 9);
+  BridgeRig rig(chain_of_three, 3, small_windows(false), 9);
   Random random(9, "forger");
   uint64_t forged = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -251,7 +256,7 @@ TEST(Bridge, ForgedFramesAreRefused) {
     ++forged;
   }
   for (int i = 0; i < 20; ++i) rig.send(0, 1, i % 2 == 0, 700);
-  ASSERT_TRUE(rig.run(false, [&] { return rig.wanted() == 0 && rig.drained(); }));
+  ASSERT_TRUE(rig.run(false, [&] { return rig.undelivered() == 0 && rig.drained(); }));
   EXPECT_EQ(rig.wrong(), 0u);
   EXPECT_EQ(rig.bridge(6).forwarder()->counts().refused + rig.bridge(6).counts().malformed, forged);
   for (uint32_t rank = 0; rank < 9; ++rank) EXPECT_TRUE(rig.lost(rank).empty()) << rank;

@@ -1,3 +1,4 @@
+// Addresses and networks as users write them. 127.0.0.0/8 is a network on which every machine has an address.
 #include "live/process/own_address.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ TEST(OwnAddressTest, ANetworkIsThisMachinesAddressThere) {
 }
 
 TEST(OwnAddressTest, ANetworkWithoutThisMachineIsItsOwnAddress) {
-  EXPECT_EQ(own_address("203.0.113.77/24"), 0xcb007100u);  // a network for documents
+  EXPECT_EQ(own_address("203.0.113.77/24"), 0xcb007100u);  // RFC 5737 reserves it for documentation
 }
 
 TEST(OwnAddressTest, OtherTextsAreNothing) {
@@ -32,6 +33,7 @@ TEST(OwnNetworksTest, AreThoseWhereThisMachineIs) {
   EXPECT_EQ(own_networks("203.0.113.77/24,127.0.0.0/8"), (Networks{{0x7f000001, 8}}));
   EXPECT_EQ(own_networks("127.9.9.9/8,10.1.2.3"), (Networks{{0x7f000001, 8}, {0x0a010203, 0}}));
   EXPECT_EQ(own_networks("203.0.113.77/24,198.51.100.1/25"), (Networks{{0xcb007100, 24}, {0xc6336400, 25}}));
+  // The last text has more than BusinessCard::networks_max addresses.
   for (const char* const text : {"", ",", "10.1.2.3,", ",10.1.2.3", "10.1.2.3;10.1.2.4", "10.1.2.3/8,x",
                                  "1.1.1.1,2.1.1.1,3.1.1.1,4.1.1.1,5.1.1.1,6.1.1.1,7.1.1.1,8.1.1.1,9.1.1.1"}) {
     EXPECT_FALSE(own_networks(text)) << text;

@@ -69,7 +69,7 @@ Status Cursor::seek(int64_t position) {
   }
   position_ = position;
   if (position == total()) return {};
-  element_ = position / blob_.size() * blob_.extent();
+  element_offset_ = position / blob_.size() * blob_.extent();
   std::visit([&](auto& state) { descend(state, position % blob_.size()); }, state_);
   return {};
 }
@@ -85,7 +85,7 @@ Piece Cursor::next_piece(CursorState<W>& state, int64_t bytes_max) {
       --state.depth;
     }
     if (state.depth == 0) {
-      element_ += blob_.extent();
+      element_offset_ += blob_.extent();
       descend(state, 0);
     } else {
       U start = 0;
@@ -115,7 +115,7 @@ Piece Cursor::next_piece(CursorState<W>& state, int64_t bytes_max) {
   const int64_t bytes = std::min(bytes_max, static_cast<int64_t>(remaining));
   state.leaf_position += static_cast<U>(bytes);
   position_ += bytes;
-  return {blob_.true_lb() + element_ + static_cast<int64_t>(static_cast<typename W::Signed>(offset)), bytes};
+  return {blob_.true_lb() + element_offset_ + static_cast<int64_t>(static_cast<typename W::Signed>(offset)), bytes};
 }
 
 Piece Cursor::next(int64_t bytes_max) {

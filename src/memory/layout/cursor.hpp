@@ -2,7 +2,7 @@
 //
 // Contract: a message is `count` elements of a blob. seek(position) goes to any packed byte in O(depth * log
 //   entries). next(bytes_max) returns the next piece of at most `bytes_max` bytes and moves on; it may stop within a
-//   block and resumes there. A piece of 0 bytes means the end (or bytes_max <= 0).
+//   block and resumes there. It returns a piece of 0 bytes at the end, or if bytes_max <= 0.
 // Invariants: (1) pieces come in packed order and cover each byte once; (2) offsets count from the buffer
 //   address given to MPI (true_lb is included).
 // Threads: one owner. Time: none.
@@ -29,14 +29,14 @@ struct CursorState {
   std::array<typename W::Level, SPL_LAYOUT_DEPTH_MAX> levels{};
   int depth = 0;
   const typename W::Node* node = nullptr;  // the current leaf
-  typename W::Unsigned base = 0;           // its offset within the element
-  typename W::Unsigned leaf_position = 0;  // packed bytes of the leaf already given
+  typename W::Unsigned base = 0;           // its offset from the true_lb of the element
+  typename W::Unsigned leaf_position = 0;  // packed bytes of the leaf in front of the position
 };
 
 class Cursor {
  public:
-  // Fails if count is negative, or if count * size or the message's reach does not fit in 64 bits. The cursor stands at
-  // position 0.
+  // Fails if count is negative, or if the bytes or the offsets of the message do not fit in 64 bits. The cursor begins
+  // at position 0.
   static Result<Cursor> open(Blob blob, int64_t count);
 
   Status seek(int64_t position);  // 0 .. total()
@@ -54,7 +54,7 @@ class Cursor {
   Blob blob_;
   int64_t count_ = 0;
   int64_t position_ = 0;
-  int64_t element_ = 0;  // offset of the current element from the first
+  int64_t element_offset_ = 0;  // the offset of the current element from the first, in memory
   std::variant<CursorState<Narrow>, CursorState<Wide>> state_;
 };
 

@@ -13,7 +13,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-Layer& layer = *new Layer;  // calls come until the very end of the process
+Layer& layer = *new Layer;  // never destroyed, because calls come until the very end of the process
 
 namespace {
 
@@ -22,12 +22,13 @@ int forget_comm(Comm comm, int, void*, void*) {
   return success;
 }
 
-std::unique_ptr<OfferedSend> offered_of(const PendingSend& pending, const Place& place) {
+std::unique_ptr<OfferedSend> make_offered_send(const PendingSend& pending, const Place& place) {
   auto send = std::make_unique<OfferedSend>(OfferedSend{.pending = pending, .place = place});
-  constexpr int64_t patience_least_ns = 20'000;
-  send->patience_ns = patience_least_ns + place.capacity() / 4;
-  constexpr int64_t patience_with_devices_ns = 5'000'000;  // to pack after all costs both ends as much as a round trip
-  if (pending.slot->offer.is_on_device) send->patience_ns += patience_with_devices_ns;
+  constexpr int64_t patience_min_ns = 20'000;
+  send->patience_ns = patience_min_ns + place.capacity() / 4;
+  // A receiver's first kernels for a layout are slow, and to go by the host costs both ends some hundred microseconds.
+  constexpr int64_t device_patience_ns = 5'000'000;
+  if (pending.slot->offer.is_on_device) send->patience_ns += device_patience_ns;
   return send;
 }
 
@@ -63,12 +64,12 @@ std::string Layer::begin() {
   if (parent != handles().comm_null) return "the ranks were started by MPI_Comm_spawn";
   const bool is_alone = ranks < 2;
   if (is_alone) {
-    const std::string wrong = foreign_launcher();
-    if (!wrong.empty()) std::fprintf(stderr, "spinloom: %s\n", wrong.c_str());
+    const std::string launcher_error = foreign_launcher();
+    if (!launcher_error.empty()) std::fprintf(stderr, "spinloom: %s\n", launcher_error.c_str());
   }
   job = is_alone ? lone_name(settings.job) : world_name(settings.job, ranks);
   if (job.empty()) return "the launcher gives the job no name";
-  // Ranks that want the NIC and ranks that do not never found one board, so that its founders are of one mind.
+  // Ranks with different wishes for the NIC join different boards, so that all founders of a board open it, or none.
   if (settings.collectives) job += "-nic";
   if (settings.rma) job += "-rma";
   if (!is_pack_on ||
@@ -96,8 +97,8 @@ std::string Layer::begin() {
   return "";
 }
 
-// Opens the NIC; a collective call, after which all ranks have opened theirs, or none has. Returns why not; empty: it
-// is open.
+// Opens the NIC. All ranks call this together; then all of them have an open NIC, or none has. Returns an empty text if
+// it is open, else why it is not.
 std::string Layer::open_nic() {
   if (!teams.spans_the_job()) {
     const bool both = settings.collectives && settings.rma;
@@ -105,28 +106,28 @@ std::string Layer::open_nic() {
                 settings.collectives ? "SPINLOOM_MPI_COLLECTIVES=on" : "", both ? " and " : "",
                 settings.rma ? "SPINLOOM_MPI_RMA=on" : "");
   }
-  const auto all_agree = [&](bool own) {
-    const uint8_t own_answer = own ? 1 : 0;
+  const auto all_agree = [&](bool own_agrees) {
+    const uint8_t own_answer = own_agrees ? 1 : 0;
     std::vector<uint8_t> answers(static_cast<size_t>(ranks));
     const int code = real.Allgather(&own_answer, 1, handles().byte, answers.data(), 1, handles().byte, teams.comm());
     return code == success && std::ranges::all_of(answers, [](uint8_t answer) { return answer == 1; });
   };
-  std::string wrong = nic.load();
-  if (!all_agree(wrong.empty())) return wrong.empty() ? "another rank cannot use the NIC" : wrong;
-  wrong = nic.open(static_cast<uint32_t>(rank), settings.collectives);
-  if (all_agree(wrong.empty())) {
-    if (settings.rma) wrong = nic.open_memory();
-    if (!settings.rma || all_agree(wrong.empty())) return "";
+  std::string failure = nic.load();
+  if (!all_agree(failure.empty())) return failure.empty() ? "another rank cannot use the NIC" : failure;
+  failure = nic.open(static_cast<uint32_t>(rank), settings.collectives);
+  if (all_agree(failure.empty())) {
+    if (settings.rma) failure = nic.open_memory();
+    if (!settings.rma || all_agree(failure.empty())) return "";
   }
   nic.close();
-  return wrong.empty() ? "another rank has no NIC" : wrong;
+  return failure.empty() ? "another rank has no NIC" : failure;
 }
 
 void Layer::begin_nic() {
-  const std::string wrong = open_nic();
-  if (!wrong.empty()) {
-    if (settings.collectives) offload.turn_off(wrong);
-    if (settings.rma) rma.turn_off(wrong);
+  const std::string failure = open_nic();
+  if (!failure.empty()) {
+    if (settings.collectives) offload.turn_off(failure);
+    if (settings.rma) rma.turn_off(failure);
     return;
   }
   if (settings.collectives) offload.begin();
@@ -181,33 +182,33 @@ std::vector<int> Layer::ranks_of(Comm comm) const {
   if ((is_inter ? real.Comm_remote_group(comm, &group) : real.Comm_group(comm, &group)) != success) return {};
   if ((is_inter ? real.Comm_remote_size(comm, &size) : real.Comm_size(comm, &size)) != success) size = 0;
   std::vector<int> ranks_in_group(static_cast<size_t>(size));
-  std::vector<int> in_world(static_cast<size_t>(size));
+  std::vector<int> world_ranks(static_cast<size_t>(size));
   for (int i = 0; i < size; ++i) ranks_in_group[static_cast<size_t>(i)] = i;
-  if (real.Group_translate_ranks(group, size, ranks_in_group.data(), world_group_, in_world.data()) != success)
-    in_world.clear();
+  if (real.Group_translate_ranks(group, size, ranks_in_group.data(), world_group_, world_ranks.data()) != success)
+    world_ranks.clear();
   real.Group_free(&group);
-  return in_world;
+  return world_ranks;
 }
 
-// Returns a rank in MPI_COMM_WORLD; below zero for a process of another world, for MPI_PROC_NULL and other numbers that
-// are no rank, and where the MPI refuses an attribute.
+// Returns a rank in MPI_COMM_WORLD. Returns a number below zero for a process of another world, for MPI_PROC_NULL and
+// other numbers that are no rank, and if the MPI refuses the attribute or does not tell the ranks.
 int Layer::world_rank(Comm comm, int rank_in_comm) {
   if (rank_in_comm < 0) return -1;
   const uint64_t key = key_of(comm);
-  if (freed_comms_.any()) freed_comms_.take_each([this](uint64_t freed) { ranks_.erase(freed); });
-  const std::vector<int>* in_world = ranks_.find(key);
+  if (freed_comms_.any()) freed_comms_.take_each([this](uint64_t freed) { world_ranks_by_comm_.erase(freed); });
+  const std::vector<int>* in_world = world_ranks_by_comm_.find(key);
   if (in_world == nullptr) {
     std::vector<int> world_ranks = ranks_of(comm);
     if (real.Comm_set_attr(comm, comm_keyval_, nullptr) != success) return -1;
-    in_world = &ranks_.put(key, std::move(world_ranks));
+    in_world = &world_ranks_by_comm_.put(key, std::move(world_ranks));
   }
   return static_cast<size_t>(rank_in_comm) < in_world->size() ? (*in_world)[static_cast<size_t>(rank_in_comm)] : -1;
 }
 
 void Layer::drop_comm_attributes(Comm comm) {
   if (comm == handles().comm_null || comm == handles().comm_world || comm == handles().comm_self) return;
-  if (freed_comms_.any()) freed_comms_.take_each([this](uint64_t freed) { ranks_.erase(freed); });
-  if (ranks_.find(key_of(comm)) != nullptr) real.Comm_delete_attr(comm, comm_keyval_);
+  if (freed_comms_.any()) freed_comms_.take_each([this](uint64_t freed) { world_ranks_by_comm_.erase(freed); });
+  if (world_ranks_by_comm_.find(key_of(comm)) != nullptr) real.Comm_delete_attr(comm, comm_keyval_);
   teams.drop_attribute(comm);
 }
 
@@ -223,18 +224,18 @@ std::optional<PendingSend> Layer::pending_send_for(const Place& place, int peer,
       count_pass(*place.form, place.count, peer, place.comm, place.call);
     return std::nullopt;
   }
-  const int to = world_rank(place.comm, peer);
-  if (to < 0 || !pipeline.can_reach(static_cast<uint32_t>(to))) {
-    if (peer != proc_null) count(place, to, Way::pass, why_unreachable(to));
+  const int receiver = world_rank(place.comm, peer);
+  if (receiver < 0 || !pipeline.can_reach(static_cast<uint32_t>(receiver))) {
+    if (peer != proc_null) count(place, receiver, Way::pass, why_unreachable(receiver));
     return std::nullopt;
   }
   const Message message(*place.form, place.count, place.buffer);
-  const bool asked = may_offer && place.form->is_known && may_offer_to(static_cast<uint32_t>(to));
-  const bool within = to == rank && DeviceEnds::of_process().find(place.buffer) == nullptr;
-  const Reach reach{asked && !within && process_heap_is_malloc() && CopyPipeline::is_mapped(message),
+  const bool is_offerable = may_offer && place.form->is_known && may_offer_to(static_cast<uint32_t>(receiver));
+  const bool is_to_self = receiver == rank && DeviceEnds::of_process().find(place.buffer) == nullptr;
+  const Reach reach{is_offerable && !is_to_self && process_heap_is_malloc() && CopyPipeline::is_mapped(message),
                     allowed == AllowedOffers::any,
-                    asked && allowed == AllowedOffers::any && pipeline.can_read(static_cast<uint32_t>(to)),
-                    offers_contiguous, asked && within};
+                    is_offerable && allowed == AllowedOffers::any && pipeline.can_read(static_cast<uint32_t>(receiver)),
+                    offers_contiguous, is_offerable && is_to_self};
   Choice choice = choose(settings, *place.form, place.count, bytes, reach);
   if (choice.way != Way::pass && choice.way != Way::staged) {
     const CopyPipeline::CopyMode mode = choice.way == Way::within ? CopyPipeline::CopyMode::within
@@ -242,24 +243,24 @@ std::optional<PendingSend> Layer::pending_send_for(const Place& place, int peer,
                                         : choice.joins            ? CopyPipeline::CopyMode::both
                                                                   : CopyPipeline::CopyMode::receiver;
     if (auto offer = pipeline.offer(message, mode)) {
-      count(place, to, choice.way, choice.why);
-      if (to == rank) pipeline.count_within(bytes);
-      offer->receiver = static_cast<uint32_t>(to);
+      count(place, receiver, choice.way, choice.why);
+      if (receiver == rank) pipeline.count_within(bytes);
+      offer->receiver = static_cast<uint32_t>(receiver);
       return offer;
     }
     choice.why = "there was no room in shared memory";
   }
   if (choice.way == Way::pass || (place.form->is_contiguous(place.count) && !offers_contiguous)) {
-    count(place, to, Way::pass, choice.why);
+    count(place, receiver, Way::pass, choice.why);
     return std::nullopt;
   }
   auto pending = pipeline.prepare(bytes);
   if (!pending) {
-    count(place, to, Way::pass, "there was no room in shared memory");
+    count(place, receiver, Way::pass, "there was no room in shared memory");
   } else {
-    if (to == rank) pipeline.count_within(bytes);
-    const bool is_explained = choice.why == cannot_be_mapped;
-    count(place, to, Way::staged, is_explained ? why_not_mapped(may_offer, asked) : choice.why);
+    if (receiver == rank) pipeline.count_within(bytes);
+    const bool needs_reason = choice.why == cannot_be_mapped;
+    count(place, receiver, Way::staged, needs_reason ? why_not_mapped(may_offer, is_offerable) : choice.why);
   }
   return pending;
 }
@@ -268,19 +269,19 @@ int Layer::announce(const PendingSend& pending, const Place& place, Mode mode, i
   const void* const record = pending.record();
   const auto length = static_cast<int>(place.form->record_bytes);
   const Datatype byte = handles().byte;
-  Request own{};
-  Request* const into = request == nullptr ? &own : request;
+  Request own_request{};
+  Request* const record_request = request == nullptr ? &own_request : request;
   int code = success;
   const bool at_once = request == nullptr && mode != Mode::synchronous;
   if (at_once) {
     code = mode == Mode::ready ? real.Rsend(record, length, byte, peer, tag, place.comm)
                                : real.Send(record, length, byte, peer, tag, place.comm);
   } else if (mode == Mode::synchronous) {
-    code = real.Issend(record, length, byte, peer, tag, place.comm, into);
+    code = real.Issend(record, length, byte, peer, tag, place.comm, record_request);
   } else if (mode == Mode::ready) {
-    code = real.Irsend(record, length, byte, peer, tag, place.comm, into);
+    code = real.Irsend(record, length, byte, peer, tag, place.comm, record_request);
   } else {
-    code = real.Isend(record, length, byte, peer, tag, place.comm, into);
+    code = real.Isend(record, length, byte, peer, tag, place.comm, record_request);
   }
   if (code != success) {
     const Lock lock;
@@ -289,10 +290,10 @@ int Layer::announce(const PendingSend& pending, const Place& place, Mode mode, i
   }
   if (!pending.is_offered) {
     pipeline.load(pending, {*place.form, place.count, place.buffer});
-    return request == nullptr && !at_once ? real.Wait(&own, status_ignore) : success;
+    return request == nullptr && !at_once ? real.Wait(&own_request, status_ignore) : success;
   }
-  auto send = offered_of(pending, place);
-  send->record_request = at_once ? handles().request_null : *into;
+  auto send = make_offered_send(pending, place);
+  send->record_request = at_once ? handles().request_null : *record_request;
   if (request != nullptr) {
     auto* const state = reinterpret_cast<void*>(pending.serial);
     code = real.Grequest_start(&query_offer, &free_offer, &cancel_nothing, state, &send->program_request);
@@ -312,7 +313,7 @@ int Layer::announce(const PendingSend& pending, const Place& place, Mode mode, i
 
 void Layer::hand_over(const PendingSend& pending, const Place& place) {
   if (!pending.is_offered) return pipeline.load(pending, {*place.form, place.count, place.buffer});
-  auto send = offered_of(pending, place);
+  auto send = make_offered_send(pending, place);
   send->record_request = handles().request_null;
   add_offer(std::move(send));
 }
@@ -344,8 +345,8 @@ bool Layer::knows(Request handle) {
 
 void Layer::release(Request handle, TrackedRequest* tracked) {
   if (!is_threaded) tracked_requests.erase(key_of(handle));
-  constexpr size_t spare_most = 1'024;
-  if (spare_requests.size() >= spare_most) {
+  constexpr size_t spare_requests_max = 1'024;
+  if (spare_requests.size() >= spare_requests_max) {
     delete tracked;
     return;
   }
@@ -368,7 +369,7 @@ void Layer::remember_receive(void* buffer, int64_t count, Datatype type, Comm co
   place.count = count;
   place.type = type;
   place.comm = comm;
-  // Counting owners costs an atomic addition; mostly it is the form of the last receive.
+  // A spare request mostly has this form from its last receive. To assign it again would cost an atomic addition.
   if (place.form != form) place.form = form;
   remember(handle, tracked);
 }

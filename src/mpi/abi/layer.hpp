@@ -359,7 +359,7 @@ struct Layer {
   [[nodiscard]] std::string report_line(bool has_ended) const;
   [[nodiscard]] std::string part_path() const;
   [[nodiscard]] static const char* why_unreachable(int to);
-  [[nodiscard]] const char* why_not_mapped(bool may_offer, bool asked) const;
+  [[nodiscard]] const char* why_not_mapped(bool may_offer, bool is_offerable) const;
   // Returns the count under which a message is counted for the report: contiguous ones are not told apart by it.
   [[nodiscard]] static int64_t counted_as(const Place& place) {
     return place.form->is_contiguous(place.count) ? TypeTally::various : place.count;
@@ -388,7 +388,7 @@ struct Layer {
       0};  // the sizes of `offered_sends` and `ongoing_calls` together, for threads that hold no lock
   bool is_progressing_ = false;  // progress() is running: what it does may call it again
   FreedHandles freed_comms_;
-  HandleMap<std::vector<int>> ranks_;  // ranks in MPI_COMM_WORLD of a communicator's peers
+  HandleMap<std::vector<int>> world_ranks_by_comm_;  // ranks in MPI_COMM_WORLD of a communicator's peers
   int comm_keyval_ = 0;
   Group world_group_{};
   Comm own_comm_{};  // of this process alone; made when it is first needed

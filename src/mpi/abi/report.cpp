@@ -90,10 +90,10 @@ void Layer::report_so_far() const {
   if (!is_whole || std::rename(unfinished_path.c_str(), path.c_str()) != 0) ::unlink(unfinished_path.c_str());
 }
 
-const char* Layer::why_not_mapped(bool may_offer, bool asked) const {
+const char* Layer::why_not_mapped(bool may_offer, bool is_offerable) const {
   if (!may_offer) return "the call changes the buffer that it sends";
   if (!process_heap_is_malloc()) return "the heap that ranks map is not preloaded";
-  return asked ? cannot_be_mapped : "its receiver was waited for in vain before";
+  return is_offerable ? cannot_be_mapped : "its receiver was waited for in vain before";
 }
 
 const char* Layer::why_unreachable(int to) {

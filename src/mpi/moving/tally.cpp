@@ -9,27 +9,27 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr size_t types_most = 1'024;
-constexpr size_t text_bytes_most = 256 << 10;  // the longest text of one type
-constexpr size_t texts_bytes_most = 16 << 20;  // beyond this sum of all texts, further ones are cut
-constexpr size_t text_bytes_cut = 400;
-constexpr size_t cells_most = 128;  // cells with their own count; as many again have their own receiver
+constexpr size_t types_max = 1'024;
+constexpr size_t text_bytes_max = 256 << 10;  // the longest text of one type
+constexpr size_t all_texts_bytes_max = 16 << 20;  // once all texts together have so many bytes, further ones are cut
+constexpr size_t cut_text_bytes = 400;
+constexpr size_t cells_max = 128;  // so many cells tell counts and receivers apart, as many again only receivers
 
 }  // namespace
 
 size_t TypeTally::Hash::operator()(const Kind& kind) const {
-  constexpr uint64_t odd = 0x9e37'79b9'7f4a'7c15;
-  uint64_t mixed = static_cast<uint64_t>(kind.count) * odd ^ static_cast<uint64_t>(kind.receiver);
-  mixed = mixed * odd ^ reinterpret_cast<uint64_t>(kind.why) ^ reinterpret_cast<uint64_t>(kind.call) << 1 ^
+  constexpr uint64_t multiplier = 0x9e37'79b9'7f4a'7c15;  // 2^64 over the golden ratio
+  uint64_t mixed = static_cast<uint64_t>(kind.count) * multiplier ^ static_cast<uint64_t>(kind.receiver);
+  mixed = mixed * multiplier ^ reinterpret_cast<uint64_t>(kind.why) ^ reinterpret_cast<uint64_t>(kind.call) << 1 ^
           static_cast<uint64_t>(kind.way);
-  return static_cast<size_t>(mixed * odd >> 16);
+  return static_cast<size_t>(mixed * multiplier >> 16);
 }
 
-TypeTally::Cell& TypeTally::find(Kind kind) {
+TypeTally::Cell& TypeTally::find_or_add(Kind kind) {
   auto found = by_kind_.find(kind);
-  if (found == by_kind_.end() && cells_.size() >= cells_most) {
+  if (found == by_kind_.end() && cells_.size() >= cells_max) {
     kind.count = various;
-    if (cells_.size() >= 2 * cells_most) kind.receiver = various;
+    if (cells_.size() >= 2 * cells_max) kind.receiver = various;
     found = by_kind_.find(kind);
   }
   if (found == by_kind_.end()) {
@@ -41,13 +41,14 @@ TypeTally::Cell& TypeTally::find(Kind kind) {
 }
 
 void TypeTally::withdraw(int64_t count, int64_t receiver) {
-  Cell* likely = nullptr;  // if no cell has this count and receiver, the last offered one that may be meant
+  // If no cell has this count and receiver, the last cell with an offered message that was not withdrawn is meant.
+  Cell* candidate = nullptr;
   for (Cell& cell : cells_) {
     if (!is_offered(cell.kind.way) || cell.withdrawn == cell.messages) continue;
-    likely = &cell;
+    candidate = &cell;
     if (cell.kind.count == count && cell.kind.receiver == receiver) break;
   }
-  if (likely != nullptr) ++likely->withdrawn;
+  if (candidate != nullptr) ++candidate->withdrawn;
 }
 
 void TypeTally::describe(const Form& form) {
@@ -75,14 +76,14 @@ std::string TypeTally::as_json() const {
 }
 
 TypeTally* Tally::tally_of(const layout::Type& type, const Form& form) {
-  const size_t text_bytes_room = text_bytes_ < texts_bytes_most ? text_bytes_most : text_bytes_cut;
-  std::string printed = layout::print_beginning(type, text_bytes_room + 1);
-  const bool is_whole = printed.size() <= text_bytes_room;
-  if (!is_whole) printed.resize(text_bytes_cut);
+  const size_t text_bytes_allowed = text_bytes_ < all_texts_bytes_max ? text_bytes_max : cut_text_bytes;
+  std::string printed = layout::print_beginning(type, text_bytes_allowed + 1);
+  const bool is_whole = printed.size() <= text_bytes_allowed;
+  if (!is_whole) printed.resize(cut_text_bytes);
   // Cut texts are completed by sizes, so that fewer different types share a key.
   std::string key = is_whole ? printed : text(printed, " ", form.size, " ", form.extent, " ", form.true_extent);
   if (const auto found = by_text_.find(key); found != by_text_.end()) return found->second;
-  if (derived_.size() >= types_most) return &other_;
+  if (derived_.size() >= types_max) return &other_;
   text_bytes_ += printed.size();
   TypeTally& tally = derived_.emplace_back("derived", std::move(printed), is_whole);
   tally.describe(form);
@@ -90,7 +91,7 @@ TypeTally* Tally::tally_of(const layout::Type& type, const Form& form) {
   return &tally;
 }
 
-bool Tally::check_time() {
+bool Tally::is_report_time() {
   constexpr uint64_t doubles_until = 64;
   constexpr int64_t second_ns = 1'000'000'000;
   if (messages_ < doubles_until) {

@@ -34,7 +34,7 @@ class TypeTally {
       : kind_name_(kind_name), text_(std::move(text)), is_whole_(is_whole) {}
   void describe(const Form& form);
   void count(const Kind& kind, int64_t bytes) {
-    Cell& cell = last_ != nullptr && last_->kind == kind ? *last_ : find(kind);
+    Cell& cell = last_ != nullptr && last_->kind == kind ? *last_ : find_or_add(kind);
     ++cell.messages;
     cell.bytes += static_cast<uint64_t>(bytes);
   }
@@ -50,7 +50,7 @@ class TypeTally {
   struct Hash {
     size_t operator()(const Kind& kind) const;
   };
-  Cell& find(Kind kind);
+  Cell& find_or_add(Kind kind);
 
   const char* kind_name_;  // "derived", "contiguous", "unknown" or "other"
   std::string text_;
@@ -70,10 +70,10 @@ class Tally {
   [[nodiscard]] std::string as_json() const;
   // Called after each message. True if the report so far should be kept, in case this rank is killed: after 1, 2,
   // 4, ... 64 messages, then at most once a second.
-  [[nodiscard]] bool is_due() { return ++messages_ >= next_check_ && check_time(); }
+  [[nodiscard]] bool is_due() { return ++messages_ >= next_check_ && is_report_time(); }
 
  private:
-  [[nodiscard]] bool check_time();
+  [[nodiscard]] bool is_report_time();
 
   uint64_t messages_ = 0;
   uint64_t next_check_ = 1;

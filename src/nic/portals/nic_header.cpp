@@ -12,7 +12,8 @@
 
 namespace spinloom::nic {
 
-// A packet is in the buffer: sends it the way that its message goes.
+// Sends a packet that has come into the packet buffer the way that its message goes. Parks it if the message is
+// undecided.
 void Nic::Impl::route(HerId id, Actions& out) {
   Execution& execution = executions[id];
   if (execution.owner.kind == OwnerKind::process_put) return enqueue(execution);
@@ -28,14 +29,14 @@ void Nic::Impl::route(HerId id, Actions& out) {
   }
   if (message.path == Path::handlers) {
     Her& her = execution.her;
-    const uint64_t strip = contexts.find(message.context)->user_header_bytes;
+    const uint64_t user_header_bytes = contexts.find(message.context)->user_header_bytes;
     if (execution.packet_offset > 0) {
-      her.offset = execution.packet_offset - strip;
+      her.offset = execution.packet_offset - user_header_bytes;
       return enqueue(execution);
     }
-    if (her.payload.length > strip) {
-      her.payload.bytes += strip;
-      her.payload.length -= strip;
+    if (her.payload.length > user_header_bytes) {
+      her.payload.bytes += user_header_bytes;
+      her.payload.length -= user_header_bytes;
       return enqueue(execution);
     }
   }
@@ -47,14 +48,14 @@ void Nic::Impl::route(HerId id, Actions& out) {
   advance(slot, out);
 }
 
-void Nic::Impl::start_header_handler(uint32_t slot, const PayloadRef& first) {
+void Nic::Impl::start_header_handler(uint32_t slot, const PayloadRef& first_payload) {
   Message& message = messages[slot];
   SPL_ASSERT(!message.header_started && message.path == Path::undecided, "message ", message.id);
   message.header_started = true;
   Execution& execution = executions.open({OwnerKind::incoming, slot}, HandlerKind::header, message.context);
   Her& her = execution.her;
-  her.payload = first;
-  her.payload.length = std::min<uint64_t>(first.length, contexts.find(message.context)->user_header_bytes);
+  her.payload = first_payload;
+  her.payload.length = std::min<uint64_t>(first_payload.length, contexts.find(message.context)->user_header_bytes);
   her.message_length = message.requested;
   her.request = request_type_of(message.operation);
   her.target = rank;
@@ -71,8 +72,8 @@ void Nic::Impl::header_done(uint32_t slot, HandlerEnd end, uint32_t code, Action
   SPL_ASSERT(message.header_started && message.path == Path::undecided, "message ", message.id);
   message.path = Path::dropped;
   if (end == HandlerEnd::returned && (code == PROCESS_DATA || code == PROCESS_DATA_PENDING)) {
-    const bool handled = contexts.find(message.context)->payload_entry.has_value();
-    message.path = handled ? Path::handlers : Path::direct;
+    const bool has_payload_handler = contexts.find(message.context)->payload_entry.has_value();
+    message.path = has_payload_handler ? Path::handlers : Path::direct;
   } else if (end == HandlerEnd::returned && (code == PROCEED || code == PROCEED_PENDING)) {
     message.path = Path::direct;
   } else if (end != HandlerEnd::returned || (code != DROP && code != DROP_PENDING)) {

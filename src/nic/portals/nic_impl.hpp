@@ -160,7 +160,7 @@ struct Nic::Impl {
 
   // nic_header.cpp
   void route(HerId her, Actions& out);
-  void start_header_handler(uint32_t slot, const PayloadRef& first);
+  void start_header_handler(uint32_t slot, const PayloadRef& first_payload);
   void header_done(uint32_t slot, HandlerEnd end, uint32_t code, Actions& out);
 
   // nic_handler.cpp

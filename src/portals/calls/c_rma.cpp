@@ -25,7 +25,8 @@ Result<std::vector<nic::IovecElement>> pieces_of(const ptl_iovec_t* list, size_t
 
 namespace {
 
-constexpr ptl_pt_index_t usual_portal = 62;
+// A context has two portal table entries: this one, unless the caller names another, and the one below it for notices.
+constexpr ptl_pt_index_t default_portal = 62;
 constexpr uint32_t message_bytes_max = 1 << 20;
 constexpr uint32_t messages_max = 256;
 constexpr uint32_t notices_max = 1 << 16;
@@ -51,7 +52,7 @@ Result<rma::Options> options_of(const spl_rma_options& arguments, Process& proce
                 message_bytes_max, "; messages ", arguments.messages, ", up to ", messages_max, "; notices ",
                 arguments.notices, ", up to ", notices_max);
   }
-  const ptl_pt_index_t portal = arguments.portal != 0 ? arguments.portal : usual_portal;
+  const ptl_pt_index_t portal = arguments.portal != 0 ? arguments.portal : default_portal;
   if (portal >= portals_each || interface.portals[portal] || interface.portals[portal - 1]) {
     return fail(Code::invalid, "spl_rma_open: portal table entries ", portal - 1, " and ", portal,
                 " are not both free; choose others by spl_rma_options.portal, the same at all ranks");
@@ -73,9 +74,10 @@ Result<rma::Options> options_of(const spl_rma_options& arguments, Process& proce
   options.spend_call_time = [&process] { process.host().spend_call_time(); };
   options.pause = [&process](const char* call, Time deadline) { return wait_in_call(process, call, deadline); };
   options.has_ended = [&process](uint32_t rank) { return process.host().has_ended(rank); };
-  options.meet = [&process, spend_call_time = options.spend_call_time](portals::Interface& to, nic::PortalIndex at) {
-    return meet_all(process, to,
-                    {.call = "spl_rma_open", .portal = at, .number = 0, .spend_call_time = spend_call_time});
+  options.meet = [&process, spend_call_time = options.spend_call_time](portals::Interface& host,
+                                                                       nic::PortalIndex portal_index) {
+    return meet_all(process, host,
+                    {.call = "spl_rma_open", .portal = portal_index, .number = 0, .spend_call_time = spend_call_time});
   };
   return options;
 }
@@ -89,12 +91,12 @@ Result<std::unique_ptr<spl_rma>> open(Process& process, ptl_handle_ni_t handle, 
     return fail(Code::invalid, "spl_rma_open: the interface has ", interface->map.size(), " ranks, the job ",
                 process.host().size());
   }
-  const spl_rma_options wanted = options != nullptr ? *options : spl_rma_options{};
-  SPL_ASSIGN(const rma::Options cpp_options, options_of(wanted, process, *interface));
+  const spl_rma_options arguments = options != nullptr ? *options : spl_rma_options{};
+  SPL_ASSIGN(const rma::Options context_options, options_of(arguments, process, *interface));
   auto rma = std::make_unique<spl_rma>();
   rma->process = &process;
   rma->interface = handle;
-  rma->portal = wanted.portal != 0 ? wanted.portal : usual_portal;
+  rma->portal = arguments.portal != 0 ? arguments.portal : default_portal;
   rma->ranks.resize(interface->map.size());
   for (ptl_rank_t rank = 0; rank < interface->map.size(); ++rank) {
     ptl_process_t member;
@@ -105,7 +107,7 @@ Result<std::unique_ptr<spl_rma>> open(Process& process, ptl_handle_ni_t handle, 
     rma->ranks[node.value] = rank;
   }
   interface->portals[rma->portal] = interface->portals[rma->portal - 1] = true;
-  auto context = rma::Context::open(process.portals(), cpp_options);
+  auto context = rma::Context::open(process.portals(), context_options);
   if (!context) {
     interface->portals[rma->portal] = interface->portals[rma->portal - 1] = false;
     return context.error();
@@ -159,9 +161,9 @@ int spl_rma_open(ptl_handle_ni_t interface, const spl_rma_options* options, spl_
 int spl_rma_close(spl_rma* rma) {
   if (rma == nullptr) return PTL_ARG_INVALID;
   return spinloom::calls::enter("spl_rma_close", [&](spinloom::calls::Process& process) -> int {
-    const std::unique_ptr<spl_rma> closed(rma);
+    const std::unique_ptr<spl_rma> owned(rma);
     spinloom::calls::NetworkInterface* const interface = process.interface_of(rma->interface);
-    if (interface == nullptr) return PTL_OK;  // its portal table entries are gone, and nothing comes
+    if (interface == nullptr) return PTL_OK;  // the interface was closed with its portal table entries
     const Status status = rma->context->close();
     interface->portals[rma->portal] = interface->portals[rma->portal - 1] = false;
     return status ? static_cast<int>(PTL_OK) : one_sided::record_error(nullptr, status.error());
@@ -211,8 +213,8 @@ int spl_rma_export(spl_rma_memory* registered, unsigned int rights, spl_rma_key_
 int spl_rma_revoke(spl_rma_memory* registered, const spl_rma_key_text* key) {
   return with_context("spl_rma_revoke", one_sided::context_of(registered), [&](Context& context) -> Status {
     if (key == nullptr) return fail(Code::invalid, "there is no key");
-    SPL_ASSIGN(const auto found, spinloom::rma::decode_key(one_sided::text_of(*key)));
-    return context.revoke(*registered->memory, found.bits);
+    SPL_ASSIGN(const auto decoded, spinloom::rma::decode_key(one_sided::text_of(*key)));
+    return context.revoke(*registered->memory, decoded.bits);
   });
 }
 
@@ -230,11 +232,11 @@ int spl_rma_deregister(spl_rma_memory* registered) {
 int spl_rma_import(spl_rma* rma, const spl_rma_key_text* text, spl_rma_key** key) {
   return with_context("spl_rma_import", rma, [&](Context& context) -> Status {
     if (text == nullptr || key == nullptr) return fail(Code::invalid, "there is no key, or no place for it");
-    SPL_ASSIGN(const auto found, spinloom::rma::decode_key(one_sided::text_of(*text)));
-    if (found.rank >= context.ranks() || found.portal != context.options().portal.value) {
+    SPL_ASSIGN(const auto decoded, spinloom::rma::decode_key(one_sided::text_of(*text)));
+    if (decoded.rank >= context.ranks() || decoded.portal != context.options().portal.value) {
       return fail(Code::invalid, "the key belongs to another context");
     }
-    rma->keys.push_back({rma, found});
+    rma->keys.push_back({rma, decoded});
     *key = &rma->keys.back();
     return {};
   });

@@ -1,8 +1,9 @@
 // Rounds - the work of one rank for one call: messages that go side by side, round after round.
 //
-// Contract: a Round begins when all that the one before it began has ended; its receives are posted before its sends.
-//   A Leg is one end of a message. A rank's own block is copied beside them. When all have ended, a rank combines what
-//   has come of a reduction.
+// Contract: a Leg is one end of a message. A Copy moves data within the rank while messages are under way. When the
+//   legs and copies of a Round have ended, its Combines follow, one after the other. A CPU begins a Round when all that
+//   the one before it began has ended, and posts receives before sends. A Graph keeps only the order that the data need
+//   (graph.hpp).
 // Invariants: (1) all receives of a call may be posted when it begins, and their messages may land then: a place where
 //   a message lands is not used before for anything else; (2) within a round nothing is written that a send or a copy
 //   reads, and nothing twice.
@@ -30,7 +31,7 @@ struct Place {
 };
 
 // The data of a message or a copy: `bytes` bytes, which are `count` elements of the caller's type number `type`.
-// `untyped`: the bytes lie in one block, or their layout does not matter. A call that is only priced says no place.
+// `untyped`: the bytes lie in one block, or their layout does not matter. A call that is only timed sets no `place`.
 struct Part {
   uint64_t bytes = 0;
   int64_t count = 0;
@@ -54,10 +55,10 @@ struct DataLayout {
 
 struct Leg {
   Part part;
-  uint32_t peer = 0;  // its number among the ranks that take part
-  uint32_t tag = 0;  // the schedule's tag
+  uint32_t peer = 0;  // the rank at the other end
+  uint32_t tag = 0;  // tells apart the messages of a recorded program (predict); algorithms leave it 0
   Side side = Side::send;
-  DataLayout partner_layout = {};  // at the other end of the message, where it matters
+  DataLayout partner_layout = {};  // layout of the data at the other end; {} if it does not matter
   [[nodiscard]] DataLayout own_layout() const { return layout_of(part); }
   bool operator==(const Leg&) const = default;
 };

@@ -105,15 +105,15 @@ spin::HandlerOutcome unknown_call(spin::NativeHandler& handler) {
 }  // namespace
 
 NativeScenarioHandlers::NativeScenarioHandlers() {
-  const uint32_t telling = handlers_.add(tell_completion);
-  named_ = {
-      {"scatter", {0, handlers_.add(scatter), telling}},      {"gather", {0, handlers_.add(gather), std::nullopt}},
-      {"drop", {0, handlers_.add(drop), std::nullopt}},       {"exchange", {0, handlers_.add(exchange), std::nullopt}},
-      {"fail", {0, handlers_.add(fail_later), std::nullopt}}, {"fault", {0, handlers_.add(unknown_call), telling}}};
+  const uint32_t telling = runner_.add(tell_completion);
+  named_handlers_ = {
+      {"scatter", {0, runner_.add(scatter), telling}},      {"gather", {0, runner_.add(gather), std::nullopt}},
+      {"drop", {0, runner_.add(drop), std::nullopt}},       {"exchange", {0, runner_.add(exchange), std::nullopt}},
+      {"fail", {0, runner_.add(fail_later), std::nullopt}}, {"fault", {0, runner_.add(unknown_call), telling}}};
 }
 
 Result<TestHandlers> NativeScenarioHandlers::find(std::string_view name) {
-  for (const Named& named : named_) {
+  for (const NamedHandlers& named : named_handlers_) {
     if (named.name == name) return named.handlers;
   }
   return fail(Code::unsupported, "there are no scenario handlers called ", name);
@@ -134,31 +134,31 @@ Result<ScenarioImage> load_scenario_image(const std::string& folder, std::string
 Result<std::unique_ptr<ImageScenarioHandlers>> ImageScenarioHandlers::create(const std::string& folder) {
   auto made = std::make_unique<ImageScenarioHandlers>();
   made->folder_ = folder;
-  SPL_ASSIGN(made->handlers_, spin::ImageHandlers::create());
+  SPL_ASSIGN(made->runner_, spin::ImageHandlers::create());
   return made;
 }
 
 Result<TestHandlers> ImageScenarioHandlers::find(std::string_view name) {
   SPL_ASSIGN(ScenarioImage loaded, load_scenario_image(folder_, name));
-  loaded.handlers.image = handlers_->add(std::move(loaded.image));
+  loaded.handlers.image = runner_->add(std::move(loaded.image));
   return loaded.handlers;
 }
 
 Result<std::unique_ptr<LoopbackTestbed>> LoopbackTestbed::create(uint32_t ranks, const nic::NicLimits& limits,
                                                                  std::optional<uint64_t> racy_seed,
                                                                  std::unique_ptr<ScenarioHandlers> handlers) {
-  std::unique_ptr<LoopbackTestbed> bed(new LoopbackTestbed);
-  bed->handlers_ = std::move(handlers);
+  std::unique_ptr<LoopbackTestbed> created(new LoopbackTestbed);
+  created->handlers_ = std::move(handlers);
   LoopbackOptions options;
   options.ranks = ranks;
   options.nic = limits;
-  options.handlers = &bed->handlers_->runner();
+  options.handlers = &created->handlers_->runner();
   options.racy_seed = racy_seed;
-  SPL_ASSIGN(bed->loopback_, Loopback::create(options));
+  SPL_ASSIGN(created->loopback_, Loopback::create(options));
   for (uint32_t rank = 0; rank < ranks; ++rank) {
-    bed->interfaces_.push_back(std::make_unique<portals::Interface>(bed->loopback_->port(rank)));
+    created->interfaces_.push_back(std::make_unique<portals::Interface>(created->loopback_->port(rank)));
   }
-  return bed;
+  return created;
 }
 
 }  // namespace spinloom::testbed

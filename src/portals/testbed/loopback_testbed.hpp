@@ -1,7 +1,7 @@
 // LoopbackTestbed - the testbed of scenarios over the loopback driver.
 //
-// Contract: see testbed.hpp; a seed makes the driver racy. The scenario handlers are C++ functions (native) or the RV32
-//   images of scenario_handlers/*.c.
+// Contract: that of Testbed, over Loopback; with `racy_seed` the driver reorders its work (loopback.hpp). The scenario
+//   handlers are C++ functions (native) or the RV32 images of scenario_handlers/*.c.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -28,33 +28,33 @@ class NativeScenarioHandlers final : public ScenarioHandlers {
  public:
   NativeScenarioHandlers();
   [[nodiscard]] Result<TestHandlers> find(std::string_view name) override;
-  [[nodiscard]] spin::HandlerRunner& runner() override { return handlers_; }
+  [[nodiscard]] spin::HandlerRunner& runner() override { return runner_; }
 
  private:
-  struct Named {
+  struct NamedHandlers {
     std::string_view name;
     TestHandlers handlers;
   };
-  spin::NativeHandlers handlers_;
-  std::vector<Named> named_;
+  spin::NativeHandlers runner_;
+  std::vector<NamedHandlers> named_handlers_;
 };
 
-// The images NAME.elf of a folder, executed functionally.
+// Finds scenario handlers in the images NAME.elf of a folder. They run without a notion of time.
 class ImageScenarioHandlers final : public ScenarioHandlers {
  public:
   static Result<std::unique_ptr<ImageScenarioHandlers>> create(const std::string& folder);
   [[nodiscard]] Result<TestHandlers> find(std::string_view name) override;
-  [[nodiscard]] spin::HandlerRunner& runner() override { return *handlers_; }
+  [[nodiscard]] spin::HandlerRunner& runner() override { return *runner_; }
 
  private:
   std::string folder_;
-  std::unique_ptr<spin::ImageHandlers> handlers_;
+  std::unique_ptr<spin::ImageHandlers> runner_;
 };
 
 // One image and the entries of its handlers.
 struct ScenarioImage {
   hpu::Image image;
-  TestHandlers handlers;  // image number 0
+  TestHandlers handlers;  // its image number is 0 until a runner has given it one
 };
 [[nodiscard]] Result<ScenarioImage> load_scenario_image(const std::string& folder, std::string_view name);
 

@@ -55,10 +55,13 @@ class BridgeRig {
   [[nodiscard]] uint32_t programs() const { return programs_; }
   [[nodiscard]] BridgeTransport& bridge(uint32_t rank) { return *members_.at(rank)->bridge; }
   [[nodiscard]] uint64_t wrong() const { return wrong_; }
-  [[nodiscard]] uint64_t wanted() const { return wanted_; }  // messages that have been sent and have not arrived
+  // Returns the number of messages that have been sent and have not arrived.
+  [[nodiscard]] uint64_t undelivered() const { return undelivered_; }
   [[nodiscard]] const std::vector<uint32_t>& lost(uint32_t rank) const { return members_.at(rank)->gone; }
-  [[nodiscard]] uint64_t unread() const { return unread_; }  // messages whose sender has not got its memory back
-  [[nodiscard]] uint64_t answers_come() const { return answers_come_; }
+  // Returns the number of messages whose sender has not got its memory back.
+  [[nodiscard]] uint64_t unreturned() const { return unreturned_; }
+  // Returns the number of pieces of answers that have arrived.
+  [[nodiscard]] uint64_t answer_pieces() const { return answer_pieces_; }
   // The most requests that arrived from a rank after it had been told to stop.
   [[nodiscard]] uint64_t after_stop_peak() const { return after_stop_peak_; }
 
@@ -78,8 +81,8 @@ class BridgeRig {
     send.packet.fields.hdr_data = message;
     send.last = true;
     members_.at(to)->expected[{from, answer}].emplace_back(message, length);
-    ++wanted_;
-    ++unread_;
+    ++undelivered_;
+    ++unreturned_;
     if (member.bridge->send(send)) member.sent(SendCompletion{message, {}, true});
   }
   void stop(uint32_t rank, uint32_t peer, bool stopped) {
@@ -187,7 +190,7 @@ class BridgeRig {
       }
       if (!good || std::find(gone.begin(), gone.end(), from) != gone.end()) ++rig.wrong_;
       if (packet.is_answer()) {
-        ++rig.answers_come_;
+        ++rig.answer_pieces_;
       } else if (stopped[from]) {
         rig.after_stop_peak_ = std::max(rig.after_stop_peak_, ++after_stop[from]);
       }
@@ -197,12 +200,12 @@ class BridgeRig {
       if (bytes < list.front().second) return true;
       bytes = 0;
       list.pop_front();
-      --rig.wanted_;
+      --rig.undelivered_;
       return true;
     }
     void sent(const SendCompletion& completion) override {
       if (!completion.is_expected) return;
-      rig.unread_ -= memory.erase(completion.message);
+      rig.unreturned_ -= memory.erase(completion.message);
     }
     void fetched(uint64_t, bool) override {}
     void lost(nic::Rank peer) override { gone.push_back(peer.value); }
@@ -225,7 +228,7 @@ class BridgeRig {
   std::vector<std::unique_ptr<Member>> members_;
   std::map<std::pair<uint32_t, uint32_t>, std::deque<std::pair<nic::Packet, std::vector<uint8_t>>>> links_;
   std::set<uint32_t> dead_;
-  uint64_t messages_ = 0, wrong_ = 0, wanted_ = 0, unread_ = 0, answers_come_ = 0, after_stop_peak_ = 0;
+  uint64_t messages_ = 0, wrong_ = 0, undelivered_ = 0, unreturned_ = 0, answer_pieces_ = 0, after_stop_peak_ = 0;
 };
 
 }  // namespace spinloom::live::test

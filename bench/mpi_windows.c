@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { room = 16 << 20, warm_up = 3, rounds_most = 1000 };
+enum { room = 16 << 20, warm_up = 3, rounds_max = 1000 };
 static char still[room];
 
 static int ascending(void const* a, void const* b) {
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &size);
   long const bytes = argc > 4 ? atol(argv[2]) : 0;
   int const epochs = argc > 4 ? atoi(argv[3]) : 0;
-  if (size != 2 || bytes < 8 || 2 * bytes > room || epochs < 1 || epochs > rounds_most) {
+  if (size != 2 || bytes < 8 || 2 * bytes > room || epochs < 1 || epochs > rounds_max) {
     fprintf(stderr, "usage: mpiexec -n 2 mpi_windows malloc|static|window BYTES EPOCHS BLOCK...\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   MPI_Group_incl(all, 1, &there, &other);
   for (int i = 4; i < argc; ++i) {
     int const block = atoi(argv[i]), doubles = block / 8;
-    double took[rounds_most];
+    double took[rounds_max];
     MPI_Datatype type;
     MPI_Type_vector((int)(bytes / block), doubles, 2 * doubles, MPI_DOUBLE, &type);
     MPI_Type_commit(&type);

@@ -43,8 +43,9 @@ namespace detail {
 }
 
 // Makes an Error, for example fail(Code::invalid, "count is ", count, ", it must not be negative").
+// It stays out of line, so that the list of parts takes neither stack nor code of the function that may fail.
 template <class... Parts>
-[[nodiscard]] Error fail(Code code, const Parts&... parts) {
+[[nodiscard, gnu::noinline, gnu::cold]] Error fail(Code code, const Parts&... parts) {
   const detail::TextPart list[] = {detail::text_part(parts)..., {nullptr, nullptr}};
   return detail::error_of(code, list, sizeof...(parts));
 }

@@ -153,21 +153,21 @@ class Collective final : public Exchange {
       }
       const auto size = static_cast<uint32_t>(group.team.ranks.size());
       group.schedules.resize(1 + random().below(3));
-      uint32_t starts_most = 0;
+      uint32_t starts_max = 0;
       std::vector<uint32_t> starts;
       for (Schedule& schedule : group.schedules) {
         schedule.call =
             TeamCall::random(size, {world_.config.size_max, world_.config.dead != 0 && !options_.by_cpu}, random());
         schedule.cached = !schedule.call.outlives_members() && random().chance(2, 3);
         starts.push_back(schedule.cached ? static_cast<uint32_t>(1 + random().below(4)) : 1);
-        starts_most = std::max(starts_most, starts.back());
+        starts_max = std::max(starts_max, starts.back());
         for (uint32_t start = 0; start < starts.back(); ++start) {
           schedule.initial_memory.push_back(schedule.call.random_memory(random()));
           schedule.results.push_back(schedule.call.results_of(schedule.initial_memory.back()));
         }
         schedule.shares.resize(size);
       }
-      for (uint32_t start = 0; start < starts_most; ++start) {
+      for (uint32_t start = 0; start < starts_max; ++start) {
         for (uint32_t index = 0; index < group.schedules.size(); ++index) {
           if (start < starts[index]) group.order.push_back(index);
         }

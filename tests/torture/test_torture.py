@@ -25,7 +25,7 @@ def test_a_slice_of_every_scenario(name):
     done = torture.run(torture.scenario_named(name), 1, SEEDS)
     assert done.runs == SEEDS
     assert done.violations == []
-    assert not done.weak, f"{done.messages_least} messages, {done.faults_least} faults"
+    assert not done.weak, f"{done.messages_min} messages, {done.faults_min} faults"
 
 
 def test_scenarios_cover_everything():

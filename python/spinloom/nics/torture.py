@@ -34,8 +34,8 @@ class Totals:
     scenario: str
     runs: int = 0
     messages: int = 0
-    messages_least: int = 2**63
-    faults_least: int = 2**63
+    messages_min: int = 2**63
+    faults_min: int = 2**63
     faults: dict[str, int] = field(default_factory=dict)
     violations: list[tuple[int, str]] = field(default_factory=list)
     hashes: list[int] = field(default_factory=list)
@@ -44,8 +44,8 @@ class Totals:
     def add(self, piece: dict) -> None:
         self.runs += piece["runs"]
         self.messages += piece["messages"]
-        self.messages_least = min(self.messages_least, piece["messages_least"])
-        self.faults_least = min(self.faults_least, piece["faults_least"])
+        self.messages_min = min(self.messages_min, piece["messages_min"])
+        self.faults_min = min(self.faults_min, piece["faults_min"])
         for fault, count in piece["faults"].items():
             self.faults[fault] = self.faults.get(fault, 0) + count
         self.violations += piece["violations"]
@@ -54,7 +54,7 @@ class Totals:
     @property
     def weak(self) -> bool:
         """True if a run had too few messages or too few faults."""
-        return self.messages_least < MESSAGES_LEAST or self.faults_least < FAULTS_LEAST
+        return self.messages_min < MESSAGES_LEAST or self.faults_min < FAULTS_LEAST
 
 
 def all_scenarios() -> dict[str, Scenario]:

@@ -1,4 +1,5 @@
 // spinloom._core: bandwidth of a clustered NIC's memories (SC'19 datatypes paper, figure 9c).
+#include "app/python/bindings_profile.hpp"
 #include "app/python/bindings_support.hpp"
 #include "app/studies/bandwidth.hpp"
 
@@ -8,7 +9,7 @@ namespace {
 nb::dict nic_bandwidth(const nb::dict& profile, uint64_t block_bytes, uint64_t total_bytes, uint32_t hpus,
                        uint64_t seed) {
   BandwidthConfig config;
-  config.profile = unwrap(simulated::build_profile(profile_fields(profile)));
+  config.profile = profile_of(profile);
   config.hpus = hpus;
   config.block_bytes = block_bytes;
   config.total_bytes = total_bytes;

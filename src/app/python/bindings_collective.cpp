@@ -141,7 +141,7 @@ nb::list table1(uint32_t ranks, uint64_t bytes) {
 }
 
 // The operations that the schedules of all ranks may have; more would take more memory than machines have.
-constexpr uint64_t scheduled_most = uint64_t{1} << 27;
+constexpr uint64_t scheduled_max = uint64_t{1} << 27;
 
 schedule::Schedule make_schedule(std::string_view operation, std::string_view name, uint32_t ranks, uint64_t bytes,
                                  uint64_t element_bytes, uint64_t segment_bytes, uint32_t root) {
@@ -152,8 +152,8 @@ schedule::Schedule make_schedule(std::string_view operation, std::string_view na
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       SPL_ASSIGN(const auto rounds, collective::rounds_of(*chosen, shape, root, rank));
       for (const auto& round : rounds) operations += round.legs.size() + round.copies.size() + round.combines.size();
-      if (operations <= scheduled_most) continue;
-      return fail(Code::overflow, operation, " by ", name, " of ", ranks, " ranks: more than ", scheduled_most,
+      if (operations <= scheduled_max) continue;
+      return fail(Code::overflow, operation, " by ", name, " of ", ranks, " ranks: more than ", scheduled_max,
                   " operations of all ranks; take fewer ranks");
     }
     return goal::offloaded(ranks, [&](uint32_t rank) -> Result<collective::Graph> {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/python/bindings_goal_model.hpp"
+#include "app/python/bindings_profile.hpp"
 #include "app/python/bindings_support.hpp"
 #include "app/python/bindings_watched.hpp"
 #include "memory/layout/blob.hpp"
@@ -41,7 +42,7 @@ nb::dict run_on(const schedule::Schedule& schedule, const std::string& fidelity,
   if (fidelity != "nic" && fidelity != "full") {
     unwrap(Status(fail(Code::invalid, "there is no fidelity \"", fidelity, "\" on NICs; there are nic and full")));
   }
-  const simulated::Profile nics = unwrap(simulated::build_profile(profile_fields(profile)));
+  const simulated::Profile nics = profile_of(profile);
   goal::Model model{L_ps, o_ps, g_ps, rate("G", G), rate("O", O), S_bytes, unit_ps};
   if (network.has_value()) model.network = network_of(*network);
   if (noise.has_value()) model.noise = noise_of(*noise);

@@ -1,5 +1,6 @@
 // spinloom._core: the host model's predictions, and loops on this machine to compare them with.
 #include "app/measure/host_probe.hpp"
+#include "app/python/bindings_profile.hpp"
 #include "app/python/bindings_support.hpp"
 
 namespace spinloom::app {
@@ -39,7 +40,7 @@ nb::dict measure_host_rates(int repetitions) {
 }
 
 nb::dict predict_host_unpack(const nb::dict& profile_dict, const std::string& type, int64_t count) {
-  const simulated::Profile profile = unwrap(simulated::build_profile(profile_fields(profile_dict)));
+  const simulated::Profile profile = profile_of(profile_dict);
   Result<HostPrediction> outcome = [&] {
     const nb::gil_scoped_release release;
     return predict_unpack(profile, type, count);

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "app/python/bindings_profile.hpp"
+
 namespace spinloom::app {
 namespace {
 
@@ -33,7 +35,7 @@ nb::object get(const nb::dict& config, const char* key) {
 
 Setup setup_of(const nb::dict& config) {
   Setup out;
-  out.profile = unwrap(simulated::build_profile(profile_fields(get_as<nb::dict>(config, "profile"))));
+  out.profile = profile_of(get_as<nb::dict>(config, "profile"));
   out.hpus = get_as<uint32_t>(config, "hpus");
   out.payload_bytes = get_as<uint32_t>(config, "mtu");
   out.ordering = ordering_of(get(config, "order"));

@@ -1,4 +1,4 @@
-// BindingsSupport - errors as exceptions, profiles from dictionaries, and the functions that bind each file.
+// BindingsSupport - errors as exceptions, and the functions that bind each file.
 //
 // Threads: with the interpreter lock. Time: none.
 #pragma once
@@ -10,7 +10,6 @@
 
 #include "app/python/python_string.hpp"
 #include "base/result.hpp"
-#include "simulated/node/profile.hpp"
 
 namespace spinloom::app {
 
@@ -38,45 +37,31 @@ auto without_lock(Work&& work) {
   return work();
 }
 
-inline simulated::ProfileFields profile_fields(const nb::dict& profile) {
-  simulated::ProfileFields fields;
-  for (const auto& [key, value] : profile) {
-    const std::string name = nb::cast<std::string>(key);
-    int64_t number = 0;
-    std::string text_value;
-    if (nb::try_cast<int64_t>(value, number)) {
-      fields[name] = number;
-    } else if (nb::try_cast<std::string>(value, text_value)) {
-      fields[name] = text_value;
-    } else if (nb::isinstance<nb::sequence>(value) && nb::len(value) == 2) {
-      fields[name] = simulated::Rational{nb::cast<int64_t>(value[0]), nb::cast<int64_t>(value[1])};
-    } else {
-      throw Raised{fail(Code::invalid, "NIC profile: field ", name, " is neither a number, a ratio nor a name")};
-    }
-  }
-  return fields;
-}
-
-void bind_bandwidth(nb::module_& module);  // bindings_bandwidth.cpp
-void bind_bench(nb::module_& module);      // bindings_bench.cpp
-void bind_cards(nb::module_& module);       // bindings.cpp
+void bind_bandwidth(nb::module_& module);   // bindings_bandwidth.cpp
+void bind_bench(nb::module_& module);       // bindings_bench.cpp
+void bind_cell(nb::module_& module);        // bindings_cell.cpp
 void bind_collective(nb::module_& module);  // bindings_collective.cpp
-void bind_explain(nb::module_& module);    // bindings_explain.cpp
-void bind_frame(nb::module_& module);      // bindings_frame.cpp
-void bind_goal(nb::module_& module);       // bindings_goal.cpp
-void bind_gpu(nb::module_& module);        // bindings_gpu.cpp
-void bind_handler(nb::module_& module);    // bindings_handler.cpp
-void bind_host(nb::module_& module);       // bindings_host.cpp
-void bind_layout(nb::module_& module);     // bindings_layout.cpp
-void bind_nic(nb::module_& module);        // bindings_nic.cpp
-void bind_program(nb::module_& module);    // bindings_program.cpp
-void bind_peers(nb::module_& module);      // bindings_peers.cpp
-void bind_predict(nb::module_& module);    // bindings_predict.cpp
-void bind_send(nb::module_& module);       // bindings_send.cpp
-void bind_share(nb::module_& module);      // bindings_share.cpp
-void bind_study(nb::module_& module);      // bindings_study.cpp
-void bind_torture(nb::module_& module);    // bindings_torture.cpp
-void bind_trace(nb::module_& module);      // bindings_trace.cpp
-void bind_type(nb::module_& module);       // bindings_type.cpp
+void bind_errors(nb::module_& module);      // bindings_errors.cpp
+void bind_explain(nb::module_& module);     // bindings_explain.cpp
+void bind_frame(nb::module_& module);       // bindings_frame.cpp
+void bind_goal(nb::module_& module);        // bindings_goal.cpp
+void bind_gpu(nb::module_& module);         // bindings_gpu.cpp
+void bind_handler(nb::module_& module);     // bindings_handler.cpp
+void bind_host(nb::module_& module);        // bindings_host.cpp
+void bind_layout(nb::module_& module);      // bindings_layout.cpp
+void bind_nic(nb::module_& module);         // bindings_nic.cpp
+void bind_peers(nb::module_& module);       // bindings_peers.cpp
+void bind_predict(nb::module_& module);     // bindings_predict.cpp
+void bind_program(nb::module_& module);     // bindings_program.cpp
+void bind_send(nb::module_& module);        // bindings_send.cpp
+void bind_share(nb::module_& module);       // bindings_share.cpp
+void bind_study(nb::module_& module);       // bindings_study.cpp
+void bind_torture(nb::module_& module);     // bindings_torture.cpp
+void bind_trace(nb::module_& module);       // bindings_trace.cpp
+void bind_type(nb::module_& module);        // bindings_type.cpp
+
+// For a module that is a part of the engine: any other name raises Trouble('environment') with the sentence `cure`, which
+// lives as long as the program.
+void refuse_other_names(nb::module_& module, const char* cure);  // bindings_errors.cpp
 
 }  // namespace spinloom::app

@@ -12,8 +12,8 @@ namespace {
 // The outcome of a range of seeds. The least numbers are those of runs without a violation.
 struct SeedTotals {
   uint64_t messages = 0;
-  uint64_t messages_least = UINT64_MAX;
-  uint64_t faults_least = UINT64_MAX;
+  uint64_t messages_min = UINT64_MAX;
+  uint64_t faults_min = UINT64_MAX;
   uint64_t exchanges = 0;
   uint64_t steps = 0;
   torture::FaultCounts faults{};
@@ -38,8 +38,8 @@ SeedTotals run_seeds(const torture::Config& config, uint64_t first, uint64_t las
       totals.violations.emplace_back(seed, outcome.violation);
       continue;
     }
-    totals.messages_least = std::min(totals.messages_least, outcome.messages);
-    totals.faults_least = std::min(totals.faults_least, faults);
+    totals.messages_min = std::min(totals.messages_min, outcome.messages);
+    totals.faults_min = std::min(totals.faults_min, faults);
   }
   return totals;
 }
@@ -59,8 +59,8 @@ nb::dict run_torture(const nb::dict& numbers, uint64_t first, uint64_t last, boo
   out["messages"] = totals.messages;
   out["exchanges"] = totals.exchanges;
   out["steps"] = totals.steps;
-  out["messages_least"] = totals.messages_least;
-  out["faults_least"] = totals.faults_least;
+  out["messages_min"] = totals.messages_min;
+  out["faults_min"] = totals.faults_min;
   out["hashes"] = nb::cast(totals.hashes);
   nb::dict faults;
   for (size_t i = 0; i < torture::fault_count; ++i) {

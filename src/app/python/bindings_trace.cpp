@@ -155,8 +155,8 @@ nb::list types_of(const Traces& traces) {
     row["receives"] = use.receives;
     row["elements"] = use.elements;
     row["bytes"] = use.bytes;
-    row["count_min"] = use.count_least;
-    row["count_max"] = use.count_most;
+    row["count_min"] = use.count_min;
+    row["count_max"] = use.count_max;
     out.append(row);
   }
   return out;

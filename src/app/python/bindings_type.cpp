@@ -1,10 +1,11 @@
-// spinloom._core: datatypes as trees, a text node by node, and the oracle's bytes for a type.
+// spinloom._core: datatypes: their text node by node, sizes and bounds, and the oracle's bytes.
 #include <nanobind/nanobind.h>
 
 #include <cstddef>
 #include <span>
 
 #include "app/python/bindings_support.hpp"
+#include "memory/layout/blob.hpp"
 #include "memory/layout/oracle.hpp"
 #include "memory/layout/text.hpp"
 
@@ -136,9 +137,31 @@ nb::bytes oracle_pack(const std::string& source, int64_t count, const nb::bytes&
   return nb::bytes(packed.data(), packed.size());
 }
 
+nb::dict describe(const std::string& text_form) {
+  const layout::Type type = unwrap(layout::parse(text_form));
+  const layout::oracle::BlockSummary blocks = layout::oracle::summarise(type, 1);
+  const layout::Blob blob = unwrap(layout::Blob::build(type));
+  nb::dict out;
+  out["text"] = layout::print(type);
+  out["size_bytes"] = type.size();
+  out["lb_bytes"] = type.lb();
+  out["extent_bytes"] = type.extent();
+  out["true_lb_bytes"] = type.true_lb();
+  out["true_extent_bytes"] = type.true_extent();
+  out["blocks"] = blocks.blocks;
+  out["block_bytes_min"] = blocks.bytes_min;
+  out["block_bytes_max"] = blocks.bytes_max;
+  out["blob_bytes"] = blob.bytes().size();
+  return out;
+}
+
+void check_type(const std::string& text_form) { (void)unwrap(layout::parse(text_form)); }
+
 }  // namespace
 
 void bind_type(nb::module_& module) {
+  module.def("check_type", &check_type, nb::arg("text"), "Raises SpinloomError unless the text is a datatype.");
+  module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");
   module.def("type_tree", &type_tree, nb::arg("text"),
              "A datatype as nested dictionaries: constructor, its arguments, children, size and bounds in bytes.");
   module.def("type_bounds", &type_bounds, nb::arg("text"), "Lower bound and extent of a datatype in bytes.");

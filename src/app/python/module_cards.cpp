@@ -3,18 +3,16 @@
 // Contract: a name that only the whole engine has raises spinloom.errors.Trouble('environment') with its cure.
 #include <nanobind/nanobind.h>
 
-#include <string>
-
 #include "app/python/bindings_support.hpp"
 
 NB_MODULE(_core, module) {
   using namespace spinloom::app;
   module.doc() = "Layouts and simulated sPIN NICs: the part of Spinloom's engine that make demo builds.";
-  bind_cards(module);
-  module.def("__getattr__", [](const std::string& name) -> nb::object {
-    if (name.starts_with("__")) throw nb::attribute_error(name.c_str());
-    throw Raised{{spinloom::Code::environment,
-                  "this installation has layouts and cards only, which make demo builds: 'make setup' in the checkout "
-                  "builds the rest"}};
-  });
+  bind_errors(module);
+  bind_layout(module);
+  bind_type(module);
+  bind_cell(module);
+  refuse_other_names(module,
+                     "this installation has layouts and cards only, which make demo builds: 'make setup' in the "
+                     "checkout builds the rest");
 }

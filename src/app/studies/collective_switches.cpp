@@ -8,9 +8,9 @@ namespace spinloom::app {
 namespace {
 
 // These are the limits and sizes of handlers/reduce.c.
-constexpr uint32_t senders_most = 64;
+constexpr uint32_t senders_max = 64;
 constexpr uint64_t slot_bytes = 336;
-constexpr uint32_t packet_bytes_most = 64 * 256;
+constexpr uint32_t packet_bytes_max = 64 * 256;
 
 // Returns an entry of a switch. It has no host memory: handlers take all bytes, and only failures are events.
 nic::Entry entry_of(uint64_t match_bits, nic::ContextId context) {
@@ -38,8 +38,8 @@ std::vector<uint32_t> CollectiveRun::ranks_below(const TreeSwitch& here) const {
 }
 
 Status CollectiveRun::install_switch_handlers() {
-  if (is_reduction() && (!std::has_single_bit(config_.payload_bytes) || config_.payload_bytes > packet_bytes_most)) {
-    return fail(Code::unsupported, "switches add up packets of a power of two of bytes, at most ", packet_bytes_most,
+  if (is_reduction() && (!std::has_single_bit(config_.payload_bytes) || config_.payload_bytes > packet_bytes_max)) {
+    return fail(Code::unsupported, "switches add up packets of a power of two of bytes, at most ", packet_bytes_max,
                 ", not of ", config_.payload_bytes, " B");
   }
   number_at_switch_.resize(members_.size());
@@ -65,9 +65,9 @@ Status CollectiveRun::install_switch_handlers(const TreeSwitch& here) {
 }
 
 Status CollectiveRun::install_sum_entry(const TreeSwitch& here, const Side& side) {
-  if (here.ports() > senders_most) {
+  if (here.ports() > senders_max) {
     return fail(Code::unsupported, "switch ", here.number, " would add up ", here.ports(),
-                " messages, and it adds at most ", senders_most, "; take a smaller radix");
+                " messages, and it adds at most ", senders_max, "; take a smaller radix");
   }
   if (shift() + std::bit_width(here.ports() - 1) > 32) {
     return fail(Code::unsupported, "switch ", here.number, " would add up ", here.ports(), " messages of ",

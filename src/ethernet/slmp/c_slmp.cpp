@@ -76,7 +76,7 @@ Status slmp_in_range(const char* name, int64_t value, int64_t least, int64_t mos
 }
 
 constexpr uint32_t window_of_free_segments = 64;  // for slmp_set(SLMP_OPT_MODE, SLMP_MODE_SEGMENT) after a window of 0
-constexpr int64_t tries_most = 1000;
+constexpr int64_t tries_max = 1000;
 
 Time milliseconds_of(int count) { return count < 0 ? Time::never() : Time{int64_t{count} * 1'000'000'000}; }
 
@@ -92,7 +92,7 @@ Status set_option(slmp::SendOptions& options, int option, int64_t value) {
       options.mode = static_cast<slmp::Mode>(value);
       return {};
     case SLMP_OPT_TRIES:
-      SPL_TRY(slmp_in_range("SLMP_OPT_TRIES", value, 0, tries_most));
+      SPL_TRY(slmp_in_range("SLMP_OPT_TRIES", value, 0, tries_max));
       set_tries(options.sender, value);
       return {};
     case SLMP_OPT_FIXED_WINDOW:

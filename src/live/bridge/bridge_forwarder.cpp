@@ -44,7 +44,7 @@ void BridgeForwarder::forward(Time now, nic::Rank hop, const wire::BridgeHeader&
   Flow& flow = flows_[key];
   if (flow.held.empty() && header.is_last_packet) return pass(source, target, bytes);
   if (flow.held.empty()) flow.held_since = now;
-  release_at_ = std::min(release_at_, flow.held_since + options_.hold_most);
+  release_at_ = std::min(release_at_, flow.held_since + options_.hold_max);
   flow.held.emplace_back(bytes.begin(), bytes.end());
   flow.held_bytes += bytes.size();
   ++held_frames_;
@@ -111,11 +111,11 @@ bool BridgeForwarder::on_timer(Time now) {
   bool happened = false;
   for (auto& [key, flow] : flows_) {
     if (flow.held.empty()) continue;
-    if (now >= flow.held_since + options_.hold_most) {
+    if (now >= flow.held_since + options_.hold_max) {
       release(key, flow);
       happened = true;
     } else {
-      release_at_ = std::min(release_at_, flow.held_since + options_.hold_most);
+      release_at_ = std::min(release_at_, flow.held_since + options_.hold_max);
     }
   }
   return happened;

@@ -2,7 +2,7 @@
 //
 // Contract: forward() takes a frame for another rank from the neighbour that has delivered it. Usually the frame leaves
 //   at once, by the next link of its path. A gateway that stores messages keeps frames of packets until the message is
-//   whole, until half a window of it has arrived, or for `hold_most`. Credit and other notes never wait.
+//   whole, until half a window of it has arrived, or for `hold_max`. Credit and other notes never wait.
 // Invariants: (1) for each source, target and class, the gateway admits at most a window of frames for which no credit
 //   has come by; it refuses further frames. So the memory of all flows has a bound; (2) a frame leaves only if it has
 //   come along the path between its source and its target, so a neighbour can speak only for ranks behind it; (3)
@@ -38,7 +38,7 @@ class BridgeForwarder {
                   BridgeLinks& links);
 
   void forward(Time now, nic::Rank hop, const wire::BridgeHeader& header, std::span<const uint8_t> bytes);
-  // Passes on the frames that have been held for `hold_most`. Returns true if there were any.
+  // Passes on the frames that have been held for `hold_max`. Returns true if there were any.
   bool on_timer(Time now);
   [[nodiscard]] Time timer() const { return release_at_; }
   [[nodiscard]] bool holds() const { return held_frames_ > 0; }

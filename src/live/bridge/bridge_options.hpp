@@ -1,6 +1,6 @@
 // BridgeOptions - limits on what a bridge has under way, and how its gateways forward.
 //
-// Invariants: all ranks of a job have the same sizes and windows; `stores` and `hold_most` concern one gateway alone. A
+// Invariants: all ranks of a job have the same sizes and windows; `stores` and `hold_max` concern one gateway alone. A
 //   window fits into the receiver's backlog (backlog.hpp), which holds what still arrives after a stop.
 #pragma once
 
@@ -18,7 +18,7 @@ struct BridgeOptions {
   uint64_t window_bytes = 1 << 20;
   // True: a gateway keeps the pieces of a message until it has the whole message or half a window of it.
   bool stores = false;
-  Time hold_most{1'000'000'000};  // 1 ms: the longest time for which a gateway keeps a piece
+  Time hold_max{1'000'000'000};  // 1 ms: the longest time for which a gateway keeps a piece
   Time credit_after{1'000'000'000};  // 1 ms: then credit gets a frame of its own, if no other frame has carried it
 };
 

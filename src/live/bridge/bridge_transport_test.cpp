@@ -19,7 +19,7 @@ BridgeOptions small_windows(bool stores) {
   options.window_bytes = 450;
   options.stores = stores;
   // 50 us are less than by default, because the rig takes its steps faster than links do.
-  options.hold_most = options.credit_after = Time{50'000'000};
+  options.hold_max = options.credit_after = Time{50'000'000};
   return options;
 }
 

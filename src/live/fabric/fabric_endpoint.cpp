@@ -20,10 +20,10 @@ namespace {
 using namespace fabric;
 
 constexpr uint32_t api_version_max = version_of(1, 14);
-constexpr size_t message_bytes_most = 16 << 10;  // the longest message; most providers need no handshake for it
+constexpr size_t message_bytes_max = 16 << 10;  // the longest message; most providers need no handshake for it
 constexpr size_t receives = 128;                 // messages that wait here for poll()
 constexpr size_t sends_of_peer = 32;             // slots of one peer; fewer where the provider's own queue is short
-constexpr size_t sends_most = 4096;
+constexpr size_t sends_max = 4096;
 constexpr size_t reads = 64;
 constexpr size_t completions_per_poll = 32;
 constexpr size_t address_bytes_max = 128;
@@ -214,7 +214,7 @@ class Endpoint final : public FabricPort {
     SPL_TRY(make("fi_av_open", peers_,
                  [&](fid_av** made) { return domain_->ops->av_open(domain_.get(), &addresses, made, nullptr); }));
     fi_cq_attr completions{};
-    completions.size = receives + sends_most + 4 * reads;
+    completions.size = receives + sends_max + 4 * reads;
     completions.format = cq_format_msg;
     const auto open_completions = [&](fid_cq** made) {
       return domain_->ops->cq_open(domain_.get(), &completions, made, nullptr);
@@ -244,7 +244,7 @@ class Endpoint final : public FabricPort {
 
   // Makes the room for messages and posts the receives.
   [[nodiscard]] Status make_operations() {
-    message_bytes_ = std::min(message_bytes_most, info_->ep_attr->max_msg_size);
+    message_bytes_ = std::min(message_bytes_max, info_->ep_attr->max_msg_size);
     for (size_t i = 0; i < std::min(receives, info_->rx_attr->size); ++i) {
       ReceiveOperation& receive = receives_.emplace_back();
       receive.bytes.resize(message_bytes_);
@@ -260,7 +260,7 @@ class Endpoint final : public FabricPort {
   }
 
   [[nodiscard]] bool make_sending() {
-    if (sends_.size() >= sends_most) return false;
+    if (sends_.size() >= sends_max) return false;
     SendOperation& sending = sends_.emplace_back();
     sending.bytes.reserve(message_bytes_);
     if (has_mr_mode(mr_local)) {

@@ -28,7 +28,7 @@ Contacts::Due Contacts::take_due(Time now) {
     }
     if (now < peer.ask_at) continue;
     due.to_ask.push_back(peer.rank);
-    peer.pause = std::min(peer.pause * 2, pause_most);
+    peer.pause = std::min(peer.pause * 2, pause_max);
     peer.ask_at = now + peer.pause;
   }
   update_next();

@@ -4,7 +4,7 @@
 //   has to be done by now: peers to ask again, each once; peers to give up, in every call until they are removed; and
 //   the first peer to report to people.
 // Invariants: (1) next() is the earliest time at which take_due() finds anything; (2) the pauses between two questions
-//   to a peer double up to `pause_most`; (3) people get one report, and none where the limit comes first.
+//   to a peer double up to `pause_max`; (3) people get one report, and none where the limit comes first.
 // Threads: one owner. Time: arguments.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace spinloom::live {
 class Contacts {
  public:
   static constexpr Time pause_first{1'000'000'000};  // 1 ms
-  static constexpr Time pause_most{1'000'000'000'000};  // 1 s; a peer that comes later greets by itself
+  static constexpr Time pause_max{1'000'000'000'000};  // 1 s; a peer that comes later greets by itself
   static constexpr Time report_after{10'000'000'000'000};  // 10 s
 
   // `limit`: the longest wait for a peer.

@@ -35,7 +35,7 @@ TEST(Contacts, PausesBetweenQuestionsDoubleAndStaySmall) {
     ASSERT_EQ(next - last, pause);
     ASSERT_EQ(due.to_ask, std::vector<uint32_t>{3});
     last = next;
-    pause = std::min(pause * 2, Contacts::pause_most);
+    pause = std::min(pause * 2, Contacts::pause_max);
   }
   EXPECT_LT(questions, 120);
 }

@@ -147,14 +147,14 @@ Time Progress::next_look_inside() {
 void Progress::drive_while_alone(bool rung) {
   const std::lock_guard inside(node_.lock());
   Doorbell& bell = node_.doorbell();
-  const int idle_most = node_.has_patience() ? idle_polls : idle_polls_crowded;
+  const int idle_max = node_.has_patience() ? idle_polls : idle_polls_crowded;
   if (!rung && (node_.somebody_waits() || node_.was_polled() || !node_.drive())) return;
   for (int idle = 0; !stopping_ && !node_.somebody_waits() && !node_.was_polled();) {
     if (idle == 0) bell.note_polling();
     if (node_.drive()) {
       idle = 0;
       node_.tell_sleepers();
-    } else if (++idle > idle_most) {
+    } else if (++idle > idle_max) {
       node_.stop_polling();
       if (!node_.has_news()) break;
       idle = 0;

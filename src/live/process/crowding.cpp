@@ -9,7 +9,7 @@
 namespace spinloom::process {
 namespace {
 
-constexpr size_t words_most = 1024;  // 65,536 processors
+constexpr size_t words_max = 1024;  // 65,536 processors
 
 size_t count(const Processors& processors) {
   size_t sum = 0;
@@ -27,7 +27,7 @@ bool is_inside(const Processors& some, const Processors& all) {
 }  // namespace
 
 Processors processors_of(pid_t process) {
-  for (size_t words = 16; words <= words_most; words *= 2) {
+  for (size_t words = 16; words <= words_max; words *= 2) {
     Processors processors(words);
     auto* const set = reinterpret_cast<cpu_set_t*>(processors.data());
     if (sched_getaffinity(process, words * sizeof(uint64_t), set) == 0) return processors;

@@ -17,16 +17,16 @@ namespace {
 
 constexpr int batches_per_poll = 4;
 constexpr Time turn{5'000'000'000};  // 5 ms: peers that send nothing in it do not count for the shares of the room
-constexpr uint32_t room_least = 4;
+constexpr uint32_t room_min = 4;
 constexpr Time look_at_lost_every{100'000'000'000};  // 100 ms
 
 // Returns the most segments under way to or from a peer. They may all still arrive after a stop, and the backlog takes
-// them. They are no more than a socket holds, in either direction, but at least `room_least`.
+// them. They are no more than a socket holds, in either direction, but at least `room_min`.
 uint32_t window_of(const DatagramPort& port, size_t datagram_bytes) {
   constexpr size_t bytes = 3 << 20, segments = 512;
   static_assert(bytes <= Backlog::stop_at.bytes && segments <= Backlog::stop_at.packets);
   const size_t most = std::min(segments, bytes / datagram_bytes);
-  return static_cast<uint32_t>(std::min(most, std::max<size_t>(port.receive_capacity(), room_least)));
+  return static_cast<uint32_t>(std::min(most, std::max<size_t>(port.receive_capacity(), room_min)));
 }
 
 }  // namespace
@@ -210,7 +210,7 @@ void UdpTransport::set_room(Time now, nic::Rank peer) {
   const auto share = static_cast<uint32_t>(port_->receive_capacity() / share_count_);
   const uint32_t most = window_of(*port_, datagram_bytes_);
   const bool stopped = senders_[peer.value].stopped;
-  reliable_.set_receive_window(now, peer, stopped ? 0 : std::clamp(share, room_least, most), window_out_);
+  reliable_.set_receive_window(now, peer, stopped ? 0 : std::clamp(share, room_min, most), window_out_);
   perform(window_out_);
 }
 

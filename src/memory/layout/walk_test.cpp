@@ -112,7 +112,7 @@ TEST(Divide, ReciprocalsAreExactAtTheEdges) {
     ASSERT_EQ(spl_divide_wide(n, r.multiplier, r.shift), n / d) << n << " / " << d;
   };
   constexpr uint32_t most = 0x7fffffff;
-  constexpr uint64_t wide_most = 0x7fffffffffffffff;
+  constexpr uint64_t wide_max = 0x7fffffffffffffff;
   // Divides at multiples of the divisor and next to them, where a rounded reciprocal could be wrong.
   for (uint32_t round = 0; round < 200000; ++round) {
     const uint32_t d =
@@ -126,10 +126,10 @@ TEST(Divide, ReciprocalsAreExactAtTheEdges) {
          {0u, 1u, divisor - 1, divisor, multiple, multiple - 1, most, static_cast<uint32_t>(random.below(most))}) {
       check_narrow(n, divisor);
     }
-    const uint64_t large = 1 + random.below(wide_most >> random.below(63));
-    const uint64_t large_multiple = wide_most / large * large;
+    const uint64_t large = 1 + random.below(wide_max >> random.below(63));
+    const uint64_t large_multiple = wide_max / large * large;
     for (const uint64_t n :
-         {uint64_t{0}, large - 1, large, large_multiple, large_multiple - 1, wide_most, random.below(wide_most)}) {
+         {uint64_t{0}, large - 1, large, large_multiple, large_multiple - 1, wide_max, random.below(wide_max)}) {
       check_wide(n, large);
     }
     if (::testing::Test::HasFailure()) return;

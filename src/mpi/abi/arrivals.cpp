@@ -135,7 +135,7 @@ int land_on_device(const DevicePlace& device, const Record& record, Comm comm, v
 int land_too_long(const Record& record, const Place& place, Status* status, void (*idle)()) {
   const auto bytes = static_cast<int64_t>(record.bytes);
   std::unique_ptr<uint8_t[]> bytes_of_message;
-  if (place.call[0] == 0 && bytes <= too_long_most && !device_of(place)) {
+  if (place.call[0] == 0 && bytes <= too_long_max && !device_of(place)) {
     bytes_of_message.reset(new (std::nothrow) uint8_t[record.bytes]);
   }
   if (bytes_of_message == nullptr) {

@@ -16,15 +16,15 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-// Room for an array of values: without an allocation for up to `inline_most` of them. fill() makes `count` copies of a
+// Room for an array of values: without an allocation for up to `inline_max` of them. fill() makes `count` copies of a
 // value there and returns the first.
 template <class Value>
 class SmallArray {
  public:
-  static constexpr size_t inline_most = 16;
+  static constexpr size_t inline_max = 16;
 
   Value* fill(size_t count, const Value& value) {
-    if (count > inline_most) {
+    if (count > inline_max) {
       allocated_.assign(count, value);
       return allocated_.data();
     }
@@ -33,7 +33,7 @@ class SmallArray {
   }
 
  private:
-  std::array<Value, inline_most> inline_;
+  std::array<Value, inline_max> inline_;
   std::vector<Value> allocated_;
 };
 

@@ -51,11 +51,11 @@ struct Gains {
 
 // True if a call should be looked at for gaps. A look takes time: after 15 in vain, one call in 32 is looked at.
 bool decide_look(uint8_t& vain_looks) {
-  constexpr uint8_t vain_most = 16;
+  constexpr uint8_t vain_max = 16;
   constexpr uint8_t calls_for_a_look = 32;
-  if (++vain_looks < vain_most) return true;
-  if (vain_looks < vain_most + calls_for_a_look) return false;
-  vain_looks = vain_most;
+  if (++vain_looks < vain_max) return true;
+  if (vain_looks < vain_max + calls_for_a_look) return false;
+  vain_looks = vain_max;
   return true;
 }
 

@@ -101,7 +101,7 @@ std::optional<Row> row_of_struct(const TypeContents& contents, int depth) {
 std::optional<Row> row_of(Datatype type, int depth) {
   Count size = 0;
   TypeContents contents;
-  if (depth > type_depth_most || real.Type_size_x(type, &size) != success || !contents.read(type)) return std::nullopt;
+  if (depth > type_depth_max || real.Type_size_x(type, &size) != success || !contents.read(type)) return std::nullopt;
   if (size <= 0) return Row{HeldType(handles().byte, false), 0, 1};
   if (contents.combiner == combiners.named || contents.is_f90()) return row_of_basic(type, size);
   if (contents.combiner == combiners.structure) return row_of_struct(contents, depth);

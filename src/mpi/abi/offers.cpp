@@ -115,8 +115,8 @@ void Layer::pack_after_all(OfferedSend& send) {
   pipeline.count_withdrawn();
   if (TypeTally* const type_tally = send.place.form->tally)
     type_tally->withdraw(send.place.count, send.pending.receiver);
-  constexpr uint32_t waits_in_vain_most = 6;
-  patience.waits_in_vain = std::min(patience.waits_in_vain + 1, waits_in_vain_most);
+  constexpr uint32_t waits_in_vain_max = 6;
+  patience.waits_in_vain = std::min(patience.waits_in_vain + 1, waits_in_vain_max);
   patience.skipped_messages = 1U << patience.waits_in_vain;
 }
 

@@ -66,7 +66,7 @@ class CallSide;
 template <class N>
 class CallSide<BlocksV<N>> {
  public:
-  static constexpr int64_t bytes_most = std::numeric_limits<N>::max();
+  static constexpr int64_t bytes_max = std::numeric_limits<N>::max();
   CallSide(const BlocksV<N>& given, const PackedSide& side, const LeftOut& left_out) : lists_(side), blocks_(given) {
     if (side.is_used()) {
       blocks_ = {side.packed(), lists_.counts.data(), lists_.displs.data(), handles().byte};
@@ -86,7 +86,7 @@ class CallSide<BlocksV<N>> {
 template <class N, class Disp>
 class CallSide<BlocksW<N, Disp>> {
  public:
-  static constexpr int64_t bytes_most = std::numeric_limits<N>::max();
+  static constexpr int64_t bytes_max = std::numeric_limits<N>::max();
   CallSide(const BlocksW<N, Disp>& given, const PackedSide& side, const LeftOut& left_out)
       : lists_(side), blocks_(given) {
     if (side.is_used()) {
@@ -152,7 +152,7 @@ template <class Blocks>
 [[nodiscard]] bool is_quicker_packed(const Blocks& blocks, const std::vector<int>& peers) {
   Survey survey;
   name_blocks(survey, blocks, peers);
-  return survey.is_quicker_packed(CallSide<Blocks>::bytes_most);
+  return survey.is_quicker_packed(CallSide<Blocks>::bytes_max);
 }
 
 template <template <class, class> class Pattern, class Out, class In>

@@ -12,17 +12,17 @@ namespace {
 //         24 B:      1.1  1.3  0.8        1.2  2.4  1.5       1.3  3.4  2.0
 //         64 B:      1.0  1.3  0.8        1.0  1.2  1.1       1.1  1.7  1.3
 //         96 B:      1.0  1.4  0.7        1.0  0.9  0.9       1.0  1.2  1.0
-constexpr double mean_block_bytes_most = 64;
+constexpr double mean_block_bytes_max = 64;
 constexpr int64_t times_min_bytes = 2;
 
 Message message_of(const PackedSide::Block& block) { return {*block.form, block.count, block.buffer}; }
 
 // A longer side goes as the program has it: the MPI needs no second place for all bytes.
-constexpr int64_t side_bytes_most = 64 << 20;
+constexpr int64_t side_bytes_max = 64 << 20;
 
 // Memory that earlier calls have left.
 struct Shelf {
-  static constexpr int64_t bytes_most = 2 * side_bytes_most;
+  static constexpr int64_t bytes_max = 2 * side_bytes_max;
   std::mutex mutex;
   std::vector<std::pair<int64_t, std::unique_ptr<uint8_t[]>>> spare;
   int64_t bytes = 0;
@@ -49,10 +49,9 @@ void Survey::send(int, const void* buffer, int64_t count, Datatype type) {
   has_gaps_ = has_gaps_ || has_gaps;
 }
 
-bool Survey::is_quicker_packed(int64_t bytes_most) const {
+bool Survey::is_quicker_packed(int64_t bytes_max) const {
   return is_valid_ && has_gaps_ && bytes_ / times_min_bytes >= layer.settings.min_bytes &&
-         bytes_ <= std::min(bytes_most, side_bytes_most) &&
-         static_cast<double>(bytes_) <= blocks_ * mean_block_bytes_most;
+         bytes_ <= std::min(bytes_max, side_bytes_max) && static_cast<double>(bytes_) <= blocks_ * mean_block_bytes_max;
 }
 
 Scratch::Scratch(int64_t bytes) {
@@ -76,7 +75,7 @@ Scratch::~Scratch() {
   if (!memory_) return;
   Shelf& kept = shelf();
   const std::lock_guard lock(kept.mutex);
-  while (!kept.spare.empty() && kept.bytes + bytes_ > Shelf::bytes_most) {
+  while (!kept.spare.empty() && kept.bytes + bytes_ > Shelf::bytes_max) {
     kept.bytes -= kept.spare.front().first;
     kept.spare.erase(kept.spare.begin());
   }

@@ -20,8 +20,8 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 class Survey {
  public:
   void send(int, const void* buffer, int64_t count, Datatype type);
-  // `bytes_most`: the most bytes that counts and displacements of the call can express.
-  [[nodiscard]] bool is_quicker_packed(int64_t bytes_most) const;
+  // `bytes_max`: the most bytes that counts and displacements of the call can express.
+  [[nodiscard]] bool is_quicker_packed(int64_t bytes_max) const;
 
  private:
   int64_t bytes_ = 0;

@@ -20,8 +20,8 @@ Recorder& recorder = *new Recorder;  // calls come until the very end of the pro
 
 namespace {
 
-constexpr size_t blob_bytes_most = size_t{64} << 20;
-constexpr size_t text_bytes_most = 400;
+constexpr size_t recorded_blob_bytes_max = size_t{64} << 20;
+constexpr size_t text_bytes_max = 400;
 
 int forget_type(Datatype type, int, void*, void*) {
   recorder.forget_type(type);
@@ -202,9 +202,10 @@ uint32_t Recorder::add_type(Datatype type) {
   entry.signature_hash = sequence_of_type(type).hash();
   const auto decoded = is_basic ? std::nullopt : decode_type(type);
   if (decoded) {
-    entry.text = layout::print_beginning(*decoded, text_bytes_most);
+    entry.text = layout::print_beginning(*decoded, text_bytes_max);
     const auto blob = layout::Blob::build(*decoded);
-    if (blob && blob->bytes().size() <= blob_bytes_most) entry.blob.assign(blob->bytes().begin(), blob->bytes().end());
+    if (blob && blob->bytes().size() <= recorded_blob_bytes_max)
+      entry.blob.assign(blob->bytes().begin(), blob->bytes().end());
   }
   const uint32_t number = writer_->add(entry);
   if (number >= extents_.size()) extents_.resize(number + 1);

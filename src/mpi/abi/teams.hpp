@@ -41,9 +41,9 @@ struct Team {
   Neighbours neighbours;
   SlotTables slot_tables;  // open once the team has met, if every founder maps the heaps of all others
   // The last blocking calls of each kind, to be done again without a look at their types and places.
-  static constexpr size_t plans_most = 4;
+  static constexpr size_t plans_max = 4;
   struct Plans {
-    std::array<std::shared_ptr<Exchange>, plans_most> exchanges{};
+    std::array<std::shared_ptr<Exchange>, plans_max> exchanges{};
     size_t next = 0;  // the one that is replaced next
   };
   std::array<Plans, Ballot::kinds> plans{};

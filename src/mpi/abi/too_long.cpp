@@ -113,7 +113,7 @@ int too_long(const uint8_t* message, int64_t length, const Place& place, Status*
   int code = error_truncate;
   bool is_raised = false;  // MPICH 5 returns MPI_SUCCESS where a handler of the program's was called
   const int64_t room = place.capacity();
-  if (message != nullptr && length <= too_long_most && place.count == static_cast<int>(place.count)) {
+  if (message != nullptr && length <= too_long_max && place.count == static_cast<int>(place.count)) {
     const TwinComm twin(place.comm);
     Place into = place;
     std::vector<uint8_t> scratch;

@@ -4,7 +4,7 @@
 // name of the call are the MPI's own.
 //
 // Contract: too_long() takes the packed bytes of the whole message, and returns what the program's call returns. Where
-//   the message is null or longer than `too_long_most`, the layer raises the error itself. A ReceivingCallBy says,
+//   the message is null or longer than `too_long_max`, the layer raises the error itself. A ReceivingCallBy says,
 //   while it lives, by which call the program learns of messages: it makes the same call again for a place, on a
 //   communicator of this rank alone and a tag. The outermost one of a thread counts; without one it is MPI_Wait.
 // Invariants: (1) the status has the true source, tag and size; (2) the communicator's error handler is called once,
@@ -16,7 +16,7 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 
 // Longer messages are not put together for this.
-inline constexpr int64_t too_long_most = int64_t{256} << 20;
+inline constexpr int64_t too_long_max = int64_t{256} << 20;
 
 [[nodiscard]] int too_long(const uint8_t* message, int64_t length, const Place& place, Status* status);
 

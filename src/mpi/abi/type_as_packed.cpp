@@ -48,10 +48,10 @@ std::optional<layout::Type> type_as_packed(Datatype type) {
   const auto bounds = bounds_of(type);
   if (!bounds || bounds->size <= 0) return std::nullopt;
   // The bounds that the MPI says may be wrong, but by no more than the largest of them.
-  constexpr Count span_most = Count{256} << 20;
+  constexpr Count span_max = Count{256} << 20;
   constexpr Count least = 4096;
   const Count reach = std::max({bounds->true_extent, bounds->size, bounds->extent, -bounds->extent, least});
-  if (bounds->true_extent < 0 || reach > span_most / 4) return std::nullopt;
+  if (bounds->true_extent < 0 || reach > span_max / 4) return std::nullopt;
   const Count span = 2 * reach + bounds->true_extent;
   const Count origin = reach - bounds->true_lb;
   const std::vector<int64_t> offsets = offsets_of(type, bounds->size, span, origin);

@@ -14,7 +14,7 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-constexpr int type_depth_most = 64;
+constexpr int type_depth_max = 64;
 
 // The arguments that a datatype was made with. Its datatypes are freed with it, unless they are basic types.
 struct TypeContents {

@@ -8,7 +8,7 @@ namespace {
 // Returns the one basic type that a type is made of; nothing if there are several or none.
 std::optional<Datatype> element(Datatype type, int depth) {
   TypeContents contents;
-  if (depth > type_depth_most || !contents.read(type)) return std::nullopt;
+  if (depth > type_depth_max || !contents.read(type)) return std::nullopt;
   if (contents.combiner == combiners.named || contents.is_f90()) return type;
   std::optional<Datatype> element_of_all;
   for (const Datatype child : contents.types) {
@@ -22,8 +22,7 @@ std::optional<Datatype> element(Datatype type, int depth) {
 // Returns the basic types in their order: each constructor but a struct repeats its one child.
 trace::Sequence sequence(Datatype type, int depth) {
   Count size = 0;
-  if (depth > type_depth_most || real.Type_size_x(type, &size) != success || size < 0)
-    return trace::Sequence::unknown();
+  if (depth > type_depth_max || real.Type_size_x(type, &size) != success || size < 0) return trace::Sequence::unknown();
   TypeContents contents;
   if (!contents.read(type)) return trace::Sequence::unknown();
   if (contents.combiner == combiners.named || contents.is_f90()) {

@@ -145,7 +145,7 @@ std::optional<Type> any_basic(Datatype type) {
 using BasicType = std::optional<Type>(Datatype);
 
 std::optional<Type> decode(Datatype type, int depth, BasicType* basic_type = &basic) {
-  if (depth > type_depth_most) return std::nullopt;
+  if (depth > type_depth_max) return std::nullopt;
   TypeContents contents;
   if (!contents.read(type)) return std::nullopt;
   if (contents.combiner == combiners.named || contents.is_f90()) return basic_type(type);

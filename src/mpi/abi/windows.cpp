@@ -12,8 +12,8 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 Window::MpiTraits traits_of_mpi() {
-  constexpr size_t length_most = 16 << 10;
-  std::vector<char> text(length_most);
+  constexpr size_t length_max = 16 << 10;
+  std::vector<char> text(length_max);
   int length = 0;
   if (real.Get_library_version(text.data(), &length) != success) return {};
   const std::string_view version(text.data());

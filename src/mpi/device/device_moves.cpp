@@ -6,9 +6,9 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr size_t room_least = size_t{4} << 10;
+constexpr size_t room_min = size_t{4} << 10;
 // The most memory that waits for later messages, by Where: pinned, and of devices.
-constexpr std::array<size_t, 2> idle_most = {size_t{1} << 30, size_t{256} << 20};
+constexpr std::array<size_t, 2> idle_max = {size_t{1} << 30, size_t{256} << 20};
 
 Result<gpu::Memory> allocate(const gpu::Device& device, DeviceMoves::Where where, size_t bytes) {
   return where == DeviceMoves::Where::device ? gpu::Memory::device(device, bytes) : gpu::Memory::pinned(device, bytes);
@@ -62,7 +62,7 @@ DeviceMoves::Room::~Room() {
 }
 
 Result<DeviceMoves::Room> DeviceMoves::room(int ordinal, int64_t bytes, Where where) {
-  const size_t size = std::bit_ceil(std::max(room_least, static_cast<size_t>(bytes)));
+  const size_t size = std::bit_ceil(std::max(room_min, static_cast<size_t>(bytes)));
   Room room;
   room.key_ = {where, ordinal, size};
   {
@@ -95,7 +95,7 @@ bool DeviceMoves::drop_idle() {
 void DeviceMoves::give_back(const RoomKey& key, gpu::Memory memory) {
   const std::lock_guard lock(mutex_);
   const auto where = static_cast<size_t>(key.where);
-  if (idle_bytes_[where] + key.bytes > idle_most[where]) return;
+  if (idle_bytes_[where] + key.bytes > idle_max[where]) return;
   idle_bytes_[where] += key.bytes;
   idle_[key].push_back(std::move(memory));
 }

@@ -13,8 +13,8 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr size_t symbols_most = 4096;
-using Marks = std::bitset<symbols_most>;  // a bit for each symbol of our table
+constexpr size_t symbols_max = 4096;
+using Marks = std::bitset<symbols_max>;  // a bit for each symbol of our table
 
 std::atomic<bool> is_settled{false};  // true once an MPI was found and our names were taken out
 std::atomic<uint64_t> loads_seen{0};  // load_count() at the last look
@@ -53,7 +53,7 @@ bool is_defined_elsewhere(std::string_view name) {
 // Marks those of our names that the process would not find without us.
 Marks names_of_ours_alone(const LoadedObject& ours, const LoadedObject& mpi) {
   Marks marks;
-  const uint32_t count = std::min<uint32_t>(ours.count(), symbols_most);
+  const uint32_t count = std::min<uint32_t>(ours.count(), symbols_max);
   for (uint32_t i = 0; i < count; ++i) {
     if (!LoadedObject::is_defined(ours.symbols[i])) continue;
     const std::string_view name = ours.name(ours.symbols[i]);
@@ -114,7 +114,7 @@ void take_out(const LoadedObject& ours, const Marks& marks) {
   auto* const start = reinterpret_cast<void*>(first);  // NOLINT: an address
   if (allowed == 0 || mprotect(start, end - first, allowed | PROT_WRITE) != 0) return;
   auto* const symbols = const_cast<ElfW(Sym)*>(ours.symbols);
-  for (uint32_t i = 0; i < std::min<uint32_t>(ours.count(), symbols_most); ++i) {
+  for (uint32_t i = 0; i < std::min<uint32_t>(ours.count(), symbols_max); ++i) {
     if (marks[i]) __atomic_store_n(&symbols[i].st_value, 0, __ATOMIC_RELAXED);
   }
   mprotect(start, end - first, allowed);

@@ -60,8 +60,8 @@ std::string slurm_name(int64_t size) {
 
 // Removes a number of up to nine digits from the front of `text` and returns it; below zero: there is none.
 int64_t take_number(std::string_view& text) {
-  constexpr size_t digits_most = 9;  // products of two of them are no trouble
-  const std::string_view head = text.substr(0, digits_most);
+  constexpr size_t digits_max = 9;  // products of two of them are no trouble
+  const std::string_view head = text.substr(0, digits_max);
   int64_t number = -1;
   const auto [end, error] = std::from_chars(head.data(), head.data() + head.size(), number);
   if (error != std::errc{} || number < 0) return -1;

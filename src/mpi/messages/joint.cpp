@@ -10,15 +10,15 @@ namespace spinloom::mpi {
 // last. Parts of very long messages are long enough to be written past the caches, as the whole would be.
 void JointCopy::open(const Offer& target, int64_t bytes, int64_t bundle_bytes) {
   constexpr int64_t parts_wanted = 8;
-  constexpr int64_t part_bytes_least = 4 << 10;
-  constexpr int64_t part_bytes_most = 1 << 20;
+  constexpr int64_t part_bytes_min = 4 << 10;
+  constexpr int64_t part_bytes_max = 1 << 20;
   const int64_t unit = std::max<int64_t>(64, bundle_bytes);
   const auto units = [unit](int64_t wanted) { return std::max<int64_t>(1, wanted / unit) * unit; };
   target_ = target;
   bytes_ = bytes;
   part_bytes_ = bytes >= 2 * layout::stream_bytes_min
                     ? units(layout::stream_bytes_min + unit - 1)
-                    : units(std::clamp(bytes / parts_wanted, part_bytes_least, part_bytes_most));
+                    : units(std::clamp(bytes / parts_wanted, part_bytes_min, part_bytes_max));
   parts_ = static_cast<uint32_t>((bytes + part_bytes_ - 1) / part_bytes_);
   taken_.store(0, std::memory_order_relaxed);
   copied_.store(0, std::memory_order_relaxed);

@@ -61,8 +61,8 @@ struct Density {
 Density density_of(const layout::Blob& blob) {
   constexpr int64_t line_bytes = 64;
   constexpr int64_t step_lines = 2;  // prefetchers keep up with such steps forwards
-  constexpr int64_t bytes_least = 4'096;
-  constexpr int64_t blocks_most = 256;
+  constexpr int64_t bytes_min = 4'096;
+  constexpr int64_t blocks_max = 256;
   int64_t lines = 0;
   int64_t jumps = 0;
   int64_t bytes = 0;
@@ -75,9 +75,9 @@ Density density_of(const layout::Blob& blob) {
     jumps += first >= last && first - last <= step_lines ? 0 : 1;
     last = end;
     bytes += block.bytes;
-    return ++blocks < blocks_most;
+    return ++blocks < blocks_max;
   };
-  const int64_t elements = blob.size() == 0 ? 0 : std::max<int64_t>(1, bytes_least / blob.size());
+  const int64_t elements = blob.size() == 0 ? 0 : std::max<int64_t>(1, bytes_min / blob.size());
   if (!layout::for_each_block(blob, elements, count).ok() || bytes == 0) return {line_bytes, 1, 1};
   return {static_cast<double>(lines * line_bytes) / static_cast<double>(bytes),
           static_cast<double>(jumps) / static_cast<double>(lines),

@@ -16,7 +16,7 @@ double* find(Prices& prices, std::string_view name) {
 }  // namespace
 
 std::optional<Prices> read_prices(std::string_view list) {
-  constexpr double ns_most = 1e9;
+  constexpr double ns_max = 1e9;
   Prices prices;
   while (!list.empty()) {
     const std::string_view item = list.substr(0, list.find(','));
@@ -27,7 +27,7 @@ std::optional<Prices> read_prices(std::string_view list) {
     const std::string_view number = item.substr(equals + 1);
     const auto read = std::from_chars(number.data(), number.data() + number.size(), *price);
     if (read.ec != std::errc{} || read.ptr != number.data() + number.size()) return std::nullopt;
-    if (!(*price >= 0 && *price <= ns_most)) return std::nullopt;
+    if (!(*price >= 0 && *price <= ns_max)) return std::nullopt;
   }
   return prices;
 }

@@ -9,7 +9,7 @@
 namespace spinloom::mpi {
 namespace {
 
-constexpr int64_t bytes_most = int64_t{1} << 40;
+constexpr int64_t bytes_max = int64_t{1} << 40;
 
 // A number of bytes with an optional K, M or G (powers of 1,024).
 std::optional<int64_t> bytes_in(std::string_view text) {
@@ -24,7 +24,7 @@ std::optional<int64_t> bytes_in(std::string_view text) {
   int64_t number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
-  if (number < 0 || number > bytes_most >> shift) return std::nullopt;
+  if (number < 0 || number > bytes_max >> shift) return std::nullopt;
   return number << shift;
 }
 

@@ -16,7 +16,7 @@ double deep_lines(double lines) { return std::max(0.0, lines - near_bytes / line
 // Returns a limit to the number of distinct cache lines that a message touches. Where elements lie between each other,
 // as columns of a matrix do, the first blocks of all elements form one run, and so do the second ones: a run's lines
 // count once.
-double distinct_lines_most(const Form& form, double bytes) {
+double distinct_lines_max(const Form& form, double bytes) {
   const auto extent = std::abs(static_cast<double>(form.extent));
   const auto size = static_cast<double>(form.size);
   const double elements = std::max(1.0, bytes / size);
@@ -45,7 +45,7 @@ const char* name_of(Way way) {
 Work work_of(const Form& form, int64_t bytes) {
   const auto all = static_cast<double>(bytes);
   if (form.block_bytes <= 0) return {all, 1, all / line_bytes, 1};  // one run
-  const double lines = std::min(all / line_bytes * form.spread, distinct_lines_most(form, all));
+  const double lines = std::min(all / line_bytes * form.spread, distinct_lines_max(form, all));
   return {all, std::max(1.0, all / form.block_bytes), lines, lines * form.jumps};
 }
 

@@ -68,7 +68,7 @@ void Nic::close() {
 }
 
 uint32_t Nic::free_id(const Ids& taken_somewhere) {
-  for (uint32_t id = 1; id < teams_most; ++id) {
+  for (uint32_t id = 1; id < teams_max; ++id) {
     if ((taken_somewhere[id / 8] & bit(id)) == 0) return id;
   }
   return 0;

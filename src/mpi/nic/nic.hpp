@@ -65,10 +65,10 @@ namespace spinloom::mpi {
 
 class Nic {
  public:
-  static constexpr uint32_t teams_most = 1'024;
+  static constexpr uint32_t teams_max = 1'024;
   // A bit for each team id, set if some communicator has the id. The bit of id 0, which no team has, is set while a
   // rank chooses an id for another communicator.
-  using Ids = std::array<uint8_t, teams_most / 8>;
+  using Ids = std::array<uint8_t, teams_max / 8>;
   [[nodiscard]] static Ids busy() { return {1}; }
   [[nodiscard]] static bool is_busy(const Ids& ids) { return (ids[0] & 1) != 0; }
 

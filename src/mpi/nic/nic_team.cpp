@@ -79,7 +79,7 @@ NicTeam::ShortSchedules& NicTeam::schedules_like(const Facts& facts) {
   ++calls_;
   const auto found = std::ranges::find(short_schedules_, facts, &ShortSchedules::facts);
   if (found != short_schedules_.end()) return *found;
-  if (short_schedules_.size() < short_schedules_most)
+  if (short_schedules_.size() < short_schedules_max)
     return short_schedules_.emplace_back(ShortSchedules{.facts = facts});
   ShortSchedules& oldest = *std::ranges::min_element(short_schedules_, {}, &ShortSchedules::used);
   oldest = ShortSchedules{.facts = facts};
@@ -90,7 +90,7 @@ std::shared_ptr<NicSchedule> NicTeam::short_schedule(const Facts& facts, NicSche
   ShortSchedules& alike = schedules_like(facts);
   alike.used = calls_;
   std::shared_ptr<NicSchedule>& schedule = alike.schedules[alike.next];
-  alike.next = (alike.next + 1) % alike_most;
+  alike.next = (alike.next + 1) % alike_max;
   if (schedule) return schedule;
   NicCall call;
   call.call.operation = facts.operation;

@@ -1,7 +1,7 @@
 // NicTeam - a communicator on the NIC: its schedules, in the order in which all of its ranks make them.
 //
 // Contract: make() gives a new schedule for a call. short_schedule() gives a schedule for a short call, with memory of
-//   its own: calls with the same Facts share `alike_most` of them in turn. Calls of one schedule wait for each other:
+//   its own: calls with the same Facts share `alike_max` of them in turn. Calls of one schedule wait for each other:
 //   the program's call runs take_turn(); when may_start() is true for its turn, start(); then test() until it has
 //   ended.
 // Invariants: (1) which schedule a call gets follows from the calls of this communicator before it, not from anything
@@ -98,13 +98,13 @@ class NicTeam {
  private:
   friend class NicSchedule;
   // The number of equal calls that may be under way before one waits for another.
-  static constexpr size_t alike_most = 8;
-  static constexpr size_t short_schedules_most = 16;
+  static constexpr size_t alike_max = 8;
+  static constexpr size_t short_schedules_max = 16;
   struct ShortSchedules {
     Facts facts;
     uint64_t used = 0;  // the number of the short call that used it last
     size_t next = 0;  // the schedule that the next call gets
-    std::array<std::shared_ptr<NicSchedule>, alike_most> schedules{};
+    std::array<std::shared_ptr<NicSchedule>, alike_max> schedules{};
   };
   [[nodiscard]] ShortSchedules& schedules_like(const Facts& facts);
 

@@ -60,7 +60,7 @@ struct ReliableConfig {
   uint32_t epoch = 1;  // which life of this process: grows each time the process starts again
   size_t datagram_bytes = 1472;  // the link's MTU
   uint32_t window = 64;  // segments to a peer that may wait for an acknowledgement; at most window_max
-  uint32_t window_first = 16;  // the window at first; losses never make it less than window_least
+  uint32_t window_first = 16;  // the window at first; losses never make it less than window_min
   uint64_t copy_bytes = 256;  // payloads up to here are copied, so that their buffers are free at once
   Time ack_delay{20'000'000};  // the longest that an acknowledgement waits for a packet that takes it along
   uint32_t acks_after = 32;  // the acknowledgement of this many segments leaves at once
@@ -76,7 +76,7 @@ struct ReliableConfig {
   Time knock_every{500'000'000'000};  // see Return above
 
   static constexpr uint32_t window_max = 4096;
-  static constexpr uint32_t window_least = 4;
+  static constexpr uint32_t window_min = 4;
 };
 
 [[nodiscard]] Status check(const ReliableConfig& config);

@@ -321,7 +321,7 @@ void Reliable::Impl::find_losses(Peer& peer, uint32_t echo) {
 }
 
 void Reliable::Impl::shrink_congestion_window(Peer& peer, uint32_t segments) {
-  peer.congestion_window = std::max(segments, std::min(ReliableConfig::window_least, config.window));
+  peer.congestion_window = std::max(segments, std::min(ReliableConfig::window_min, config.window));
   peer.slow_start_threshold = peer.congestion_window;
   peer.congestion_credit = 0;
   peer.recovery_end = peer.next_sequence;

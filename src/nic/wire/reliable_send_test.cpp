@@ -224,7 +224,7 @@ TEST(Reliable, TheWindowGrowsWhileNothingIsLostAndShrinksOnLoss) {
   pair.time_out();
   EXPECT_EQ(pair.ends[0]->congestion_window(b), calm / 2);
   for (int i = 0; i < 10; ++i) pair.time_out();
-  EXPECT_EQ(pair.ends[0]->congestion_window(b), ReliableConfig::window_least);
+  EXPECT_EQ(pair.ends[0]->congestion_window(b), ReliableConfig::window_min);
 }
 
 // After a loss it grows by one for each window, up to that of the configuration.

@@ -39,11 +39,11 @@ Status check(const Call& call, uint32_t rank, uint32_t size) {
   if (is_rooted(call.operation) && call.root >= size) {
     return fail(Code::invalid, name_of(call.operation), ": root ", call.root, " of ", size, " ranks");
   }
-  constexpr uint64_t bytes_most = uint64_t{1} << 44;
-  const auto is_huge = [](const Call::Block& block) { return block.bytes > bytes_most || block.at > bytes_most; };
-  if (call.bytes > bytes_most || std::ranges::any_of(call.sends, is_huge) ||
+  constexpr uint64_t bytes_max = uint64_t{1} << 44;
+  const auto is_huge = [](const Call::Block& block) { return block.bytes > bytes_max || block.at > bytes_max; };
+  if (call.bytes > bytes_max || std::ranges::any_of(call.sends, is_huge) ||
       std::ranges::any_of(call.receives, is_huge)) {
-    return fail(Code::invalid, name_of(call.operation), " of more than ", bytes_most, " B");
+    return fail(Code::invalid, name_of(call.operation), " of more than ", bytes_max, " B");
   }
   const uint64_t element = nic::bytes_of(call.type);
   uint64_t remainders = call.bytes;

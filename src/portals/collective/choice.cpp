@@ -25,7 +25,7 @@ Candidate evaluate(const Algorithm& algorithm, const NamedForm& form, CallShape 
   }
   result.segment_bytes = std::max<uint64_t>(shape.bytes, 1);
   result.time_ps = time_with(result.segment_bytes);
-  for (uint64_t segment_bytes = std::max(segment_bytes_least, std::bit_ceil(shape.element_bytes));
+  for (uint64_t segment_bytes = std::max(segment_bytes_min, std::bit_ceil(shape.element_bytes));
        segment_bytes < shape.bytes; segment_bytes *= 2) {
     if (segment_bytes % shape.element_bytes != 0) continue;
     if (const uint64_t time_ps = time_with(segment_bytes); time_ps < result.time_ps) {
@@ -92,9 +92,9 @@ Result<std::vector<Graph>> graphs_of(const Algorithm& algorithm, const CallShape
   for (uint32_t rank = 0; rank < shape.ranks; ++rank) {
     SPL_ASSIGN(const std::vector<Round> rounds, rounds_of(algorithm, shape, root, rank));
     for (const Round& round : rounds) operations += round.legs.size() + round.copies.size() + round.combines.size();
-    if (operations > operations_most) {
+    if (operations > operations_max) {
       return fail(Code::overflow, name_of(algorithm.operation), " by ", algorithm.name, " of ", shape.ranks,
-                  " ranks: more than ", operations_most,
+                  " ranks: more than ", operations_max,
                   " operations of all ranks; take fewer ranks or longer segments");
     }
     graphs.push_back(unread_graph_of(rounds));

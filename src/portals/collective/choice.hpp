@@ -1,7 +1,7 @@
 // Choice - the choice of an algorithm for a collective operation, by its Form.
 //
 // Contract: candidates() returns all algorithms of the catalogue that have a Form, in its order, each with its time. An
-//   algorithm that sends segments gets the segment with the least time: a power of two from segment_bytes_least on that
+//   algorithm that sends segments gets the segment with the least time: a power of two from segment_bytes_min on that
 //   holds whole elements, or all data. choose() returns the fastest candidate, the first of equals. If the algorithms
 //   of an operation have no Form, as those with lists, it returns the usual one. Both depend on the CallShape and on
 //   the Model only: ranks with the same CallShape agree without a message. rounds_of() and graphs_of() make the
@@ -22,7 +22,7 @@
 
 namespace spinloom::collective {
 
-inline constexpr uint64_t segment_bytes_least = 1024;
+inline constexpr uint64_t segment_bytes_min = 1024;
 
 struct Candidate {
   const Algorithm* algorithm = nullptr;
@@ -40,8 +40,8 @@ struct Candidate {
                                                    uint32_t rank);
 [[nodiscard]] Graph unread_graph_of(std::span<const Round> rounds);
 
-// An Error, too, where there are more than operations_most of all ranks.
-inline constexpr uint64_t operations_most = uint64_t{1} << 19;
+// An Error, too, where there are more than operations_max of all ranks.
+inline constexpr uint64_t operations_max = uint64_t{1} << 19;
 [[nodiscard]] Result<std::vector<Graph>> graphs_of(const Algorithm& algorithm, const CallShape& shape, uint32_t root);
 
 }  // namespace spinloom::collective

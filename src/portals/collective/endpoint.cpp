@@ -31,7 +31,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(portals::Interface& interface, 
 Endpoint::~Endpoint() { std::ignore = close(); }
 
 Status Endpoint::set_up(const Meet& meet) {
-  SPL_ASSIGN(queue_, interface_.eq_alloc(events_most + 1, 1));
+  SPL_ASSIGN(queue_, interface_.eq_alloc(events_max + 1, 1));
   SPL_ASSIGN(portal_, interface_.pt_alloc(queue_, {.flow_control = true, .index = options_.portal}));
   // A message that comes while there is no entry disables the portal table entry. That does not count: it is disabled
   // until the first entry exists, and events until then are dropped.

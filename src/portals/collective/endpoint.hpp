@@ -156,7 +156,7 @@ class Endpoint {
     uint64_t bytes = 0;
   };
 
-  static constexpr uint32_t events_most = 4096;  // the number of events that may wait for progress()
+  static constexpr uint32_t events_max = 4096;  // the number of events that may wait for progress()
 
   Endpoint(portals::Interface& interface, const EndpointOptions& options) : interface_(interface), options_(options) {}
   Status set_up(const Meet& meet);

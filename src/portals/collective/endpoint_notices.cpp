@@ -66,7 +66,7 @@ std::optional<Error> Endpoint::overrun_error_of(const std::vector<uint32_t>& tea
   const std::optional<uint32_t> rank = overrun_rank_of(team);
   if (!rank) return {};
   return fail(Code::exhausted, "rank ", *rank, " was sent more messages before their receives than its NIC keeps ",
-              "unexpected headers for (", options_.unexpected_headers, " here) or events (", events_most,
+              "unexpected headers for (", options_.unexpected_headers, " here) or events (", events_max,
               "), and has refused some; ask for more headers (max_unexpected_headers), or for fewer early_messages (",
               options_.early_messages, "), and open the engines again");
 }

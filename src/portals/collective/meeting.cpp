@@ -7,7 +7,7 @@
 namespace spinloom::collective {
 namespace {
 
-constexpr uint32_t answers_most = 8;  // two are under way at most
+constexpr uint32_t answers_max = 8;  // two are under way at most
 constexpr uint64_t question = UINT64_MAX;  // the user pointer of a question; a round's message has the round's number
 
 }  // namespace
@@ -16,7 +16,7 @@ Result<Meeting> Meeting::begin(portals::Interface& interface, nic::PortalIndex p
                                std::function<void()> spend_call_time) {
   Meeting meeting(interface, portal, ranks, number, std::move(spend_call_time));
   Status begun;
-  if (auto queue = interface.eq_alloc(answers_most)) {
+  if (auto queue = interface.eq_alloc(answers_max)) {
     meeting.answer_queue_ = *queue;
   } else {
     begun = queue.error();

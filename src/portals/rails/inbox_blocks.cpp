@@ -5,14 +5,14 @@
 namespace spinloom::rails {
 namespace {
 
-constexpr uint64_t block_bytes_least = 256 << 10;
+constexpr uint64_t block_bytes_min = 256 << 10;
 
 }  // namespace
 
 // A block leaves the list when it has no room for another message, so `message_bytes_max` bytes of it may stay empty.
 // One block more than the messages need is in the list, because the first may be nearly full.
 InboxBlocks::InboxBlocks(Rail& rail, const Options& options)
-    : rail_(rail), options_(options), block_bytes_(std::max(block_bytes_least, 8 * options.message_bytes_max)) {
+    : rail_(rail), options_(options), block_bytes_(std::max(block_bytes_min, 8 * options.message_bytes_max)) {
   const uint64_t usable_bytes = block_bytes_ - options_.message_bytes_max;
   wanted_blocks_ = (options_.messages_max * options_.message_bytes_max + usable_bytes - 1) / usable_bytes + 1;
 }

@@ -27,7 +27,7 @@ std::optional<uint32_t> first_to_end(uint64_t length, std::span<const RailLoad> 
 uint64_t fragment_bytes_for(uint64_t bytes, uint64_t usable_rails, uint64_t fragment_bytes_max) {
   const uint64_t wanted = bytes / (2 * std::max<uint64_t>(usable_rails, 1));
   const uint64_t pages = (wanted + page_bytes - 1) / page_bytes * page_bytes;
-  return std::clamp(pages, std::min(fragment_bytes_least, fragment_bytes_max), fragment_bytes_max);
+  return std::clamp(pages, std::min(fragment_bytes_min, fragment_bytes_max), fragment_bytes_max);
 }
 
 void level_speeds(std::span<RailLoad> rails) {

@@ -31,10 +31,10 @@ struct RailLoad {
 };
 
 inline constexpr uint64_t fragment_bytes_usual = 512 << 10;
-inline constexpr uint64_t fragment_bytes_least = 64 << 10;
+inline constexpr uint64_t fragment_bytes_min = 64 << 10;
 
-// Returns a length with which each usable rail has two fragments of the message: whole pages, from fragment_bytes_least
-// to `fragment_bytes_max`. If `fragment_bytes_max` is below fragment_bytes_least, the length is `fragment_bytes_max`.
+// Returns a length with which each usable rail has two fragments of the message: whole pages, from fragment_bytes_min
+// to `fragment_bytes_max`. If `fragment_bytes_max` is below fragment_bytes_min, the length is `fragment_bytes_max`.
 [[nodiscard]] uint64_t fragment_bytes_for(uint64_t bytes, uint64_t usable_rails, uint64_t fragment_bytes_max);
 
 // Speeds are measured, so rails that are slower than the fastest of a group by less than a quarter count as equally

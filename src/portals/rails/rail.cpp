@@ -7,7 +7,7 @@ namespace spinloom::rails {
 namespace {
 
 constexpr uint32_t queue_slots = 1 << 16;
-constexpr Time stall_least{50'000'000'000};  // 50 ms
+constexpr Time stall_min{50'000'000'000};  // 50 ms
 constexpr int64_t stall_factor = 16;  // a rail stalls after so many times the time that its transfers should take
 
 }  // namespace
@@ -58,7 +58,7 @@ bool Rail::is_stalled(uint32_t rank) const {
   const PeerLoad& load = peer_loads_[rank];
   if (load.transfers == 0) return false;
   const Time expected = byte_time_.time_of(Bytes{static_cast<int64_t>(under_way_bytes_)});
-  return interface_.port().now() - load.since > std::max(stall_least, expected * stall_factor);
+  return interface_.port().now() - load.since > std::max(stall_min, expected * stall_factor);
 }
 
 // While a rail is busy, the bytes that it moves between the ends of two transfers took the time between these ends. An

@@ -11,18 +11,18 @@ Rails::Rails(RailsOptions options) : options_(std::move(options)), handlers_(wor
 Rails::~Rails() = default;
 
 Result<std::unique_ptr<Rails>> Rails::open(const std::vector<portals::Interface*>& nics, RailsOptions options) {
-  constexpr uint64_t eager_most = 1 << 20;
-  constexpr uint32_t window_most = 1 << 12;
+  constexpr uint64_t eager_max = 1 << 20;
+  constexpr uint32_t window_max = 1 << 12;
   if (nics.empty() || nics.size() > rails_max) {
     return fail(Code::invalid, nics.size(), " rails: there may be 1 to ", rails_max);
   }
   if (options.home >= nics.size()) {
     return fail(Code::invalid, "the home rail is ", options.home, ", the last one ", nics.size() - 1);
   }
-  if (options.eager_bytes > eager_most || options.window < 2 || options.window > window_most ||
+  if (options.eager_bytes > eager_max || options.window < 2 || options.window > window_max ||
       options.fragment_bytes == 0) {
-    return fail(Code::invalid, "eager_bytes is ", options.eager_bytes, " (at most ", eager_most, "), window ",
-                options.window, " (2 to ", window_most, "), fragment_bytes ", options.fragment_bytes, " (at least 1)");
+    return fail(Code::invalid, "eager_bytes is ", options.eager_bytes, " (at most ", eager_max, "), window ",
+                options.window, " (2 to ", window_max, "), fragment_bytes ", options.fragment_bytes, " (at least 1)");
   }
   options.facts.resize(nics.size());
   std::unique_ptr<Rails> rails(new Rails(std::move(options)));

@@ -40,7 +40,7 @@ Result<bits::Slot> Slots::take(const Message& message) {
 
 // Returns a new slot, or the one that has been idle for the longest time.
 Result<uint32_t> Slots::make_room() {
-  if (idle_.size() < idle_most && slots_.size() < bits::slot_count) {
+  if (idle_.size() < idle_max && slots_.size() < bits::slot_count) {
     slots_.emplace_back();
     return static_cast<uint32_t>(slots_.size() - 1);
   }

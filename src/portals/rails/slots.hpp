@@ -5,7 +5,7 @@
 //   slot, or appends the entries of a new one. end_part() notes that a part of the message has been read; after the
 //   last one, or after give_up(), the slot is idle. By put, on_cleared() notes words, and the slot is idle when the
 //   message is moved (on_moved()) and all words about it have come. on_lost() notes that a rail to a rank was lost.
-// Invariants: (1) the memory of an idle slot stays exposed until another message needs the room: `idle_most` of them;
+// Invariants: (1) the memory of an idle slot stays exposed until another message needs the room: `idle_max` of them;
 //   it is for reading only, and ranks of a job trust each other with their data; (2) a slot serves a later message
 //   under another generation, and end_part() ignores words of earlier generations; (3) by put, a slot of which a word
 //   may come late, because a rail was lost, is not used again: the word would start a later message.
@@ -48,7 +48,7 @@ class Slots {
   [[nodiscard]] uint64_t exposures() const { return exposures_; }
 
  private:
-  static constexpr size_t idle_most = 256;
+  static constexpr size_t idle_max = 256;
   struct SlotState {
     const uint8_t* data = nullptr;
     PiecesRef pieces;

@@ -8,9 +8,9 @@ namespace spinloom::rails {
 
 // Fragments wait as triggered puts. Long messages have too many of them; the processor starts those.
 Status Stripes::arm(uint64_t number, const Transfer& transfer, std::span<const nic::Trigger> clears) {
-  constexpr size_t fragments_most = 64;
+  constexpr size_t fragments_max = 64;
   const std::vector<Fragment> fragments = fragments_of(transfer);
-  if (fragments.empty() || fragments.size() > fragments_most) return {};
+  if (fragments.empty() || fragments.size() > fragments_max) return {};
   RunningTransfer& running = running_[number];
   running.transfer = transfer;
   running.fragments_left = static_cast<uint32_t>(fragments.size());

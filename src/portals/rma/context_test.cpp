@@ -150,14 +150,14 @@ TEST(Context, PiecesAtBothEndsMoveAsTheirBytes) {
     Options options = small_options(seeds);
     options.small_pieces = static_cast<uint32_t>(seeds.below(60));
     const uint64_t seed = seeds.next();
-    constexpr uint64_t bytes_most = 3000;
-    std::vector<std::vector<uint8_t>> memory(2, std::vector<uint8_t>(bytes_most));
+    constexpr uint64_t bytes_max = 3000;
+    std::vector<std::vector<uint8_t>> memory(2, std::vector<uint8_t>(bytes_max));
     for (auto& bytes : memory) {
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(seeds.next());
     }
     TestRanks job(2, options, seed);
     job.run([&](uint32_t rank, Context& context) {
-      auto window = Window::make(context, {{memory[rank].data(), bytes_most}}, rights_all, Notices::none);
+      auto window = Window::make(context, {{memory[rank].data(), bytes_max}}, rights_all, Notices::none);
       ASSERT_TRUE(window.ok()) << window.error().message;
       Random random(seed, "pieces");
       // Makes parts of `bytes` bytes in all, in the order of their places, with gaps.
@@ -177,7 +177,7 @@ TEST(Context, PiecesAtBothEndsMoveAsTheirBytes) {
         const uint64_t bytes = random.below(250);
         const auto theirs = parts_of(bytes);
         const auto mine = parts_of(bytes);
-        std::vector<uint8_t> own(bytes_most);
+        std::vector<uint8_t> own(bytes_max);
         for (uint8_t& byte : own) byte = static_cast<uint8_t>(random.next());
         std::vector<uint8_t> expected_own = own;
         std::vector<uint8_t> expected = memory[1];
@@ -206,7 +206,7 @@ TEST(Context, PiecesAtBothEndsMoveAsTheirBytes) {
         EXPECT_EQ(memory[1], expected);
         EXPECT_EQ(own, expected_own);
         std::vector<Piece> wrong = theirs;
-        wrong.push_back({bytes_most, 1});
+        wrong.push_back({bytes_max, 1});
         EXPECT_FALSE(context.begin_pieces(operation, wrong).ok());
         wrong.back().offset = 0;
         EXPECT_FALSE(context.begin_pieces(operation, wrong).ok()) << "one byte more than at the origin";

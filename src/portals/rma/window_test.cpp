@@ -105,7 +105,7 @@ TEST(Window, NoticesThatFindNoRoomFailAtTheirOrigin) {
   for_seeds(40, [](Random& seeds) {
     Options options = small_options(seeds);
     options.emulated = seeds.chance(1, 2);
-    constexpr uint64_t sent_most = 30;
+    constexpr uint64_t sent_max = 30;
     std::vector<std::vector<uint64_t>> memory(2, std::vector<uint64_t>(4));
     uint64_t arrived = 0;
     bool has_sent = false;
@@ -117,13 +117,13 @@ TEST(Window, NoticesThatFindNoRoomFailAtTheirOrigin) {
       Window& window = **made;
       std::vector<uint64_t> words{1, 2, 3, 4};
       if (rank == 1) {
-        for (uint64_t i = 0; i < sent_most; ++i) {
+        for (uint64_t i = 0; i < sent_max; ++i) {
           Operation put = on_words(Kind::put, window.key(0), 0, words);
           put.notice = i;
           ASSERT_TRUE(context.begin(put).ok());
         }
         EXPECT_FALSE(context.flush(0).ok()) << "all found room";
-        arrived = sent_most - context.counts(0).failed;
+        arrived = sent_max - context.counts(0).failed;
         has_sent = true;
         // Once some have been taken, there is room again.
         ASSERT_TRUE(context.wait_until("room", Context::WaitFor::targets, [&] { return taken == arrived; }).ok());

@@ -127,7 +127,7 @@ std::string Grid::text() const {
 
 std::vector<Grid> grids_of(uint32_t ranks) {
   std::vector<Grid> grids;
-  for (size_t factors = 1; factors <= Grid::dimensions_most; ++factors) {
+  for (size_t factors = 1; factors <= Grid::dimensions_max; ++factors) {
     std::vector<uint32_t> factors_so_far;
     for_each_factorisation(ranks, factors, factors_so_far, [&](const std::vector<uint32_t>& dims) {
       if (factors == 1 || std::ranges::find(dims, 1U) == dims.end()) grids.push_back({dims});

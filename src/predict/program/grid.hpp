@@ -15,9 +15,9 @@
 namespace spinloom::predict {
 
 struct Grid {
-  static constexpr size_t dimensions_most = 3;
-  using Steps = std::array<int8_t, dimensions_most>;
-  using Coordinates = std::array<uint32_t, dimensions_most>;
+  static constexpr size_t dimensions_max = 3;
+  using Steps = std::array<int8_t, dimensions_max>;
+  using Coordinates = std::array<uint32_t, dimensions_max>;
 
   std::vector<uint32_t> dims;
 

@@ -18,7 +18,7 @@ using trace::CommEntry;
 using trace::RankTrace;
 using trace::Signature;
 
-constexpr uint64_t events_most = 100'000'000;
+constexpr uint64_t events_max = 100'000'000;
 
 class Grower {
  public:
@@ -298,8 +298,8 @@ Result<Grown> grow(std::span<const RankTrace> traces, uint32_t ranks, Scaling sc
   }
   uint64_t events = 0;
   for (const RankTrace& trace : traces) events = std::max<uint64_t>(events, trace.events.size());
-  if (events * ranks > events_most) {
-    return fail(Code::unsupported, ranks, " ranks of ", events, " calls are more than ", events_most,
+  if (events * ranks > events_max) {
+    return fail(Code::unsupported, ranks, " ranks of ", events, " calls are more than ", events_max,
                 " calls: record fewer steps of the program");
   }
   Grown grown;

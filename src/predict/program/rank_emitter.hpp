@@ -30,7 +30,7 @@ inline constexpr uint8_t delay_cpus = 61;
 // A tag of a Script has several of the schedule's: eager messages, and what a handshake consists of.
 enum class Stage : uint8_t { eager, request, answer, data };  // answer: also that the data have been fetched
 inline constexpr uint32_t stages = 4;
-inline constexpr uint32_t tags_most = UINT32_MAX / stages - 1;
+inline constexpr uint32_t tags_max = UINT32_MAX / stages - 1;
 inline constexpr uint64_t request_bytes = 1;
 
 // The schedule's numbers of a Script's layouts.

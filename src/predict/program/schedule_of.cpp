@@ -34,8 +34,8 @@ Result<PricedSchedule> schedule_of(const Script& script, const Costs& costs, con
   for (uint32_t rank = 0; rank < script.ranks.size(); ++rank) {
     const RankScript& rank_script = script.ranks[rank];
     const auto highest_tag = std::ranges::max_element(rank_script.legs, {}, &Leg::tag);
-    if (highest_tag != rank_script.legs.end() && highest_tag->tag > tags_most) {
-      return fail(Code::overflow, "the program has ", highest_tag->tag, " different tags; at most ", tags_most,
+    if (highest_tag != rank_script.legs.end() && highest_tag->tag > tags_max) {
+      return fail(Code::overflow, "the program has ", highest_tag->tag, " different tags; at most ", tags_max,
                   " fit into a schedule");
     }
     const std::vector<bool>* const late_legs = late.empty() ? nullptr : &late[rank];

@@ -16,8 +16,8 @@ using trace::RankTrace;
 using trace::Signature;
 
 constexpr uint32_t type_byte = 0;
-constexpr uint32_t skeleton_ranks_most = 1U << 13;  // the trace of each has a list of all
-constexpr uint64_t calls_most = 1U << 28;  // of all ranks
+constexpr uint32_t skeleton_ranks_max = 1U << 13;  // the trace of each has a list of all
+constexpr uint64_t calls_max = 1U << 28;  // of all ranks
 
 // The types of all steps, by their text forms. Number 0 is a byte.
 class SkeletonTypeTable {
@@ -137,7 +137,7 @@ Status check_step(const SkeletonStep& step, uint32_t ranks, size_t number) {
   if (step.kind == SkeletonStep::Kind::halo) {
     uint64_t product = 1;
     for (const uint32_t extent : step.grid)
-      product = std::min<uint64_t>(product * extent, uint64_t{skeleton_ranks_most} + 1);
+      product = std::min<uint64_t>(product * extent, uint64_t{skeleton_ranks_max} + 1);
     if (product != ranks || step.grid.empty()) {
       return fail(Code::invalid, "step ", number, ": the grid has ", step.grid.empty() ? 0 : product, " places for ",
                   ranks, " ranks");
@@ -175,8 +175,8 @@ Result<std::vector<NumberedTypes>> number_types(const SkeletonStep& step, size_t
 }  // namespace
 
 Result<std::vector<RankTrace>> make_skeleton(uint32_t ranks, std::span<const SkeletonStep> steps, uint32_t repeats) {
-  if (ranks == 0 || ranks > skeleton_ranks_most) {
-    return fail(Code::invalid, "a skeleton of ", ranks, " ranks: give 1 to ", skeleton_ranks_most);
+  if (ranks == 0 || ranks > skeleton_ranks_max) {
+    return fail(Code::invalid, "a skeleton of ", ranks, " ranks: give 1 to ", skeleton_ranks_max);
   }
   SkeletonTypeTable table;
   std::vector<std::vector<NumberedTypes>> types;
@@ -188,8 +188,8 @@ Result<std::vector<RankTrace>> make_skeleton(uint32_t ranks, std::span<const Ske
     types.push_back(std::move(*numbered));
     events += events_at_most(steps[number]) * repeats;
   }
-  if (events > calls_most / ranks) {
-    return fail(Code::overflow, "the skeleton has ", events, " calls of ", ranks, " ranks; ", calls_most,
+  if (events > calls_max / ranks) {
+    return fail(Code::overflow, "the skeleton has ", events, " calls of ", ranks, " ranks; ", calls_max,
                 " calls are the most: repeat it less often");
   }
   std::vector<RankTrace> traces(ranks);

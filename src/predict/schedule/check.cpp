@@ -298,7 +298,7 @@ class Receiver {
 
 // The sends and receives of all ranks. Most schedules need one pass: for each receiver, the sum of hashes of the sends
 // less that of the receives is 0 if both are the same in sources, tags and numbers. The other receivers are examined in
-// passes, which keep the operations of one receiver, or of several with no more than `ends_most` together.
+// passes, which keep the operations of one receiver, or of several with no more than `ends_max` together.
 class MessageCheck {
  public:
   MessageCheck(const Schedule& schedule, Progress& progress)
@@ -323,7 +323,7 @@ class MessageCheck {
     uint64_t sum = 0;
     uint64_t ends = 0;
   };
-  static constexpr uint64_t ends_most = uint64_t{1} << 22;
+  static constexpr uint64_t ends_max = uint64_t{1} << 22;
 
   static uint64_t hash_of(const MessageEnd& end) {
     uint64_t hash = (uint64_t{end.source} << 32 | end.tag) + 0x9e37'79b9'7f4a'7c15;
@@ -354,7 +354,7 @@ class MessageCheck {
     uint32_t last = first;
     for (; last < schedule_.ranks(); ++last) {
       if (receivers_[last].sum == 0) continue;
-      if (sum > 0 && sum + receivers_[last].ends > ends_most) break;
+      if (sum > 0 && sum + receivers_[last].ends > ends_max) break;
       sum += receivers_[last].ends;
     }
     return last;

@@ -165,7 +165,7 @@ class BinaryReader {
 
   // The first rank that has operations tells the size of records.
   Status find_record_size(const Block& block) {
-    if (block.operations > Edge::operations_most) return size_error(block);
+    if (block.operations > Edge::operations_max) return size_error(block);
     if (record_size_ == 0 && block.operations > 0) {
       record_size_ = !edges_in(block, record_bytes) && edges_in(block, record_bytes_with_handlers)
                          ? record_bytes_with_handlers

@@ -8,7 +8,7 @@
 namespace spinloom::schedule {
 namespace {
 
-constexpr size_t rank_bytes_least = 8;  // "rank 0{}"
+constexpr size_t rank_bytes_min = 8;  // "rank 0{}"
 constexpr size_t found_bytes_max = 32;  // what an error shows of the text
 constexpr uint32_t index_max = UINT32_MAX;  // of a CPU, of a NIC
 
@@ -26,9 +26,9 @@ class TextReader {
     if (peek_word() != "num_ranks") return unexpected("'num_ranks'");
     at_ += peek_word().size();
     SPL_ASSIGN(const uint64_t ranks, read_number("the number of ranks", UINT32_MAX));
-    if (const size_t remaining = source_.size() - at_; ranks > remaining / rank_bytes_least) {
+    if (const size_t remaining = source_.size() - at_; ranks > remaining / rank_bytes_min) {
       return fail(Code::invalid, location_of(number_at_), ": num_ranks is ", ranks, ", but the ", remaining,
-                  " bytes of text behind it have room for ", remaining / rank_bytes_least, " at most");
+                  " bytes of text behind it have room for ", remaining / rank_bytes_min, " at most");
     }
     ranks_ = static_cast<uint32_t>(ranks);
     Schedule schedule(ranks_);
@@ -137,8 +137,8 @@ class TextReader {
       shape.nic = static_cast<uint32_t>(nic);
     }
     if (!accept_end_of_line()) return unexpected_option(kind);
-    if (builder_.size() == Edge::operations_most) {
-      return fail(Code::overflow, location_of(at_ - 1), ": rank ", rank_, " has more than ", Edge::operations_most,
+    if (builder_.size() == Edge::operations_max) {
+      return fail(Code::overflow, location_of(at_ - 1), ": rank ", rank_, " has more than ", Edge::operations_max,
                   " operations");
     }
     builder_.add(schedule.intern_shape(shape), peer);

@@ -89,7 +89,7 @@ enum class Join : uint8_t { all, first };
 
 class Edge {
  public:
-  static constexpr uint32_t operations_most = UINT32_MAX >> 2;
+  static constexpr uint32_t operations_max = UINT32_MAX >> 2;
   Edge() = default;
   Edge(uint32_t to, Awaits awaits, Join join = Join::all)
       : word_(to << 2 | static_cast<uint32_t>(join) << 1 | static_cast<uint32_t>(awaits)) {}

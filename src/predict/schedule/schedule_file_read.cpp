@@ -37,16 +37,16 @@ class FileReader {
       const file::ProgramEntry entry = programs[number];
       const uint64_t entry_at = programs_at_ + number * sizeof(file::ProgramEntry);
       if (entry.operations > head_.operations - operation || entry.edges > head_.edges - edge ||
-          entry.operations > Edge::operations_most) {
+          entry.operations > Edge::operations_max) {
         return fail(Code::invalid, "byte ", entry_at, ": program ", number, " has ", entry.operations,
                     " operations and ", entry.edges, " edges, but ", head_.operations - operation, " and ",
                     head_.edges - edge, " are left");
       }
       const uint32_t passes = passes_of_programs.empty() ? 1 : passes_of_programs[number];
-      if (passes == 0 || uint64_t{passes} * entry.operations > Edge::operations_most) {
+      if (passes == 0 || uint64_t{passes} * entry.operations > Edge::operations_max) {
         return fail(Code::invalid, "byte ", passes_at_ + number * sizeof(uint32_t), ": program ", number, " has ",
                     passes, " passes of ", entry.operations, " operations; there is at least one pass, and ",
-                    Edge::operations_most, " operations at most");
+                    Edge::operations_max, " operations at most");
       }
       SPL_TRY(read_program(number, entry, passes, operations_at_ + operation * sizeof(Operation),
                            edges_at_ + edge * sizeof(Edge)));

@@ -132,8 +132,8 @@ class Exchanges {
     }
     const auto cached = common_bytes_cache_.find(key);
     if (cached != common_bytes_cache_.end()) return cached->second;
-    constexpr size_t cache_entries_most = 4'096;
-    if (common_bytes_cache_.size() >= cache_entries_most) common_bytes_cache_.clear();
+    constexpr size_t cache_entries_max = 4'096;
+    if (common_bytes_cache_.size() >= cache_entries_max) common_bytes_cache_.clear();
     return common_bytes_cache_.emplace(std::move(key), common_bytes(trace_, blocks).value_or(0)).first->second;
   }
 

@@ -340,8 +340,8 @@ TEST(Views, AddUpMessagesAndTypes) {
   EXPECT_EQ(uses[0].bytes, (3 + 1 + 5 + 5) * 4);
   EXPECT_EQ(uses[0].sends, 3U);
   EXPECT_EQ(uses[0].receives, 1U);
-  EXPECT_EQ(uses[0].count_least, 1);
-  EXPECT_EQ(uses[0].count_most, 5);
+  EXPECT_EQ(uses[0].count_min, 1);
+  EXPECT_EQ(uses[0].count_max, 5);
   EXPECT_TRUE(uses[0].is_contiguous);
   EXPECT_EQ(uses[1].blocks, 4);
   EXPECT_FALSE(uses[1].is_contiguous);

@@ -8,7 +8,7 @@
 namespace spinloom::trace {
 namespace {
 
-constexpr uint32_t slots_most = 1 << 24;
+constexpr uint32_t slots_max = 1 << 24;
 
 // Adds behind what is there. The room for some more is always there, so that a number costs no call.
 class Encoder {
@@ -19,7 +19,7 @@ class Encoder {
   ~Encoder() { to_.resize(at_); }
 
   void varint(uint64_t value) {
-    if (to_.size() - at_ < varint_bytes_most) to_.resize(2 * to_.size());
+    if (to_.size() - at_ < varint_bytes_max) to_.resize(2 * to_.size());
     at_ = static_cast<size_t>(put_varint(to_.data() + at_, value) - to_.data());
   }
   void signed_varint(int64_t value) { varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63)); }
@@ -262,7 +262,7 @@ bool decode(std::span<const uint8_t> bytes, const RankTrace& trace, Signature& s
   if (!decode_blocks(from, trace.types.size(), signature.receives)) return false;
   decode_list(from, signature.requests);
   for (const uint32_t slot : signature.requests) {
-    if (slot >= slots_most) return false;
+    if (slot >= slots_max) return false;
   }
   signature.matches.resize(from.length());
   for (Match& match : signature.matches) {
@@ -270,7 +270,7 @@ bool decode(std::span<const uint8_t> bytes, const RankTrace& trace, Signature& s
     match.source = from.int32();
     match.tag = from.int32();
     match.bytes = from.signed_varint();
-    if (match.request != none && match.request >= slots_most) return false;
+    if (match.request != none && match.request >= slots_max) return false;
   }
   return from.is_complete();
 }

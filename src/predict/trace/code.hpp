@@ -31,7 +31,7 @@ struct Head {
   bool is_cpu_time = false;
 };
 
-inline constexpr size_t varint_bytes_most = 10;
+inline constexpr size_t varint_bytes_max = 10;
 // Writes seven bits a byte, the lowest first; returns the place behind the last byte.
 inline uint8_t* put_varint(uint8_t* to, uint64_t value) {
   while (value >= 0x80) {

@@ -17,7 +17,7 @@ namespace spinloom::trace {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr uint64_t raw_bytes_most = uint64_t{2} << 30;
+constexpr uint64_t raw_bytes_max = uint64_t{2} << 30;
 
 std::optional<Bytes> content_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -204,7 +204,7 @@ Chunks read_chunks(const Bytes& file, const std::string& path, TraceBuilder& bui
         chunks.warning = text(path, " is packed by zstd, and libzstd.so.1 is not here: install it to read the trace");
         return chunks;
       }
-      if (raw_bytes > raw_bytes_most || !unpack(stored, raw_bytes, raw)) return damaged("damaged");
+      if (raw_bytes > raw_bytes_max || !unpack(stored, raw_bytes, raw)) return damaged("damaged");
     } else if (header.packing != Packing::raw || raw_bytes != stored.size()) {
       return damaged("damaged");
     }

@@ -6,7 +6,7 @@
 namespace spinloom::trace {
 namespace {
 
-constexpr int rounds_most = 16;  // levels of communicators made of communicators
+constexpr int rounds_max = 16;  // levels of communicators made of communicators
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void TextComms::find_all_members(std::span<const std::vector<CommMark>> marks) {
     }
     handles_[rank].assign(handles.begin(), handles.end());
   }
-  for (int round = 0; round < rounds_most; ++round) {
+  for (int round = 0; round < rounds_max; ++round) {
     const auto previous_members = members_;
     for (auto& uses : uses_) uses.clear();
     for (CommCreation& creation : creations_) creation.split_arguments.clear();

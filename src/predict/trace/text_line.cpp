@@ -21,10 +21,10 @@ bool TextLine::split(std::string_view line) {
 
 std::optional<uint64_t> time_ns(std::string_view field) {
   constexpr uint64_t ns_a_us = 1'000;
-  constexpr uint64_t us_most = uint64_t{1} << 53;  // 285 years; what a double holds
+  constexpr uint64_t us_max = uint64_t{1} << 53;  // 285 years; what a double holds
   const size_t point = field.find('.');
   const auto us = number_in<uint64_t>(field.substr(0, point));
-  if (!us || *us > us_most) return std::nullopt;
+  if (!us || *us > us_max) return std::nullopt;
   uint64_t ns = *us * ns_a_us;
   if (point == std::string_view::npos) return ns;
   uint64_t digit_ns = ns_a_us / 10;

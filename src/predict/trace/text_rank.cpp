@@ -9,7 +9,7 @@
 namespace spinloom::trace {
 namespace {
 
-constexpr uint64_t unix_ns_most = uint64_t{1} << 62;
+constexpr uint64_t unix_ns_max = uint64_t{1} << 62;
 
 // Text traces do not give the results of probes and tests: an Iprobe, or a test that ended no request, is a poll in
 // vain.
@@ -74,7 +74,7 @@ Status TextRank::call(const TextCall& call) {
 
 Status TextRank::write(const std::string& directory, uint32_t ranks) {
   const double ahead_ns = std::clamp(facts_.clock_ahead_us * 1e3, -1e18, 1e18);
-  const auto begun = static_cast<int64_t>(std::min(facts_.first_ns, unix_ns_most));
+  const auto begun = static_cast<int64_t>(std::min(facts_.first_ns, unix_ns_max));
   const int64_t on_rank_0 = std::max<int64_t>(0, begun + std::llround(ahead_ns));
   SPL_ASSIGN(const auto writer,
              Writer::create(directory, {rank_, ranks, facts_.first_ns, static_cast<uint64_t>(on_rank_0), facts_.host,

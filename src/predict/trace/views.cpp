@@ -140,8 +140,8 @@ std::vector<TypeUse> types(std::span<const RankTrace* const> traces) {
       ++(use.*which);
       use.elements += block.count;
       use.bytes += bytes_of(*trace, block);
-      use.count_least = is_first ? block.count : std::min(use.count_least, block.count);
-      use.count_most = std::max(use.count_most, block.count);
+      use.count_min = is_first ? block.count : std::min(use.count_min, block.count);
+      use.count_max = std::max(use.count_max, block.count);
     };
     visit_beginnings(*trace, [&](const Signature& one) {
       for (const Block& block : one.sends) count(block, &TypeUse::sends);

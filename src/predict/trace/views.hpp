@@ -30,8 +30,8 @@ struct TypeUse {
   uint64_t receives = 0;
   int64_t elements = 0;
   int64_t bytes = 0;
-  int64_t count_least = 0;  // elements of a buffer
-  int64_t count_most = 0;
+  int64_t count_min = 0;  // elements of a buffer
+  int64_t count_max = 0;
 };
 [[nodiscard]] std::vector<TypeUse> types(std::span<const RankTrace* const> traces);
 

@@ -14,12 +14,12 @@ namespace spinloom::trace {
 namespace {
 
 constexpr size_t open_bytes = OpenHeader::bytes + open_rooms[0] + open_rooms[1] + open_rooms[2];
-constexpr size_t signature_column_most = 2 * varint_bytes_most;  // a number and a count of polls
-constexpr size_t time_column_most = 2 * varint_bytes_most;
-constexpr size_t known_bytes_most = size_t{64} << 20;
-constexpr size_t definition_bytes_most = size_t{1} << 30;
+constexpr size_t signature_column_max = 2 * varint_bytes_max;  // a number and a count of polls
+constexpr size_t time_column_max = 2 * varint_bytes_max;
+constexpr size_t known_bytes_max = size_t{64} << 20;
+constexpr size_t definition_bytes_max = size_t{1} << 30;
 // Polls later than this are an event of their own, so that a rank that is killed while it polls shows it.
-constexpr uint64_t polls_ns_most = 100'000'000;
+constexpr uint64_t polls_ns_max = 100'000'000;
 
 std::string reason(int code) { return std::strerror(code); }
 
@@ -84,14 +84,14 @@ uint8_t* Writer::column_end(Column which) const {
 
 bool Writer::fits(size_t definition_bytes, size_t events) const {
   return used_bytes_[0] + definition_bytes <= open_rooms[0] &&
-         used_bytes_[1] + events * signature_column_most <= open_rooms[1] &&
-         used_bytes_[2] + events * time_column_most <= open_rooms[2];
+         used_bytes_[1] + events * signature_column_max <= open_rooms[1] &&
+         used_bytes_[2] + events * time_column_max <= open_rooms[2];
 }
 
 void Writer::publish() { open_->lengths.store(lengths_of(used_bytes_), std::memory_order_release); }
 
 void Writer::define(Tag tag, const Bytes& bytes) {
-  const size_t needed_bytes = 1 + varint_bytes_most + bytes.size();
+  const size_t needed_bytes = 1 + varint_bytes_max + bytes.size();
   if (!fits(needed_bytes, 0)) close_chunk();
   if (!trouble_.empty()) return;
   if (fits(needed_bytes, 0)) {
@@ -104,8 +104,8 @@ void Writer::define(Tag tag, const Bytes& bytes) {
     return;
   }
   // More than the open chunk holds: a chunk by itself.
-  if (bytes.size() > definition_bytes_most) return stop(text("a datatype or communicator of ", bytes.size(), " bytes"));
-  Bytes raw(1 + varint_bytes_most);
+  if (bytes.size() > definition_bytes_max) return stop(text("a datatype or communicator of ", bytes.size(), " bytes"));
+  Bytes raw(1 + varint_bytes_max);
   raw[0] = static_cast<uint8_t>(tag);
   raw.resize(static_cast<size_t>(put_varint(raw.data() + 1, bytes.size()) - raw.data()));
   raw.insert(raw.end(), bytes.begin(), bytes.end());
@@ -136,7 +136,7 @@ uint32_t Writer::intern(const Signature& signature) {
   encode(signature, scratch_);
   const uint64_t hash = Interned::hash_of(scratch_);
   if (const uint32_t found = known_signatures_.find(scratch_, hash); found != none) return found;
-  if (known_signatures_.memory_bytes() > known_bytes_most) known_signatures_.clear();
+  if (known_signatures_.memory_bytes() > known_bytes_max) known_signatures_.clear();
   known_signatures_.add(scratch_, hash, signatures_);
   define(Tag::signature, scratch_);
   return signatures_++;
@@ -177,7 +177,7 @@ void Writer::poll(const Signature& signature, uint64_t begin_ns, uint64_t end_ns
   open_->under_way.store(0, std::memory_order_relaxed);
   const uint32_t number = intern(signature);
   if (has_pending_poll_ && pending_poll_.signature == number && pending_poll_.polls < UINT32_MAX &&
-      end_ns - begun_ns_ - pending_poll_.begin_ns < polls_ns_most) {
+      end_ns - begun_ns_ - pending_poll_.begin_ns < polls_ns_max) {
     ++pending_poll_.polls;
     pending_poll_.end_ns = end_ns - begun_ns_;
     return;

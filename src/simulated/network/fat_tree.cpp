@@ -13,14 +13,14 @@ Result<FatTreeRoutes> FatTreeRoutes::make(const FatTree& tree, uint32_t hosts) {
     return fail(Code::invalid, "an oversubscription of ", tree.oversubscription, " does not divide the ", half,
                 " links up of a switch with radix ", tree.radix);
   }
-  if (tree.levels > levels_most) {
-    return fail(Code::invalid, "a fat tree has 1 to ", levels_most, " levels, and ", tree.levels, " are given");
+  if (tree.levels > levels_max) {
+    return fail(Code::invalid, "a fat tree has 1 to ", levels_max, " levels, and ", tree.levels, " are given");
   }
   FatTreeRoutes routes;
   uint64_t below = 1;  // hosts under a switch of the level below this one
   for (uint32_t level = 0;; ++level) {
     const bool is_top =
-        tree.levels > 0 ? level + 1 == tree.levels : below * tree.radix >= hosts || level + 1 == levels_most;
+        tree.levels > 0 ? level + 1 == tree.levels : below * tree.radix >= hosts || level + 1 == levels_max;
     if (is_top && below * tree.radix < hosts) {
       return fail(Code::invalid, "a fat tree of ", level + 1, " levels and radix ", tree.radix, " has ",
                   below * tree.radix, " hosts, and there are ", hosts, " ranks; give it a larger radix or more levels");

@@ -28,7 +28,7 @@ class FatTreeRoutes {
   void links_of(uint32_t at_switch, std::vector<Link>& out) const;
 
  private:
-  static constexpr uint32_t levels_most = 8;
+  static constexpr uint32_t levels_max = 8;
   struct Level {
     uint32_t below;  // hosts under one switch
     uint32_t downs;  // links down, of a switch
@@ -47,7 +47,7 @@ class FatTreeRoutes {
   [[nodiscard]] Link up(const Place& place, uint32_t which) const;
   [[nodiscard]] Link down(const Place& place, uint32_t destination) const;
 
-  std::array<Level, levels_most> levels_{};
+  std::array<Level, levels_max> levels_{};
   uint32_t level_count_ = 0;
   uint32_t switches_ = 0;
   uint32_t links_ = 0;

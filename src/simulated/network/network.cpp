@@ -32,9 +32,9 @@ Result<Network> Network::make(const Config& config, Rate G, uint32_t ranks, uint
   }
   Network network(std::move(routes), config, G, ranks);
   const uint64_t links = uint64_t{network.links()} * planes;
-  if (links > links_most) {
+  if (links > links_max) {
     return fail(Code::exhausted, "a network of this form has ", links, " links for its ", planes,
-                " NICs a rank, more than ", links_most, "; make it smaller");
+                " NICs a rank, more than ", links_max, "; make it smaller");
   }
   network.free_ps_.resize(links);
   if (config.shuffle_seed.has_value()) {

@@ -49,8 +49,8 @@ using Topology = std::variant<FatTree, Dragonfly, Torus>;
 // detour's first link (UGAL-L of the paper above), otherwise the `fixed` path.
 enum class Routing : uint8_t { fixed, adaptive, valiant, ugal };
 
-inline constexpr uint64_t links_most = 1 << 28;  // the sum over all planes; their times take 2 GiB
-inline constexpr uint64_t packets_most = 1 << 16;  // in a message; longer messages have larger packets
+inline constexpr uint64_t links_max = 1 << 28;  // the sum over all planes; their times take 2 GiB
+inline constexpr uint64_t packets_max = 1 << 16;  // in a message; longer messages have larger packets
 
 struct Config {
   Topology topology;

@@ -3,9 +3,9 @@
 namespace spinloom::network {
 
 Result<TorusRoutes> TorusRoutes::make(const Torus& torus, uint32_t hosts) {
-  constexpr size_t dimensions_most = 8;
-  if (torus.sizes.empty() || torus.sizes.size() > dimensions_most) {
-    return fail(Code::invalid, "a torus has 1 to ", dimensions_most, " dimensions, and ", torus.sizes.size(),
+  constexpr size_t dimensions_max = 8;
+  if (torus.sizes.empty() || torus.sizes.size() > dimensions_max) {
+    return fail(Code::invalid, "a torus has 1 to ", dimensions_max, " dimensions, and ", torus.sizes.size(),
                 " are given, as in torus:8x8x8");
   }
   if (torus.hosts == 0) return fail(Code::invalid, "a switch of a torus has at least 1 host");
@@ -15,8 +15,8 @@ Result<TorusRoutes> TorusRoutes::make(const Torus& torus, uint32_t hosts) {
     if (size == 0) return fail(Code::invalid, "each dimension of a torus has at least 1 switch");
     switches *= size;
     sizes += text(sizes.empty() ? "" : "x", size);
-    if (switches > UINT32_MAX / (2 * dimensions_most)) {
-      return fail(Code::invalid, "a torus has at most ", UINT32_MAX / (2 * dimensions_most), " switches");
+    if (switches > UINT32_MAX / (2 * dimensions_max)) {
+      return fail(Code::invalid, "a torus has at most ", UINT32_MAX / (2 * dimensions_max), " switches");
     }
   }
   if (switches * torus.hosts < hosts) {

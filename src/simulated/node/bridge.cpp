@@ -19,7 +19,7 @@ Status Bridge::check(const BridgeConfig& config, uint32_t ranks) {
                 ranks);
   }
   if (config.gateways == 0) return fail(spinloom::Code::invalid, "a bridge has at least one gateway");
-  if (config.forward < Time{} || config.hold_most < Time{}) {
+  if (config.forward < Time{} || config.hold_max < Time{}) {
     return fail(spinloom::Code::invalid, "a gateway's times are not below 0");
   }
   return {};
@@ -79,7 +79,7 @@ void Bridge::store(std::unique_ptr<Arrival> arrival) {
   auto found = std::find_if(queue.begin(), queue.end(),
                             [&](const Message& message) { return message.key == key && !message.is_whole; });
   if (found == queue.end()) {
-    queue.push_back({key, 0, false, events_.now() + config_.hold_most, {}});
+    queue.push_back({key, 0, false, events_.now() + config_.hold_max, {}});
     found = std::prev(queue.end());
     const uint32_t slot = deadlines_.take();
     deadlines_[slot] = pair;

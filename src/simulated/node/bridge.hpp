@@ -4,7 +4,7 @@
 //   the line rate, takes `forward` of the gateway's processor, and leaves by the gateway's link into the target's
 //   fabric.
 //     cut-through:        the processor begins at the packet's first byte;
-//     store-and-forward:  it begins when the last byte of the message's last packet is there, or `hold_most` after the
+//     store-and-forward:  it begins when the last byte of the message's last packet is there, or `hold_max` after the
 //                         first packet has come. So a message whose sender waits for others does not wait for ever.
 //   Pairs of ranks are spread over the gateways. With L = switch + wire, G = byte_time, f = forward, a message that is
 //   alone on equal links arrives at these times:

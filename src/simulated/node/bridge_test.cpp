@@ -141,7 +141,7 @@ TEST_F(BridgeTimes, StoredMessagesOfAPairKeepTheirOrder) {
 
 // Its sender may wait for something that comes behind it.
 TEST_F(BridgeTimes, AMessageThatStaysIncompleteIsPassedOnAfterAWhile) {
-  build({.stores = true, .hold_most = 5'000'000_ps});
+  build({.stores = true, .hold_max = 5'000'000_ps});
   send(0, 2, 1, 3 * packet_bytes, packet_bytes);
   send(0, 2, 2, 8);
   const auto& came = run(2);

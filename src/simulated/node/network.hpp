@@ -66,7 +66,7 @@ struct BridgeConfig {
   uint32_t gateways = 1;
   bool stores = false;  // true: gateways store whole messages; false: packets go on as they come
   Time forward{};  // time of a gateway's processor for each packet
-  Time hold_most{1'000'000'000};  // 1 ms: no part of a message is stored for longer
+  Time hold_max{1'000'000'000};  // 1 ms: no part of a message is stored for longer
 };
 class Bridge;
 

@@ -113,7 +113,7 @@ TEST_P(SimScenarios, HoldsOverABridge) {
   const testbed::Scenario& scenario = GetParam();
   for (const bool stores : {false, true}) {
     for (const uint32_t gateways : {1, 2}) {
-      BridgeConfig bridge{.gateways = gateways, .stores = stores, .forward = 300'000_ps, .hold_most = 20'000'000_ps};
+      BridgeConfig bridge{.gateways = gateways, .stores = stores, .forward = 300'000_ps, .hold_max = 20'000'000_ps};
       for (uint32_t rank = 0; rank < scenario.ranks; ++rank) bridge.fabric.push_back(rank % 2);
       const auto bed = SimTestbed::create(scenario.ranks, {3, false, 5}, limits::slice_cycles,
                                           scenario_limits().packet_buffer_bytes, bridge);

@@ -49,10 +49,10 @@ class TestRanks {
   ~TestRanks();
   void run(const Program& program);
   void kill(uint32_t rank);
-  [[nodiscard]] bool is_stuck() const { return pauses_ > pauses_most; }
+  [[nodiscard]] bool is_stuck() const { return pauses_ > pauses_max; }
 
  private:
-  static constexpr uint64_t pauses_most = 2'000'000;
+  static constexpr uint64_t pauses_max = 2'000'000;
   struct Member {
     std::unique_ptr<PausedPort> port;
     std::unique_ptr<portals::Interface> interface;

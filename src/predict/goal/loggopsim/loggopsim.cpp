@@ -230,7 +230,7 @@ void LogGopSimEngine::receive(uint64_t time, uint32_t event) {
 
 std::vector<uint32_t> LogGopSimEngine::stalled_ranks() const {
   std::vector<uint32_t> stalled;
-  for (uint32_t rank = 0; rank < ranks_.size() && stalled.size() < stalled_ranks_most; ++rank) {
+  for (uint32_t rank = 0; rank < ranks_.size() && stalled.size() < stalled_ranks_max; ++rank) {
     const Rank& state = ranks_[rank];
     if (state.not_begun + state.posted.size + state.arrived.size > 0) stalled.push_back(rank);
   }

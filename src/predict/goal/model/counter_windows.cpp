@@ -18,7 +18,7 @@ uint32_t CounterWindows::open(const Program& program) {
   unused_windows_.pop_back();
   const bool is_forward = program.is_forward();
   Window window;
-  window.ring_size = is_forward ? ring_size_least : std::bit_ceil(std::max(program.size(), ring_size_least));
+  window.ring_size = is_forward ? ring_size_min : std::bit_ceil(std::max(program.size(), ring_size_min));
   window.ring_begin = take_ring(window.ring_size);
   windows_[number] = window;
   if (!is_forward) (void)counter_of(number, program, program.size());

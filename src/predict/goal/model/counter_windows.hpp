@@ -44,7 +44,7 @@ class CounterWindows {
     uint32_t ring_begin = 0;  // the place of its ring of Counters in counters_
     uint32_t ring_size = 0;  // a power of two
   };
-  static constexpr uint32_t ring_size_least = 8;
+  static constexpr uint32_t ring_size_min = 8;
 
   [[nodiscard]] Counter& counter_at(const Window& window, uint32_t operation) {
     return counters_[window.ring_begin + (operation & (window.ring_size - 1))];

@@ -21,7 +21,7 @@ EventKind event_of(Kind kind) {
 }
 
 Status overflows() {
-  return fail(Code::overflow, "the modelled time passes ", time_ps_most,
+  return fail(Code::overflow, "the modelled time passes ", time_ps_max,
               " ps, which is 53 days; use a smaller unit, shorter computations or smaller parameters");
 }
 
@@ -83,7 +83,7 @@ Status Engine::price_shapes() {
       continue;
     }
     if (shape.kind == Kind::compute) {
-      costs.cpu_ps = time_ps({static_cast<int64_t>(std::min(model_.unit_ps, time_ps_most)), 1}, shape.size);
+      costs.cpu_ps = time_ps({static_cast<int64_t>(std::min(model_.unit_ps, time_ps_max)), 1}, shape.size);
     } else {
       const uint64_t bytes = shape.size > 0 ? shape.size - 1 : 0;
       costs.cpu_ps = clamped(model_.o_ps) + time_ps(model_.O, bytes);
@@ -112,9 +112,9 @@ Status Engine::make_noise() {
   if (!model_.noise.has_value()) return {};
   const uint64_t period_ps = model_.noise->period_ps;
   const uint64_t length_ps = model_.noise->length_ps;
-  if (length_ps >= period_ps || period_ps > time_ps_most) {
+  if (length_ps >= period_ps || period_ps > time_ps_max) {
     return fail(Code::invalid, "noise of ", length_ps, " ps in each ", period_ps,
-                " ps leaves a CPU no time; make it shorter than its period, which is at most ", time_ps_most, " ps");
+                " ps leaves a CPU no time; make it shorter than its period, which is at most ", time_ps_max, " ps");
   }
   noise_.emplace(*model_.noise, schedule_.ranks());
   return {};

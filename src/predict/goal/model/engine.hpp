@@ -31,10 +31,10 @@
 
 namespace spinloom::goal {
 
-// Returns the time of `units` units at a rate, rounded up. It is `time_ps_most` + 1 if it is later than any modelled
+// Returns the time of `units` units at a rate, rounded up. It is `time_ps_max` + 1 if it is later than any modelled
 // time.
 [[nodiscard]] inline uint64_t time_ps(Rate rate, uint64_t units) {
-  return static_cast<uint64_t>(std::min<unsigned __int128>(rate.ps_up(units), time_ps_most + 1));
+  return static_cast<uint64_t>(std::min<unsigned __int128>(rate.ps_up(units), time_ps_max + 1));
 }
 
 // Takes the messages to ranks that are not the engine's.
@@ -170,8 +170,8 @@ class Engine {
   void count_busy(uint64_t& busy_ps, uint64_t more_ps) { busy_ps = clamped(busy_ps + more_ps); }
   // Limits a time so that two such times can be added; notes it in has_overflowed_.
   [[nodiscard]] uint64_t clamped(uint64_t ps) {
-    if (ps > time_ps_most) has_overflowed_ = true;
-    return std::min(ps, time_ps_most);
+    if (ps > time_ps_max) has_overflowed_ = true;
+    return std::min(ps, time_ps_max);
   }
 
   void begin(uint64_t now, uint32_t rank, uint32_t operation);

@@ -159,7 +159,7 @@ void Engine::first_came(uint64_t now, uint32_t event) {
 
 std::vector<uint32_t> Engine::stalled_ranks() const {
   std::vector<uint32_t> stalled;
-  for (uint32_t rank = 0; rank < ranks_.size() && stalled.size() < stalled_ranks_most; ++rank) {
+  for (uint32_t rank = 0; rank < ranks_.size() && stalled.size() < stalled_ranks_max; ++rank) {
     const Rank& state = ranks_[rank];
     if (state.not_begun + state.posted.size + state.arrived.size > 0 || arrivals_.first_that_waits(rank).has_value()) {
       stalled.push_back(rank);

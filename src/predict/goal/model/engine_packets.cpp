@@ -23,7 +23,7 @@ uint64_t Engine::bytes_of(const Event& message) const {
 
 uint64_t Engine::packet_bytes_of(uint64_t bytes) const {
   const uint64_t usual = model_.network->packet_bytes;
-  return usual == 0 ? bytes : std::max(usual, bytes / network::packets_most + 1);
+  return usual == 0 ? bytes : std::max(usual, bytes / network::packets_max + 1);
 }
 
 void Engine::send_packets(uint64_t now, uint32_t message) {

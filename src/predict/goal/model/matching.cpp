@@ -34,7 +34,7 @@ void Matching::add(List& list, const Item& item) {
       append(table, node);
       return;
     }
-  } else if (list.size <= short_most) {
+  } else if (list.size <= short_max) {
     return;
   }
   rebuild_table(list);
@@ -75,7 +75,7 @@ void Matching::rebuild_table(List& list) {
     free_tables_.pop_back();
   }
   Table& table = tables_[list.table];
-  size_t chains = 2 * short_most;
+  size_t chains = 2 * short_max;
   while (chains < 2 * size_t{list.size}) chains *= 2;
   table = {std::vector<Chain>(chains), 0, 0};
   for (uint32_t node = list.first; node != nothing; node = nodes_[node].next) append(table, node);

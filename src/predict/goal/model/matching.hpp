@@ -41,7 +41,7 @@ class Matching {
     uint32_t operation;
     uint32_t shape;
   };
-  static constexpr uint32_t short_most = 32;
+  static constexpr uint32_t short_max = 32;
 
   void add(List& list, const Item& item);
   // Returns false if nothing matches.

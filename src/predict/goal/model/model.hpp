@@ -76,7 +76,7 @@ struct Model {
 };
 
 // No modelled time is later than this, which is 53 days.
-inline constexpr uint64_t time_ps_most = uint64_t{1} << 62;
+inline constexpr uint64_t time_ps_max = uint64_t{1} << 62;
 
 struct Outcome {
   // The times of each rank.

@@ -24,7 +24,7 @@ class Phases {
     for (uint64_t& phase : phases_) phase = random.below(period_);
   }
 
-  // Returns `time_ps_most` + 1 if the time is later than `time_ps_most`.
+  // Returns `time_ps_max` + 1 if the time is later than `time_ps_max`.
   [[nodiscard]] uint64_t end_of_work(uint32_t rank, uint64_t now_ps, uint64_t work_ps) const {
     if (work_ps == 0) return now_ps;
     const uint64_t at = now_ps + phases_[rank];
@@ -34,7 +34,7 @@ class Phases {
     const uint64_t periods = (work - 1) / each;
     const unsigned __int128 end =
         static_cast<unsigned __int128>(periods) * period_ + length_ + (work - periods * each) - phases_[rank];
-    return static_cast<uint64_t>(std::min<unsigned __int128>(end, time_ps_most + 1));
+    return static_cast<uint64_t>(std::min<unsigned __int128>(end, time_ps_max + 1));
   }
 
  private:

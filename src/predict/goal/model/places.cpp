@@ -24,9 +24,9 @@ uint32_t Places::place_of(const std::vector<uint32_t>& numbers, uint32_t number)
 Status check_places(const schedule::Schedule& schedule) {
   const Places places(schedule);
   const uint64_t each = uint64_t{places.cpus()} + places.nics();
-  if (each <= places_most / std::max(schedule.ranks(), 1U)) return {};
+  if (each <= places_max / std::max(schedule.ranks(), 1U)) return {};
   return fail(Code::exhausted, "the schedule names ", places.cpus(), " CPUs and ", places.nics(), " NICs for each of ",
-              schedule.ranks(), " ranks; a run has ", places_most, " of all ranks at most (places_most)");
+              schedule.ranks(), " ranks; a run has ", places_max, " of all ranks at most (places_max)");
 }
 
 }  // namespace spinloom::goal

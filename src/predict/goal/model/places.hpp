@@ -2,7 +2,7 @@
 //
 // Contract: cpu() and nic() give the place, from 0 on in the order of the numbers, of a CPU or NIC that a Shape names;
 //   an engine keeps state for places only, so that CPU 4294967295 costs as much as CPU 0. check_places() is an error
-//   where all ranks together would have more than `places_most`.
+//   where all ranks together would have more than `places_max`.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace spinloom::goal {
 
-inline constexpr uint64_t places_most = uint64_t{1} << 28;
+inline constexpr uint64_t places_max = uint64_t{1} << 28;
 
 class Places {
  public:

@@ -48,9 +48,9 @@ Status check_repeat(const Schedule& schedule, uint32_t times) {
     return fail(Code::invalid, "a schedule is repeated once at least, and only one that does not repeat already");
   }
   for (const Program& program : schedule.programs()) {
-    if ((uint64_t{program.size()} + 1) * times <= Edge::operations_most) continue;
+    if ((uint64_t{program.size()} + 1) * times <= Edge::operations_max) continue;
     return fail(Code::overflow, times, " times ", program.size(), " operations and one more are too many: a rank has ",
-                Edge::operations_most, " at most");
+                Edge::operations_max, " at most");
   }
   return {};
 }

@@ -21,7 +21,7 @@ namespace spinloom::goal {
 
 using Begun = std::unordered_map<uint32_t, std::vector<bool>>;  // by rank and operation
 
-inline constexpr uint32_t stalled_ranks_most = 3;  // that an error names
+inline constexpr uint32_t stalled_ranks_max = 3;  // that an error names
 
 struct StalledRank {
   uint32_t rank;

@@ -31,7 +31,7 @@ nic::Get bytes_get(nic::Rank source, uint32_t send, uint64_t bytes, const nic::R
 }
 
 std::vector<nic::CommandBody> one_sided_commands(const OperationRef& ref, const nic::ReplyTo& report,
-                                                 uint64_t atomic_bytes_most) {
+                                                 uint64_t atomic_bytes_max) {
   const schedule::Shape& shape = ref.shape();
   const Payloads& payloads = ref.payloads;
   nic::Atomic atomic;
@@ -55,7 +55,7 @@ std::vector<nic::CommandBody> one_sided_commands(const OperationRef& ref, const 
   uint64_t begin = 0;
   do {
     nic::Atomic part = atomic;
-    part.put.length = std::min(atomic_bytes_most, shape.size - begin);
+    part.put.length = std::min(atomic_bytes_max, shape.size - begin);
     const bool is_last = begin + part.put.length == shape.size;
     if (payloads.has_memory()) {
       part.put.local += begin;

@@ -46,9 +46,9 @@ struct OperationRef {
 [[nodiscard]] nic::Put message_put(const OperationRef& ref, bool is_request);
 // Returns the get that fetches the bytes of a rendezvous' send.
 [[nodiscard]] nic::Get bytes_get(nic::Rank source, uint32_t send, uint64_t bytes, const nic::ReplyTo& reply);
-// Returns the commands of a one-sided operation: one, or several for an atomic that is longer than `atomic_bytes_most`;
+// Returns the commands of a one-sided operation: one, or several for an atomic that is longer than `atomic_bytes_max`;
 // the last one reports. `report`: for a get or a fetching atomic, also where the reply goes.
 [[nodiscard]] std::vector<nic::CommandBody> one_sided_commands(const OperationRef& ref, const nic::ReplyTo& report,
-                                                               uint64_t atomic_bytes_most);
+                                                               uint64_t atomic_bytes_max);
 
 }  // namespace spinloom::goal

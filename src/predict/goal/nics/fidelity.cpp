@@ -35,9 +35,9 @@ Status check_for_nics(const Schedule& schedule, const Model& model) {
     if (shape.kind == Kind::send && shape.tag == schedule::any) {
       return fail(Code::unsupported, "a send has any tag, which match bits cannot say; give it a tag");
     }
-    if (schedule::has_peer(shape.kind) && shape.size > message_bytes_most) {
+    if (schedule::has_peer(shape.kind) && shape.size > message_bytes_max) {
       return fail(Code::unsupported, "a message has ", shape.size, " B; at the fidelities nic and full it has at most ",
-                  message_bytes_most, " B (message_bytes_most)");
+                  message_bytes_max, " B (message_bytes_max)");
     }
   }
   return {};

@@ -31,7 +31,7 @@ class FullNics final : public Nics, simulated::Receiver {
   void connect(PacketSink& sink) override;
   void inject(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) override;
   [[nodiscard]] nic::NicLimits limits_outside() const override;
-  [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
+  [[nodiscard]] uint64_t atomic_bytes_max() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
 
  private:

@@ -86,8 +86,8 @@ void Host::work(Cpu& cpu, const Task& task) {
   if (task.step == Step::deliver) work_ps = delivery_ps(receives_[task.slot]);
   const uint64_t begin_ps = now();
   const uint64_t end_ps = job_.noise ? job_.noise->end_of_work(rank_, begin_ps, work_ps) : begin_ps + work_ps;
-  if (end_ps > time_ps_most) {
-    return stop(fail(Code::overflow, "the modelled time passes ", time_ps_most,
+  if (end_ps > time_ps_max) {
+    return stop(fail(Code::overflow, "the modelled time passes ", time_ps_max,
                      " ps, which is 53 days; use a smaller unit or shorter computations"));
   }
   (task.step == Step::compute ? compute_ps_ : overhead_ps_) += end_ps - begin_ps;

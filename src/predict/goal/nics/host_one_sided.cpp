@@ -111,7 +111,7 @@ void Host::submit_one_sided(uint32_t number, const std::optional<nic::Trigger>& 
     report.local = job_.payloads.address(memory);
   }
   const OperationRef ref{job_.schedule, job_.payloads, rank_, number};
-  for (const nic::CommandBody& one : one_sided_commands(ref, report, job_.nics.atomic_bytes_most())) {
+  for (const nic::CommandBody& one : one_sided_commands(ref, report, job_.nics.atomic_bytes_max())) {
     submit(one, trigger);
   }
 }

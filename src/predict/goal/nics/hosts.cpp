@@ -24,20 +24,20 @@ Status price_shapes(Job& job, const Model& model) {
     const bool works = shape.kind != Kind::compute && shape.kind != Kind::get;
     const auto number = static_cast<uint32_t>(job.costs.size());
     if (works && model.layout && job.schedule.transfer_layouts(number).local != schedule::contiguous) {
-      costs.layout_ps = std::min(time_ps(*model.layout, shape.size), time_ps_most);
+      costs.layout_ps = std::min(time_ps(*model.layout, shape.size), time_ps_max);
     }
     if (shape.kind == Kind::arrived) {
       costs.cpu_ps = 0;
     } else if (shape.kind == Kind::compute) {
       const auto work_ps = static_cast<unsigned __int128>(shape.size) * model.unit_ps;
-      costs.cpu_ps = static_cast<uint64_t>(std::min<unsigned __int128>(work_ps, time_ps_most + 1));
+      costs.cpu_ps = static_cast<uint64_t>(std::min<unsigned __int128>(work_ps, time_ps_max + 1));
     } else {
       const uint64_t n = shape.size == 0 || shape.kind == Kind::get ? 0 : shape.size - 1;
-      costs.cpu_ps = std::min(time_ps(model.O, n), time_ps_most) + std::min(model.o_ps, time_ps_most);
+      costs.cpu_ps = std::min(time_ps(model.O, n), time_ps_max) + std::min(model.o_ps, time_ps_max);
       costs.is_rendezvous = shape.kind == Kind::send && shape.size > model.S_bytes;
     }
-    if (costs.cpu_ps + costs.layout_ps > time_ps_most) {
-      return fail(Code::overflow, "a computation or the CPU's part of a message takes more than ", time_ps_most,
+    if (costs.cpu_ps + costs.layout_ps > time_ps_max) {
+      return fail(Code::overflow, "a computation or the CPU's part of a message takes more than ", time_ps_max,
                   " ps, which is 53 days; use a smaller unit or smaller parameters");
     }
     job.costs.push_back(costs);
@@ -89,13 +89,13 @@ Error stall_of(const Job& job) {
   }
   Begun begun;
   std::vector<Matching::Item> receives;
-  receives.reserve(stalled_ranks_most);  // pointers to them stay
+  receives.reserve(stalled_ranks_max);  // pointers to them stay
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
     const Host& host = *job.hosts[rank];
     const std::vector<uint32_t> posted = host.posted();
     const size_t waits = posted.size() + host.waiting_arrivals();
     stall.unmatched += waits;
-    if (host.not_begun() + waits + arrived[rank].size() == 0 || stall.ranks.size() == stalled_ranks_most) continue;
+    if (host.not_begun() + waits + arrived[rank].size() == 0 || stall.ranks.size() == stalled_ranks_max) continue;
     if (!posted.empty()) receives.push_back({rank, 0, posted.front(), 0});
     stall.ranks.push_back({rank, posted.empty() ? nullptr : &receives.back(),
                            arrived[rank].empty() ? nullptr : &arrived[rank].front(), host.first_waiting_arrival(),

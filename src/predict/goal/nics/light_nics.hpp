@@ -42,11 +42,11 @@ class LightNics final : public Nics, simulated::EventTarget {
   void connect(PacketSink& sink) override { sink_ = &sink; }
   void inject(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) override;
   [[nodiscard]] nic::NicLimits limits_outside() const override;
-  [[nodiscard]] uint64_t atomic_bytes_most() const override { return atomic_bytes_of(profile_); }
+  [[nodiscard]] uint64_t atomic_bytes_max() const override { return atomic_bytes_of(profile_); }
   [[nodiscard]] Status trouble() const override;
   // The number of NICs now, and the largest number at one time.
   [[nodiscard]] uint32_t nic_count() const { return nic_count_; }
-  [[nodiscard]] uint32_t nic_count_most() const { return nic_count_most_; }
+  [[nodiscard]] uint32_t nic_count_max() const { return nic_count_most_; }
 
  private:
   class Node;

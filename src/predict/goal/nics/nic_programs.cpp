@@ -81,7 +81,7 @@ class ProgramRewriter {
     const uint64_t served_ps = std::min(price.nic_ps, price.nic_busy_ps);
     if (served_ps > 0) append(add_computation(served_ps, nic_cpu_));
     if (price.nic_ps > served_ps) {
-      const uint32_t delay_cpu = nic_cpu_ + 1 + delays_++ % delays_most;
+      const uint32_t delay_cpu = nic_cpu_ + 1 + delays_++ % delays_max;
       append(add_computation(price.nic_ps - served_ps, delay_cpu));
     }
     nic_ps_ += price.nic_ps;
@@ -115,9 +115,9 @@ Result<WithNicPrograms> with_nic_programs(const Schedule& original, const std::v
       return fail(Code::overflow, "a computation of ", shape.size, " does not fit in ps; use a smaller unit");
     }
   }
-  if (nic_cpu + delays_most > UINT32_MAX) {
+  if (nic_cpu + delays_max > UINT32_MAX) {
     return fail(Code::unsupported, "the schedule has CPU ", nic_cpu - 1,
-                "; with programs on NICs the numbers of CPUs go to ", UINT32_MAX - delays_most - 1);
+                "; with programs on NICs the numbers of CPUs go to ", UINT32_MAX - delays_max - 1);
   }
   WithNicPrograms result{Schedule(original.ranks()), {}};
   ProgramRewriter rewriter(original, prices, unit_ps, static_cast<uint32_t>(nic_cpu), result.schedule);

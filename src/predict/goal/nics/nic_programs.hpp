@@ -7,7 +7,7 @@
 //   moved. What waits for its begin waits for the begin of its first part, which may be the work on its layout.
 //       T(s <= S) = gather + c + L + n G + c + scatter
 //   So an executed handler is paid for by every message at any number of ranks, and run once for each layout and size.
-// Invariants: (1) messages and the order that the graph demands stay; (2) of a rank up to `delays_most` messages wait
+// Invariants: (1) messages and the order that the graph demands stay; (2) of a rank up to `delays_max` messages wait
 //   for more than their NIC's work at one time.
 // Threads: pure. Time: modelled.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace spinloom::goal {
 
-inline constexpr uint32_t delays_most = 8;
+inline constexpr uint32_t delays_max = 8;
 
 struct ProgramPrice {
   uint64_t cpu_ps = 0;  // work of the CPU, where the NIC does not take the layout

@@ -51,7 +51,7 @@ class Nics {
   // The limits of the NIC of a rank that has none here.
   [[nodiscard]] virtual nic::NicLimits limits_outside() const = 0;
   // The most bytes of one atomic.
-  [[nodiscard]] virtual uint64_t atomic_bytes_most() const = 0;
+  [[nodiscard]] virtual uint64_t atomic_bytes_max() const = 0;
   [[nodiscard]] virtual Status trouble() const = 0;
 };
 

@@ -63,10 +63,10 @@ Result<Payloads> Payloads::make(const Schedule& schedule, uint64_t S_bytes, bool
   payloads.windows_ = Windows(schedule, has_memory, sample);
   if (!has_memory) return payloads;
   const uint64_t needed = payloads.size_memory(schedule, S_bytes);
-  if (needed > memory_bytes_most) {
+  if (needed > memory_bytes_max) {
     return fail(Code::exhausted, "the messages of the schedule need ", needed, " B of memory to move really, at most ",
-                memory_bytes_most,
-                " B are allowed (memory_bytes_most); use --fidelity nic, shorter messages or "
+                memory_bytes_max,
+                " B are allowed (memory_bytes_max); use --fidelity nic, shorter messages or "
                 "fewer ranks");
   }
   payloads.random_data_.resize(payloads.random_data_bytes_);

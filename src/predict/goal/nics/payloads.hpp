@@ -21,12 +21,12 @@
 
 namespace spinloom::goal {
 
-inline constexpr uint64_t memory_bytes_most = uint64_t{4} << 30;  // for all payloads of a run in which bytes move
-inline constexpr uint64_t message_bytes_most = uint64_t{1} << 40;  // so that the time of one message fits into Time
+inline constexpr uint64_t memory_bytes_max = uint64_t{4} << 30;  // for all payloads of a run in which bytes move
+inline constexpr uint64_t message_bytes_max = uint64_t{1} << 40;  // so that the time of one message fits into Time
 
 class Payloads {
  public:
-  // Returns an error if the payloads need more memory than memory_bytes_most.
+  // Returns an error if the payloads need more memory than memory_bytes_max.
   static Result<Payloads> make(const schedule::Schedule& schedule, uint64_t S_bytes, bool has_memory,
                                const Sample& sample = {});
 

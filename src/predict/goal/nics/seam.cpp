@@ -10,7 +10,7 @@ using schedule::Kind;
 
 Result<std::unique_ptr<Seam>> Seam::create(Engine& engine, Job& job, const simulated::Profile& profile, uint64_t L_ps) {
   const Time needed = arrival_time(profile) + profile.link.switch_latency + profile.link.wire;
-  const Time L{static_cast<int64_t>(std::min(L_ps, time_ps_most))};
+  const Time L{static_cast<int64_t>(std::min(L_ps, time_ps_max))};
   if (L < needed) {
     return fail(Code::invalid, "L is ", L_ps,
                 " ps, but from the link of a NIC to the host of another one a byte needs ", needed.ps,
@@ -92,7 +92,7 @@ void Seam::submit_one_sided(const Event& message, Time at) {
                       .message_kind = MessageKind::reply};
     report = begin_read(reply, shape.size, shape.kind == Kind::fetch ? Windows::initial_mask : 0);
   }
-  for (const nic::CommandBody& command : one_sided_commands(ref, report, job_.nics.atomic_bytes_most())) {
+  for (const nic::CommandBody& command : one_sided_commands(ref, report, job_.nics.atomic_bytes_max())) {
     submit(message.source, command, at);
   }
 }

@@ -92,9 +92,9 @@ constexpr Pattern patterns[] = {
      algorithms::neighbor_alltoall, nullptr, Ranks::any, 3},
 };
 
-constexpr uint32_t ranks_most = 1U << 29;  // operations of a rank are at most four times as many
+constexpr uint32_t ranks_max = 1U << 29;  // operations of a rank are at most four times as many
 constexpr uint64_t segment_bytes_usual = 8192;
-constexpr uint64_t segments_most = 1U << 24;
+constexpr uint64_t segments_max = 1U << 24;
 
 // Returns as many factors of `ranks` as dimensions, with the least sum; ascending.
 std::vector<uint32_t> balanced(uint32_t ranks, uint32_t dimensions) {
@@ -127,8 +127,8 @@ std::vector<int32_t> neighbours(const std::vector<uint32_t>& grid, uint32_t rank
 }
 
 Status check_options(const Pattern& pattern, uint32_t ranks, uint64_t bytes, const PatternOptions& options) {
-  if (ranks < 2 || ranks > ranks_most) {
-    return fail(Code::invalid, pattern.name, " of ", ranks, " ranks: give 2 to ", ranks_most, " ranks");
+  if (ranks < 2 || ranks > ranks_max) {
+    return fail(Code::invalid, pattern.name, " of ", ranks, " ranks: give 2 to ", ranks_max, " ranks");
   }
   if (pattern.ranks == Ranks::power_of_two && !std::has_single_bit(ranks)) {
     return fail(Code::invalid, pattern.name, " of ", ranks, " ranks: give a power of two");
@@ -144,9 +144,9 @@ Status check_options(const Pattern& pattern, uint32_t ranks, uint64_t bytes, con
   }
   if (pattern.bytes == segments) {
     const uint64_t each = options.segment_bytes.value_or(segment_bytes_usual);
-    if (each == 0 || bytes / each >= segments_most) {
+    if (each == 0 || bytes / each >= segments_max) {
       return fail(Code::invalid, bytes, " bytes in segments of ", each,
-                  " bytes: give segments of which there are at most ", segments_most);
+                  " bytes: give segments of which there are at most ", segments_max);
     }
   }
   if (pattern.bytes != message && bytes > INT64_MAX / ranks) {

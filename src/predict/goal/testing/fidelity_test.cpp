@@ -114,7 +114,7 @@ TEST_P(EachFidelity, WhatItCannotDoIsAnError) {
   };
   const std::string head = "num_ranks 2\nrank 0 {\nsend ";
   const std::string tail = " to 1\n}\nrank 1 {\nrecv 8b from 0\n}\n";
-  EXPECT_NE(error(head + "2000000000000b" + tail).find("message_bytes_most"), std::string::npos);
+  EXPECT_NE(error(head + "2000000000000b" + tail).find("message_bytes_max"), std::string::npos);
   EXPECT_NE(error("num_ranks 2\nrank 0 {\nsend 8b to 1 nic 1\n}\nrank 1 {\n}\n").find("NIC 1"), std::string::npos);
   EXPECT_NE(error("num_ranks 1\nrank 0 {\ncalc 9000000000000000\n}\n").find("53 days"), std::string::npos);
 }
@@ -154,7 +154,7 @@ TEST(Fidelity, BytesThatDoNotFitInMemoryAreForTheNics) {
   const auto full = run_on(Fidelity::full, profile, fidelity_schedule(goal), {});
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code, Code::exhausted);
-  EXPECT_NE(full.error().message.find("memory_bytes_most"), std::string::npos);
+  EXPECT_NE(full.error().message.find("memory_bytes_max"), std::string::npos);
   EXPECT_TRUE(run_on(Fidelity::nic, profile, fidelity_schedule(goal), {}));
 }
 
@@ -214,7 +214,7 @@ TEST(LightNics, ANicIsThereAsLongAsItsRankNeedsIt) {
   LightNics nics(simulated::test_profile(), 8, [&](uint32_t rank) { return Host::setup(*payloads, rank); });
   ASSERT_TRUE(run_hosts(nics, *payloads, {1, 1}, schedule, {}));
   EXPECT_EQ(nics.nic_count(), 0);
-  EXPECT_EQ(nics.nic_count_most(), 2);
+  EXPECT_EQ(nics.nic_count_max(), 2);
 }
 
 TEST(LightNics, AMessageThatNobodyTookKeepsItsNic) {

@@ -15,8 +15,8 @@ namespace {
 using namespace spinloom;
 
 // Some 500 CPUs and NICs for each rank are legal, but slow to try.
-constexpr uint32_t ranks_run_most = 64;
-constexpr uint64_t operations_run_most = 10'000;  // passes make many of few bytes
+constexpr uint32_t ranks_run_max = 64;
+constexpr uint64_t operations_run_max = 10'000;  // passes make many of few bytes
 
 template <class Outcome>
 void expect_sentence(const Result<Outcome>& outcome) {
@@ -38,8 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   SPL_ASSERT(again.ok(), "what has been written is not read: ", again.ok() ? "" : again.error().message);
   SPL_ASSERT(schedule::write_schedule(*again) == written, "other bytes");
   (void)schedule::count(*made);
-  if (!schedule::check(*made) || made->ranks() > ranks_run_most) return 0;
-  if (made->operations() > operations_run_most) return 0;
+  if (!schedule::check(*made) || made->ranks() > ranks_run_max) return 0;
+  if (made->operations() > operations_run_max) return 0;
   expect_sentence(goal::run(*made, {}));
   expect_sentence(goal::run_loggopsim(*made, {}));
   return 0;

@@ -292,7 +292,7 @@ class NaiveEngine {
   void send_packet(uint64_t time, Element packet) {
     const uint64_t each = model_.network->packet_bytes == 0
                               ? packet.bytes
-                              : std::max(model_.network->packet_bytes, packet.bytes / network::packets_most + 1);
+                              : std::max(model_.network->packet_bytes, packet.bytes / network::packets_max + 1);
     packet.end = std::min(packet.first + each, packet.bytes);
     add(time, What::enters, packet);
   }

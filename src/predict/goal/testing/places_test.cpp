@@ -73,7 +73,7 @@ TEST(Places, TooManyAreAnErrorAndTakeNoMemory) {
   schedule.intern(0, builder.take());
   const std::string sentence =
       "the schedule names 300 CPUs and 1 NICs for each of 1048576 ranks; a run has 268435456 of all ranks at most "
-      "(places_most)";
+      "(places_max)";
   for (const Error& error : {run(schedule, {}).error(), run_loggopsim(schedule, {}).error()}) {
     EXPECT_EQ(error.code, Code::exhausted);
     EXPECT_EQ(error.message, sentence);

@@ -1,19 +1,10 @@
-// Bindings of layouts and of messages to one simulated card; python/spinloom/common/core.py documents them.
-//
-// Contract: functions take and return dictionaries, and classes keep what later calls need; an Error becomes
-//   spinloom.errors.Trouble. The interpreter lock is released while a cell runs.
+// spinloom._core: a message of one datatype to a simulated NIC (nics/sweep.py). The interpreter lock is released while
+// it runs.
 #include <nanobind/nanobind.h>
 
+#include "app/python/bindings_profile.hpp"
 #include "app/python/bindings_setup.hpp"
-#include "app/python/python_text.hpp"
 #include "app/studies/ddt.hpp"
-#include "base/limits.hpp"
-#include "base/printable.hpp"
-#include "memory/layout/blob.hpp"
-#include "memory/layout/oracle.hpp"
-#include "memory/layout/text.hpp"
-
-namespace nb = nanobind;
 
 namespace spinloom::app {
 namespace {
@@ -98,61 +89,12 @@ nb::dict run_cell(const nb::dict& settings) {
   return row;
 }
 
-nb::dict describe(const std::string& text_form) {
-  const layout::Type type = unwrap(layout::parse(text_form));
-  const layout::oracle::BlockSummary blocks = layout::oracle::summarise(type, 1);
-  const layout::Blob blob = unwrap(layout::Blob::build(type));
-  nb::dict out;
-  out["text"] = layout::print(type);
-  out["size_bytes"] = type.size();
-  out["lb_bytes"] = type.lb();
-  out["extent_bytes"] = type.extent();
-  out["true_lb_bytes"] = type.true_lb();
-  out["true_extent_bytes"] = type.true_extent();
-  out["blocks"] = blocks.blocks;
-  out["block_bytes_min"] = blocks.bytes_min;
-  out["block_bytes_max"] = blocks.bytes_max;
-  out["blob_bytes"] = blob.bytes().size();
-  return out;
-}
-
-void check_type(const std::string& text_form) { (void)unwrap(layout::parse(text_form)); }
-
-void check_profile(const nb::dict& profile) { (void)unwrap(simulated::build_profile(profile_fields(profile))); }
+void check_profile(const nb::dict& profile) { (void)profile_of(profile); }
 
 }  // namespace
 
-void bind_cards(nb::module_& module) {
-  nb::set_leak_warnings(false);  // what a program holds until its end is no fault of its own
-  static nb::object error_type = nb::module_::import_("spinloom.errors").attr("Trouble");
-  module.attr("SpinloomError") = error_type;
-  nb::register_exception_translator([](const std::exception_ptr& raised, void*) {
-    try {
-      std::rethrow_exception(raised);
-    } catch (const Raised& trouble) {
-      const nb::object instance = error_type(name_of(trouble.error.code), text_of(trouble.error.message));
-      PyErr_SetObject(error_type.ptr(), instance.ptr());
-    }
-  });
-  nb::dict known;
-  known["hpu_count_max"] = limits::hpu_count_max;
-  known["payload_bytes_max"] = limits::payload_bytes_max;
-  known["rank_count_max"] = limits::rank_count_max;
-  module.attr("limits") = known;
-  bind_bandwidth(module);
-  bind_explain(module);
-  bind_handler(module);
-  bind_host(module);
-  bind_layout(module);
-  bind_send(module);
-  bind_share(module);
-  bind_type(module);
+void bind_cell(nb::module_& module) {
   module.def("run_cell", &run_cell, nb::arg("config"), "One message of one datatype under one strategy, checked.");
-  module.def("describe", &describe, nb::arg("text"), "Sizes, bounds and blocks of a datatype in text form.");
-  module.def(
-      "printable", [](const nb::bytes& text) { return printable({text.c_str(), text.size()}); }, nb::arg("text"),
-      "What a terminal may show of it, as printable.py does it.");
-  module.def("check_type", &check_type, nb::arg("text"), "Raises SpinloomError unless the text is a datatype.");
   module.def("check_profile", &check_profile, nb::arg("profile"),
              "Raises SpinloomError unless the fields make a profile.");
 }

@@ -5,8 +5,9 @@ The checks stand in .clang-tidy. A source is checked again when it, one of our h
 read by itself, also where BUILD compiles several at once: one that forgets an include is found. Exit code
 1: something was found.
 
---recent leaves out sources of which nothing changed in that many latest commits or since: somebody has
-checked them. Without git, or where the history is shorter, it leaves out none.
+--recent looks at what changed in that many latest commits or since: at each source that did, and for the
+headers that did at as few more sources as read them all. Without git, or where the history is shorter, it
+looks at every source.
 """
 
 from __future__ import annotations
@@ -97,6 +98,21 @@ def changed_lately(commits: int) -> set[Path] | None:
     return {ROOT / name for name in names}
 
 
+def covering(read_by: dict[Path, set[Path]], changed: set[Path]) -> set[Path]:
+    """The sources that changed, and others until each changed file is read by one of them.
+
+    `read_by` has for each source the files that it reads, itself among them. The next source is always the
+    one that reads the most changed files that none has read, the first by name among equals.
+    """
+    chosen = changed & read_by.keys()
+    unread = changed & set().union(*read_by.values()) - set().union(*(read_by[source] for source in chosen))
+    while unread:
+        best = min(read_by, key=lambda source: (-len(read_by[source] & unread), source))
+        chosen.add(best)
+        unread -= read_by[best]
+    return chosen
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("build", type=Path)
@@ -109,17 +125,15 @@ def main() -> int:
     remembered_at = build / "tidy.json"
     passed = json.loads(remembered_at.read_text(encoding="utf-8")) if remembered_at.exists() else {}
 
-    work = {}
-    for command in commands:
-        source = Path(command["file"])
-        if not source.is_relative_to(ROOT / "src"):
-            continue
-        read = [source, ROOT / ".clang-tidy", *headers_of(source)]
-        if lately is not None and lately.isdisjoint(read):
-            continue
-        key = digest(read, command["command"])
-        if passed.get(str(source)) != key:
-            work[source] = key
+    sources = {Path(command["file"]): command["command"] for command in commands}
+    sources = {source: command for source, command in sources.items() if source.is_relative_to(ROOT / "src")}
+    read_by = {source: {source, *headers_of(source)} for source in sources}
+    rules = ROOT / ".clang-tidy"
+    chosen = set(sources) if lately is None or rules in lately else covering(read_by, lately)
+    keys = {
+        source: digest([rules, *read_by[source]], sources[source]) for source in sources if source in chosen
+    }
+    work = {source: key for source, key in keys.items() if passed.get(str(source)) != key}
 
     def tidy(source: Path) -> tuple[Path, int, str]:
         arguments = [BIN / "clang-tidy", "--quiet", "-p", str(database), str(source)]
@@ -135,9 +149,7 @@ def main() -> int:
                 failed += 1
                 print(text.strip())
     remembered_at.write_text(json.dumps(passed, indent=0, sort_keys=True), encoding="utf-8")
-    print(
-        f"clang-tidy: {len(work)} checked, {len(commands) - len(work)} unchanged or not ours, {failed} failed"
-    )
+    print(f"clang-tidy: {len(work)} of {len(sources)} sources checked, {failed} failed")
     return 1 if failed else 0
 
 

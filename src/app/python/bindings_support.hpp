@@ -60,8 +60,7 @@ void bind_torture(nb::module_& module);     // bindings_torture.cpp
 void bind_trace(nb::module_& module);       // bindings_trace.cpp
 void bind_type(nb::module_& module);        // bindings_type.cpp
 
-// For a module that is a part of the engine: any other name raises Trouble('environment') with the sentence `cure`, which
-// lives as long as the program.
+// Lets any other name of a module raise Trouble('environment') with the sentence `cure`, which must outlive the module.
 void refuse_other_names(nb::module_& module, const char* cure);  // bindings_errors.cpp
 
 }  // namespace spinloom::app

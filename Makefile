@@ -25,7 +25,7 @@ help:
 	@echo 'make figures the figures of the datatypes paper from fresh simulations (out/figures/)'
 	@echo 'make validate  what the papers measured, tested; compares with tests/golden/validate.json'
 	@echo 'make setup   set up .venv/ and build the whole package; the command is .venv/bin/spinloom'
-	@echo 'make wheel   out/dist/: a wheel for CPython 3.11 and later and glibc 2.28 and later, and the sources it is built from'
+	@echo 'make wheel   out/dist/: wheels of all and of layouts alone, for CPython 3.11 and glibc 2.28 and later, and the sources'
 	@echo 'make picture make the pictures of docs/img/ again, from the demo and from studies'
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make test-slow  what takes minutes: 10^7 cuts of datatypes, types against MPIs, hashes at optimisation levels'
@@ -110,16 +110,19 @@ build/stamps/cards: $(VENV)/cards $(SOURCES)
 WHEEL_GLIBC ?= 2.28
 WHEEL_BUILD := $(if $(WHEEL_GLIBC),build/wheel,$(BUILD))
 wheel: build/stamps/wheel$(WHEEL_GLIBC)
-build/stamps/wheel$(WHEEL_GLIBC): $(VENV)/stamp $(SOURCES) $(shell find packaging/glibc) tools/old_glibc.py README.md LICENSE
+build/stamps/wheel$(WHEEL_GLIBC): $(VENV)/stamp $(SOURCES) $(shell find packaging/glibc packaging/layout) tools/old_glibc.py README.md LICENSE
 	@mkdir -p $(@D)
 	rm -rf build/dist out/dist build/stamps/wheel*
 	$(BIN)/python -m build --no-isolation --sdist --outdir out/dist .
 	@$(BIN)/cmake -S . -B $(WHEEL_BUILD) -GNinja -DPython_EXECUTABLE=$(BIN)/python -DCMAKE_INSTALL_LIBDIR=lib \
 	  -DSPINLOOM_PYTHON=ON -DSPINLOOM_HANDLERS=ON -DSPINLOOM_GLIBC=$(WHEEL_GLIBC) >build/configure.log || { cat build/configure.log; exit 1; }
-	NINJA_STATUS='[%f/%t, %W left] ' $(BIN)/cmake --build $(WHEEL_BUILD) --target spinloom_package
+	NINJA_STATUS='[%f/%t, %W left] ' $(BIN)/cmake --build $(WHEEL_BUILD) --target spinloom_package spinloom_layout_only
 	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist --config-setting=cmake.args=-GNinja \
 	  --config-setting=build-dir=$(WHEEL_BUILD) --config-setting=cmake.define.SPINLOOM_GLIBC=$(WHEEL_GLIBC) .
-	$(BIN)/auditwheel repair --wheel-dir out/dist build/dist/*.whl
+	rm -rf build/layout
+	@$(BIN)/cmake --install $(WHEEL_BUILD) --component layout_only --prefix build/layout --strip >>build/configure.log
+	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist build/layout
+	for wheel in build/dist/*.whl; do $(BIN)/auditwheel repair --wheel-dir out/dist $$wheel; done
 	@touch $@
 
 build/stamps/need-test: tools/need.sh

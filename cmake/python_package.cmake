@@ -15,6 +15,15 @@ endforeach()
 # The part of it that `make demo` needs.
 add_custom_target(spinloom_cards_package DEPENDS spinloom_cards spinloom_images)
 
+# The package spinloom-layout, whole, as packaging/layout/pyproject.toml finds it.
+set(layout_only COMPONENT layout_only EXCLUDE_FROM_ALL)
+install(FILES packaging/layout/pyproject.toml packaging/layout/README.md LICENSE DESTINATION . ${layout_only})
+install(FILES python/spinloom/__init__.py python/spinloom/errors.py python/spinloom/py.typed DESTINATION spinloom ${layout_only})
+install(DIRECTORY python/spinloom/layout DESTINATION spinloom ${layout_only} FILES_MATCHING PATTERN "*.py")
+foreach(module __init__ core errors printable)
+  install(FILES python/spinloom/common/${module}.py DESTINATION spinloom/common ${layout_only})
+endforeach()
+
 foreach(folder nics hosts workloads scenarios)
   foreach(component python cards)
     install(DIRECTORY data/${folder}/ DESTINATION spinloom/data/${folder} COMPONENT ${component} FILES_MATCHING PATTERN "*.toml")

@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
@@ -43,6 +45,36 @@ uint32_t arc4random(void) {
   while (getrandom(&value, sizeof value, 0) != (ssize_t)sizeof value) {
   }
   return value;
+}
+
+// glibc 2.38: its headers give numbers in texts these names, whose functions also read binary ones (0b1). Ours read what
+// the older functions do.
+#define READS_INTEGER(type, name)                                    \
+  extern type older_##name(const char*, char**, int) __asm__(#name); \
+  type __isoc23_##name(const char* text, char** end, int base) { return older_##name(text, end, base); }
+READS_INTEGER(long, strtol)
+READS_INTEGER(long long, strtoll)
+READS_INTEGER(unsigned long, strtoul)
+READS_INTEGER(unsigned long long, strtoull)
+
+extern int older_vsscanf(const char*, const char*, va_list) __asm__("vsscanf");
+extern int older_vfscanf(FILE*, const char*, va_list) __asm__("vfscanf");
+int __isoc23_vsscanf(const char* text, const char* format, va_list values) {
+  return older_vsscanf(text, format, values);
+}
+int __isoc23_sscanf(const char* text, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  const int count = older_vsscanf(text, format, values);
+  va_end(values);
+  return count;
+}
+int __isoc23_fscanf(FILE* file, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  const int count = older_vfscanf(file, format, values);
+  va_end(values);
+  return count;
 }
 
 #if __GLIBC_PREREQ(2, 35)

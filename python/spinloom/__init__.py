@@ -24,7 +24,13 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'spinloom' has no attribute '{name}'")
     import importlib
 
-    return getattr(importlib.import_module(LATER[name]), name)
+    try:
+        module = importlib.import_module(LATER[name])
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("spinloom."):
+            raise
+        raise AttributeError(f"spinloom.{name} is in the package spinloom, not in spinloom-layout") from None
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -27,6 +27,7 @@ from spinloom.papers import rank_benches
 
 PROJECTS = Path(__file__).resolve().parent  # users of each library
 
+WHOLE = "spinloom-[0-9]*.whl"
 OLDEST_GLIBC = (2, 28)
 SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libgcc_s.so.1"}
 
@@ -55,13 +56,19 @@ def built(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def old_wheel(tmp_path_factory) -> Path:
     """For an old C library, from nothing."""
-    (found,) = made(tmp_path_factory.mktemp("old"), ".".join(map(str, OLDEST_GLIBC))).glob("*.whl")
+    (found,) = made(tmp_path_factory.mktemp("old"), ".".join(map(str, OLDEST_GLIBC))).glob(WHOLE)
     return found
 
 
 @pytest.fixture(scope="session")
 def wheel(built) -> Path:
-    (found,) = built.glob("*.whl")
+    (found,) = built.glob(WHOLE)
+    return found
+
+
+@pytest.fixture(scope="session")
+def layout_wheel(built) -> Path:
+    (found,) = built.glob("spinloom_layout-*.whl")
     return found
 
 
@@ -269,3 +276,44 @@ def test_the_wheel_of_the_sources_has_the_same_files(built, wheel, tmp_path):
     (again,) = out.glob("*.whl")
     names = [files_of(file) for file in (wheel, again)]
     assert names[0] == names[1]
+
+
+# ---- layouts alone ----
+
+ALONE = """
+import spinloom
+from spinloom import layout
+from spinloom.errors import Trouble
+packed = layout.from_text("vector(4, 1, 4, double)").pack(bytes(range(128)))
+assert bytes(packed) == b"".join(bytes(range(row * 32, row * 32 + 8)) for row in range(4)), bytes(packed)
+try:
+    layout.core.load().run_cell({})
+except Trouble as trouble:
+    print(trouble.code, trouble.message)
+try:
+    spinloom.simulate
+except AttributeError as error:
+    print(error)
+"""
+
+
+def test_the_wheel_of_layouts_is_small_and_of_the_same_pythons(wheel, layout_wheel):
+    name, version, _, tags = parse_wheel_filename(layout_wheel.name)
+    assert (name, str(version)) == ("spinloom-layout", __version__)
+    assert tags == parse_wheel_filename(wheel.name)[3]
+    assert layout_wheel.stat().st_size < 3_000_000
+    files = files_of(layout_wheel)
+    assert "spinloom/py.typed" in files
+    assert any(name.endswith("/LICENSE") for name in files)
+    assert {name for name in files if name.startswith("spinloom/") and name.endswith(".py")} <= files_of(
+        wheel
+    )
+
+
+def test_the_wheel_of_layouts_moves_bytes_and_names_the_whole_package(layout_wheel, tmp_path):
+    environment = Environment(tmp_path, layout_wheel)
+    engine, face = environment.run("python", "-c", ALONE).splitlines()
+    assert engine.startswith("environment ")
+    assert "the package spinloom has the rest" in engine
+    assert face == "spinloom.simulate is in the package spinloom, not in spinloom-layout"
+    assert not (environment.bin / "spinloom").exists()

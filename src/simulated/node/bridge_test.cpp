@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t packet_bytes = 2048;
 
-struct Came {
+struct BridgedPacket {
   uint64_t message = 0;
   uint64_t offset = 0;
   Time first;
@@ -25,10 +25,10 @@ class Noting final : public Receiver {
   explicit Noting(const EventQueue& events) : events_(events) {}
   void on_arrival(std::unique_ptr<Arrival> arrival) override {
     const nic::Packet& packet = arrival->packet;
-    came.push_back({packet.message, packet.offset, events_.now(), arrival->last_byte});
+    arrivals.push_back({packet.message, packet.offset, events_.now(), arrival->last_byte});
     EXPECT_EQ(arrival->bytes, std::vector<uint8_t>(packet.payload.length, static_cast<uint8_t>(packet.message)));
   }
-  std::vector<Came> came;
+  std::vector<BridgedPacket> arrivals;
 
  private:
   const EventQueue& events_;
@@ -65,10 +65,10 @@ class BridgeTimes : public testing::Test {
     }
     network_->inject(nic::Rank{source}, std::move(packets), events_->now(), [] {});
   }
-  const std::vector<Came>& run(uint32_t target) {
+  const std::vector<BridgedPacket>& run(uint32_t target) {
     while (events_->step()) {
     }
-    return ranks_[target]->came;
+    return ranks_[target]->arrivals;
   }
   [[nodiscard]] Time on_wire(uint64_t bytes) const {
     return profile_.link.byte_time.time_of(Bytes{static_cast<int64_t>(bytes)});
@@ -86,9 +86,9 @@ class BridgeTimes : public testing::Test {
 TEST_F(BridgeTimes, InsideAFabricNothingChanges) {
   build({.forward = 500'000_ps});
   send(0, 1, 1, packet_bytes);
-  const auto& came = run(1);
-  ASSERT_EQ(came.size(), 1u);
-  EXPECT_EQ(came[0].first, latency());
+  const auto& arrivals = run(1);
+  ASSERT_EQ(arrivals.size(), 1u);
+  EXPECT_EQ(arrivals[0].first, latency());
   EXPECT_EQ(network_->bridge()->statistics().packets, 0u);
 }
 
@@ -96,10 +96,10 @@ TEST_F(BridgeTimes, CutThroughCostsALatencyAndTheGatewaysTimeWhateverTheLength) 
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{8}, packet_bytes}) {
     build({.forward = 500'000_ps});
     send(0, 2, 1, bytes);
-    const auto& came = run(2);
-    ASSERT_EQ(came.size(), 1u);
-    EXPECT_EQ(came[0].first, latency() * 2 + 500'000_ps);
-    EXPECT_EQ(came[0].last, latency() * 2 + 500'000_ps + on_wire(bytes));
+    const auto& arrivals = run(2);
+    ASSERT_EQ(arrivals.size(), 1u);
+    EXPECT_EQ(arrivals[0].first, latency() * 2 + 500'000_ps);
+    EXPECT_EQ(arrivals[0].last, latency() * 2 + 500'000_ps + on_wire(bytes));
   }
 }
 
@@ -108,10 +108,10 @@ TEST_F(BridgeTimes, AStreamIsAsFastAsTheSlowerOfLinkAndProcessor) {
   for (const Time forward : {10'000_ps, 500'000_ps}) {
     build({.forward = forward});
     send(0, 2, 1, packets * packet_bytes);
-    const auto& came = run(2);
-    ASSERT_EQ(came.size(), 10u);
+    const auto& arrivals = run(2);
+    ASSERT_EQ(arrivals.size(), 10u);
     const Time each = std::max(on_wire(packet_bytes), forward);
-    EXPECT_EQ(came.back().first, latency() * 2 + forward + each * (packets - 1)) << forward;
+    EXPECT_EQ(arrivals.back().first, latency() * 2 + forward + each * (packets - 1)) << forward;
     EXPECT_EQ(network_->bridge()->statistics().busy, forward * packets);
   }
 }
@@ -120,10 +120,10 @@ TEST_F(BridgeTimes, StoringAddsTheWholeMessageOnTheWire) {
   constexpr int64_t packets = 10;
   build({.stores = true, .forward = 10'000_ps});
   send(0, 2, 1, packets * packet_bytes);
-  const auto& came = run(2);
-  ASSERT_EQ(came.size(), 10u);
-  EXPECT_EQ(came.front().first, latency() * 2 + 10'000_ps + on_wire(packet_bytes) * packets);
-  EXPECT_EQ(came.back().last, latency() * 2 + 10'000_ps + on_wire(packet_bytes) * (2 * packets));
+  const auto& arrivals = run(2);
+  ASSERT_EQ(arrivals.size(), 10u);
+  EXPECT_EQ(arrivals.front().first, latency() * 2 + 10'000_ps + on_wire(packet_bytes) * packets);
+  EXPECT_EQ(arrivals.back().last, latency() * 2 + 10'000_ps + on_wire(packet_bytes) * (2 * packets));
   EXPECT_EQ(network_->bridge()->statistics().held_bytes_peak, packets * packet_bytes);
 }
 
@@ -132,11 +132,11 @@ TEST_F(BridgeTimes, StoredMessagesOfAPairKeepTheirOrder) {
   send(0, 2, 1, 8 * packet_bytes);
   send(0, 2, 2, 0);
   send(1, 2, 3, 0);  // another pair waits for nobody
-  const auto& came = run(2);
-  ASSERT_EQ(came.size(), 10u);
-  EXPECT_EQ(came.front().message, 3u);
-  for (size_t i = 1; i < 9; ++i) EXPECT_EQ(came[i].message, 1u);
-  EXPECT_EQ(came.back().message, 2u);
+  const auto& arrivals = run(2);
+  ASSERT_EQ(arrivals.size(), 10u);
+  EXPECT_EQ(arrivals.front().message, 3u);
+  for (size_t i = 1; i < 9; ++i) EXPECT_EQ(arrivals[i].message, 1u);
+  EXPECT_EQ(arrivals.back().message, 2u);
 }
 
 // Its sender may wait for something that comes behind it.
@@ -144,12 +144,12 @@ TEST_F(BridgeTimes, AMessageThatStaysIncompleteIsPassedOnAfterAWhile) {
   build({.stores = true, .hold_max = 5'000'000_ps});
   send(0, 2, 1, 3 * packet_bytes, packet_bytes);
   send(0, 2, 2, 8);
-  const auto& came = run(2);
-  ASSERT_EQ(came.size(), 3u);
+  const auto& arrivals = run(2);
+  ASSERT_EQ(arrivals.size(), 3u);
   const Time there = latency() + on_wire(packet_bytes);  // the first packet is at the gateway
-  EXPECT_EQ(came[0].first, there + 5'000'000_ps + latency());
-  EXPECT_EQ(came[1].offset, packet_bytes);
-  EXPECT_EQ(came[2].message, 2u);
+  EXPECT_EQ(arrivals[0].first, there + 5'000'000_ps + latency());
+  EXPECT_EQ(arrivals[1].offset, packet_bytes);
+  EXPECT_EQ(arrivals[2].message, 2u);
 }
 
 TEST_F(BridgeTimes, SeveralGatewaysShareThePairs) {
@@ -158,9 +158,9 @@ TEST_F(BridgeTimes, SeveralGatewaysShareThePairs) {
     build({.gateways = gateways, .forward = 1'000'000_ps});
     send(0, 2, 1, 8);
     send(1, 2, 2, 8);
-    const auto& came = run(2);
-    ASSERT_EQ(came.size(), 2u);
-    const Time apart = came[1].first - came[0].first;
+    const auto& arrivals = run(2);
+    ASSERT_EQ(arrivals.size(), 2u);
+    const Time apart = arrivals[1].first - arrivals[0].first;
     EXPECT_EQ(apart, gateways == 1 ? 1'000'000_ps : on_wire(8)) << gateways;
   }
 }

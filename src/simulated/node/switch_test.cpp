@@ -13,12 +13,12 @@ namespace {
 constexpr Time hop = 70'000_ps;
 constexpr uint32_t ranks = 8;  // radix 4, two levels: four switches of two, two above them
 
-struct Came {
+struct HeardPacket {
   Time first_byte;
   uint32_t source;
   uint64_t message;
   uint64_t offset;
-  bool operator==(const Came&) const = default;
+  bool operator==(const HeardPacket&) const = default;
 };
 
 class Ear final : public Receiver {
@@ -26,11 +26,11 @@ class Ear final : public Receiver {
   explicit Ear(const EventQueue& events) : events_(events) {}
   void on_arrival(std::unique_ptr<Arrival> arrival) override {
     const nic::Packet& packet = arrival->packet;
-    came.push_back({events_.now(), packet.source.value, packet.message, packet.offset});
+    arrivals.push_back({events_.now(), packet.source.value, packet.message, packet.offset});
     last_byte = arrival->last_byte;
     bytes = arrival->bytes;
   }
-  std::vector<Came> came;
+  std::vector<HeardPacket> arrivals;
   Time last_byte;
   std::vector<uint8_t> bytes;
 
@@ -92,10 +92,10 @@ TEST(Switch, TakesAPacketWhenItsFirstByteIsThere) {
   bench.send(0, 6, 1, 1000, {}, 5);
   bench.drain();
   // T = switch + wire; the last byte comes b G later
-  ASSERT_EQ(ear.came, (std::vector<Came>{{bench.near(), 0, 1, 0}}));
+  ASSERT_EQ(ear.arrivals, (std::vector<HeardPacket>{{bench.near(), 0, 1, 0}}));
   EXPECT_EQ(ear.last_byte, bench.near() + bench.crossing(1000));
   EXPECT_EQ(ear.bytes, std::vector<uint8_t>(1000, 7));
-  EXPECT_TRUE(bench.ears[6]->came.empty());
+  EXPECT_TRUE(bench.ears[6]->arrivals.empty());
 }
 
 TEST(Switch, TakesWhatIsAddressedToIt) {
@@ -105,8 +105,8 @@ TEST(Switch, TakesWhatIsAddressedToIt) {
   bench.send(1, bench.network->rank_of_switch(0).value, 1, 1000);
   bench.send(bench.network->rank_of_switch(0).value, bench.network->rank_of_switch(4).value, 2, 1000, 500'000_ps);
   bench.drain();
-  EXPECT_EQ(first.came, (std::vector<Came>{{bench.near(), 1, 1, 0}}));
-  EXPECT_EQ(above.came, (std::vector<Came>{{500'000_ps + hop, ranks, 2, 0}}));
+  EXPECT_EQ(first.arrivals, (std::vector<HeardPacket>{{bench.near(), 1, 1, 0}}));
+  EXPECT_EQ(above.arrivals, (std::vector<HeardPacket>{{500'000_ps + hop, ranks, 2, 0}}));
 }
 
 TEST(Switch, SendsOverEachOfItsLinksAtOnceAndQueuesAtEach) {
@@ -123,9 +123,9 @@ TEST(Switch, SendsOverEachOfItsLinksAtOnceAndQueuesAtEach) {
   bench.send(own, 6, 4, 1000, ready, 0, note(3));
   bench.drain();
   // To a host of the switch: T = ready + (those before on its link) b G; to another switch's a hop more for each link.
-  EXPECT_EQ(bench.ears[0]->came, (std::vector<Came>{{ready, own, 1, 0}, {ready + each, own, 3, 0}}));
-  EXPECT_EQ(bench.ears[1]->came, (std::vector<Came>{{ready, own, 2, 0}}));
-  EXPECT_EQ(bench.ears[6]->came, (std::vector<Came>{{ready + hop * 2, own, 4, 0}}));
+  EXPECT_EQ(bench.ears[0]->arrivals, (std::vector<HeardPacket>{{ready, own, 1, 0}, {ready + each, own, 3, 0}}));
+  EXPECT_EQ(bench.ears[1]->arrivals, (std::vector<HeardPacket>{{ready, own, 2, 0}}));
+  EXPECT_EQ(bench.ears[6]->arrivals, (std::vector<HeardPacket>{{ready + hop * 2, own, 4, 0}}));
   // A packet has been sent when its last byte is on its link.
   EXPECT_EQ(sent, (std::vector<Time>{ready + each, ready + each, ready + each * 2, ready + each}));
   EXPECT_EQ(bench.network->delivered_bytes(), 4000);
@@ -137,12 +137,12 @@ TEST(Switch, NeverTakesWhatItsOwnProcessorsSend) {
   ASSERT_TRUE(bench.network->install(0, {.match_bits = 5}).ok());
   bench.send(bench.network->rank_of_switch(0).value, 1, 1, 1000, {}, 5);
   bench.drain();
-  EXPECT_TRUE(ear.came.empty());
-  EXPECT_EQ(bench.ears[1]->came.size(), 1);
+  EXPECT_TRUE(ear.arrivals.empty());
+  EXPECT_EQ(bench.ears[1]->arrivals.size(), 1);
 }
 
 // Random traffic, with or without processors at all switches and rules that match none of it.
-std::vector<std::vector<Came>> traffic(uint64_t seed, bool equipped) {
+std::vector<std::vector<HeardPacket>> traffic(uint64_t seed, bool equipped) {
   Bench bench({.window = 4, .seed = seed});
   for (uint32_t at = 0; equipped && at < bench.network->switches()->switches(); ++at) {
     bench.equip(at);
@@ -156,13 +156,13 @@ std::vector<std::vector<Came>> traffic(uint64_t seed, bool equipped) {
                4);
   }
   bench.drain();
-  std::vector<std::vector<Came>> came;
+  std::vector<std::vector<HeardPacket>> arrivals;
   for (uint32_t rank = 0; rank < bench.ears.size(); ++rank) {
-    const std::vector<Came>& here = bench.ears[rank]->came;
+    const std::vector<HeardPacket>& here = bench.ears[rank]->arrivals;
     EXPECT_TRUE(rank < ranks || here.empty()) << "switch " << rank - ranks;
-    if (rank < ranks) came.push_back(here);
+    if (rank < ranks) arrivals.push_back(here);
   }
-  return came;
+  return arrivals;
 }
 
 TEST(Switch, OtherPacketsPassAtTheSameTimes) {
@@ -180,8 +180,8 @@ TEST(Switch, TakesTheWholeOfAMessageWhosePacketsComeOutOfOrder) {
     bench.send(0, 6, 1, 20'000, {}, 5);
     bench.send(0, 6, 2, 20'000, {}, 4);
     bench.drain();
-    EXPECT_EQ(ear.came.size(), 20) << "seed " << seed;
-    EXPECT_EQ(bench.ears[6]->came.size(), 20) << "seed " << seed;
+    EXPECT_EQ(ear.arrivals.size(), 20) << "seed " << seed;
+    EXPECT_EQ(bench.ears[6]->arrivals.size(), 20) << "seed " << seed;
   }
 }
 

@@ -43,13 +43,13 @@ setup: build/stamps/package
 demo:
 	@$(MAKE) --no-print-directory build/stamps/$$(test -e build/stamps/package && echo package || echo cards)
 	$(BIN)/spinloom ddt --demo --out out/demo --force
-	@$(BIN)/spinloom validate --last
+	@$(BIN)/spinloom paper validate --last
 
 figures: setup
-	$(BIN)/spinloom figure all --out out/figures
+	$(BIN)/spinloom paper figure all --out out/figures
 
 validate: setup
-	$(BIN)/spinloom validate --out out/validate --force
+	$(BIN)/spinloom paper validate --out out/validate --force
 
 # The studies whose pictures docs/fpspin.md shows.
 STUDIES_SHOWN := ping slmp-types
@@ -57,7 +57,7 @@ STUDIES_SHOWN := ping slmp-types
 picture: demo
 	mkdir -p docs/img && cp out/demo/speedup.svg docs/img/speedup.svg
 	for name in $(STUDIES_SHOWN); do \
-	    $(BIN)/spinloom study $$name --out out/studies --quiet && cp out/studies/$$name.svg docs/img/ || exit 1; done
+	    $(BIN)/spinloom paper study $$name --out out/studies --quiet && cp out/studies/$$name.svg docs/img/ || exit 1; done
 
 # clang-tidy works beside the Python tests, which often wait, at the lowest priority. It looks at what changed lately;
 # make test-slow and make lint look at everything.

@@ -8,7 +8,6 @@ went away, 143 told to end (SIGTERM).
 from __future__ import annotations
 
 import errno
-import importlib
 import io
 import os
 import signal
@@ -26,8 +25,8 @@ from spinloom.common.errors import (
     Terminated,
     Trouble,
     exit_of_interrupt,
-    nearest,
 )
+from spinloom.verbs.groups import Group
 from spinloom.verbs.jobs import JOBS, PLACES
 
 MACHINE_ERRORS = (
@@ -41,17 +40,8 @@ MACHINE_ERRORS = (
 )
 
 
-class Verbs(click.Group):
-    """Imports a verb when it is asked for, lists verbs by job, answers an unknown one with the nearest."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(PLACES)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in PLACES:
-            return None
-        module, _, attribute = PLACES[name].partition(":")
-        return getattr(importlib.import_module(f"spinloom.verbs.{module}"), attribute)
+class Verbs(Group):
+    """The verbs, listed by job."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, PLACES))
@@ -61,15 +51,6 @@ class Verbs(click.Group):
             lines = [(f"{name:{widest}}", verb.get_short_help_str(limit)) for name, verb in commands.items()]
             with formatter.section(job):
                 formatter.write_dl(lines)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            raise click.UsageError(
-                f"there is no verb '{args[0]}'{nearest(args[0], self.list_commands(ctx))}", ctx
-            )
-        return super().resolve_command(ctx, args)
 
 
 def print_prefix(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -82,6 +63,7 @@ def print_prefix(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 @click.group(
     cls=Verbs,
+    places=PLACES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Environment variables: spinloom info --config. Exit codes: 0 good, 1 negative result, 2 usage, "
     "3 the machine lacks something.",

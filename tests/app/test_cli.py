@@ -69,7 +69,7 @@ def test_the_version_needs_no_engine_and_no_tables():
         ("spinloom explain mil", ["MILC", "MILC:16^4", "MILC:8^4"]),
         ("spinloom nics pulp", ["pulp-22nm"]),
         ("spinloom nic-ctl read me/va", ["me/valid/0"]),
-        ("spinloom va", ["validate"]),
+        ("spinloom paper va", ["validate"]),
     ],
 )
 def test_names_complete(words, completed):
@@ -182,8 +182,8 @@ def test_output_that_cannot_be_written_is_an_environment_error():
     [
         ("bench", "layout", "--out"),
         ("calibrate", "--out"),
-        ("figure", "8", "--out"),
-        ("validate", "--out"),
+        ("paper", "figure", "8", "--out"),
+        ("paper", "validate", "--out"),
     ],
 )
 def test_a_folder_that_cannot_be_written_is_found_out_before_the_work(tmp_path, verb):

@@ -61,7 +61,9 @@ def test_a_verb_on_a_full_disk_exits_with_3(spinloom, arguments):
 
 
 @needs_engine
-@pytest.mark.parametrize("verb", [("ddt", "MILC:8^4", "--strategies", "seek", "-q"), ("study", "raid", "-q")])
+@pytest.mark.parametrize(
+    "verb", [("ddt", "MILC:8^4", "--strategies", "seek", "-q"), ("paper", "study", "raid", "-q")]
+)
 def test_results_on_a_full_disk_exit_with_3(spinloom, tmp_path, monkeypatch, verb):
     monkeypatch.setattr(os, "fsync", full_disk)
     ran = spinloom(*verb, "--out", str(tmp_path / "out"))

@@ -14,7 +14,7 @@ import pytest
 from conftest import needs_engine
 from patience import seconds
 from spinloom.papers import claims, figure_tables
-from spinloom.verbs import validate
+from spinloom.verbs import paper_validate as validate
 
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
 
@@ -146,7 +146,7 @@ def test_validate_prints_the_claims_that_were_tested(tmp_path, number, code):
     claim = claims.claims()["DDT-2"]
     cells = len(claims.probes_of(claims.Trial(claim.nic), claim.holds))
     (tmp_path / "validate.csv").write_text("earlier\n")
-    arguments = ["validate", "--only", "DDT-2,DDT-7", "--threads", "1", "--json"]
+    arguments = ["paper", "validate", "--only", "DDT-2,DDT-7", "--threads", "1", "--json"]
     ended, printed, said = stopped(
         number, *arguments, "--out", str(tmp_path), "--force", cells=cells, like_claims=True
     )
@@ -162,7 +162,7 @@ def test_a_killed_validate_has_kept_the_claims_that_were_done(tmp_path):
     trials = [(), *(each.changes for each in claims.alternatives() if each.concerns(claim.nic))]
     cells = sum(len(claims.probes_of(claims.Trial(claim.nic, changes), claim.holds)) for changes in trials)
     out = tmp_path / "out"
-    arguments = ["validate", "--only", "DDT-2,DDT-7", "--threads", "1", "--out", str(out)]
+    arguments = ["paper", "validate", "--only", "DDT-2,DDT-7", "--threads", "1", "--out", str(out)]
     ended, _, _ = stopped(signal.SIGKILL, *arguments, cells=cells, like_claims=True)
     assert ended == -signal.SIGKILL
     (line,) = (out / validate.KEPT).read_text().splitlines()
@@ -184,7 +184,7 @@ def test_figure_writes_the_figures_that_are_complete(tmp_path, number, code):
     first, *_ = probes.values()
     complete = {name for name in probes if probes[name] <= first}  # figures share cells
     assert 0 < len(complete) < len(probes)
-    arguments = ["figure", "all", "--quick", "--threads", "1", "--out", str(tmp_path)]
+    arguments = ["paper", "figure", "all", "--quick", "--threads", "1", "--out", str(tmp_path)]
     ended, printed, said = stopped(number, *arguments, cells=len(first))
     assert ended == code
     assert f"{len(complete)} of {len(probes)} figures were complete" in said

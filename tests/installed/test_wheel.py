@@ -203,7 +203,9 @@ def test_the_command_runs_without_a_compiler(environment):
 def test_claims_about_programs_have_their_programs_but_need_a_compiler(environment, wheel):
     programs = {f"spinloom/programs/{name}" for name in (rank_benches.RAILS, rank_benches.ONE_SIDED)}
     assert programs <= files_of(wheel)
-    (row,) = json.loads(environment.run("spinloom", "validate", "--only", "RED-1", "--quiet", "--json"))
+    (row,) = json.loads(
+        environment.run("spinloom", "paper", "validate", "--only", "RED-1", "--quiet", "--json")
+    )
     assert row["verdict"] == "not available"
     assert "there is no compiler 'cc' for " in row["remark"]
 

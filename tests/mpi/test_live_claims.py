@@ -1,4 +1,4 @@
-"""`spinloom validate --live`: the arithmetic of its verdicts, and the claim that needs no MPI."""
+"""`spinloom paper validate --live`: the arithmetic of its verdicts, and the claim that needs no MPI."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_one_sided_operations_are_compared_with_messages():
 
 
 def test_one_sided_operations_are_measured_between_processes(spinloom):
-    done = spinloom("validate", "--live", "--only", "RED-2", "--json", "--quiet")
+    done = spinloom("paper", "validate", "--live", "--only", "RED-2", "--json", "--quiet")
     row = json.loads(done.out)[0]
     if not jobs.mpis():
         assert row["verdict"] == NOT_AVAILABLE
@@ -98,7 +98,7 @@ def test_reads_by_system_calls_are_compared_with_loads(spinloom):
     except Trouble as trouble:
         pytest.skip(trouble.message)
     assert ratio > 0
-    done = spinloom("validate", "--live", "--only", "FALCON-1", "--json")
+    done = spinloom("paper", "validate", "--live", "--only", "FALCON-1", "--json")
     row = json.loads(done.out)[0]
     assert row["id"] == "FALCON-1"
     assert row["verdict"] in (HOLDS, FAILS)

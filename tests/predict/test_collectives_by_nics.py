@@ -17,7 +17,7 @@ from spinloom.common.errors import EXIT_OK
 from spinloom.papers import studies
 from spinloom.papers.lab import Lab
 from spinloom.traces import recorded
-from spinloom.verbs.study import save
+from spinloom.verbs.paper_study import save
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "examples/mpi/fft3d.c"

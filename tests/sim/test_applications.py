@@ -1,4 +1,4 @@
-"""Whole programs as skeletons: `spinloom study applications` and `fft2d`."""
+"""Whole programs as skeletons: `spinloom paper study applications` and `fft2d`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "applications.csv"
 
 
 def test_every_program_is_as_it_was():
-    """The golden table, of spinloom study applications --csv."""
+    """The golden table, of spinloom paper study applications --csv."""
     study = studies.studies()["applications"]
     lab = Lab(2)
     lab.run(studies.probes(study))

@@ -187,18 +187,18 @@ def test_validate_compares_with_the_checked_in_table(spinloom, fake_engine, tmp_
     fake_engine.run_study = lambda config: {"time_ps": 1000}  # of another claim of this NIC
     table = tmp_path / "validate.json"
     options = ["--only", "DDT-2", "--quiet", "--golden", str(table)]
-    ran = spinloom("validate", *options, "--json", "--update")
+    ran = spinloom("paper", "validate", *options, "--json", "--update")
     (row,) = json.loads(ran.out)
     assert (ran.code, row["verdict"]) == (0, HOLDS)
-    assert spinloom("validate", *options).code == 0
-    assert "1 hold" in spinloom("validate", "--last", "--golden", str(table)).out
+    assert spinloom("paper", "validate", *options).code == 0
+    assert "1 hold" in spinloom("paper", "validate", "--last", "--golden", str(table)).out
 
     def slower(config):
         found = fake_claim_cell(config)
         return {**found, "time_ps": found["time_ps"] * 5 // 4}
 
     fake_engine.run_cell = slower
-    ran = spinloom("validate", *options, "--json")
+    ran = spinloom("paper", "validate", *options, "--json")
     (row,) = json.loads(ran.out)
     assert ran.code == 1
     assert row["verdict"] == EXPLAINED
@@ -271,7 +271,7 @@ def test_a_claim_that_turns_with_an_alternative_says_so(monkeypatch):
 
 def test_claims_that_are_not_tested_say_why(spinloom):
     assert set(claims.absent()) == {"DDT-14"}
-    ran = spinloom("validate", "--only", "DDT-14")
+    ran = spinloom("paper", "validate", "--only", "DDT-14")
     assert ran.code == 2
     assert "a result of synthesis" in ran.err
 
@@ -306,14 +306,14 @@ def test_the_bar_counts_trials_too(fake_engine):
 def test_what_no_trial_mends_fails(spinloom, fake_engine, tmp_path, monkeypatch):
     fake_engine.run_cell = lambda config: {**fake_claim_cell(config), "time_ps": 10**10}
     monkeypatch.chdir(tmp_path)  # no checked-in table here
-    ran = spinloom("validate", "--only", "DDT-2", "--quiet", "--json")
+    ran = spinloom("paper", "validate", "--only", "DDT-2", "--quiet", "--json")
     (row,) = json.loads(ran.out)
     assert (ran.code, row["verdict"]) == (0, FAILS)
     assert "does not explain it" in row["remark"]
 
 
 def test_a_table_that_was_named_must_be_there(spinloom, fake_engine, tmp_path):
-    ran = spinloom("validate", "--only", "DDT-2", "--golden", str(tmp_path / "none.json"))
+    ran = spinloom("paper", "validate", "--only", "DDT-2", "--golden", str(tmp_path / "none.json"))
     assert ran.code == 2
     assert "there is no such table" in ran.err
 
@@ -330,7 +330,7 @@ def test_the_readme_counts_the_claims_of_the_checked_in_table():
 
 def test_results_are_not_overwritten(spinloom, fake_engine, tmp_path):
     (tmp_path / "validate.csv").write_text("mine")
-    ran = spinloom("validate", "--only", "DDT-2", "--out", str(tmp_path))
+    ran = spinloom("paper", "validate", "--only", "DDT-2", "--out", str(tmp_path))
     assert ran.code == 2
     assert (tmp_path / "validate.csv").read_text() == "mine"
 
@@ -345,7 +345,7 @@ def test_a_missing_profile_is_not_available(spinloom, fake_engine, tmp_path, mon
 
 
 def test_an_unknown_claim_is_answered_with_the_nearest(spinloom):
-    ran = spinloom("validate", "--only", "DDT-22")
+    ran = spinloom("paper", "validate", "--only", "DDT-22")
     assert ran.code == 2
     assert "did you mean 'DDT-2'" in ran.err
 
@@ -371,14 +371,14 @@ def test_validate_prints_each_measure_and_what_holds_under_it(spinloom, fake_eng
     fake_engine.run_cell = depths
     table = tmp_path / "validate.json"
     options = ["--only", "DDT-7", "--quiet", "--golden", str(table)]
-    ran = spinloom("validate", *options, "--update")
+    ran = spinloom("paper", "validate", *options, "--update")
     assert ran.code == 0
     lines = [" ".join(line.split()) for line in ran.out.splitlines()]
     assert "writes waiting for PCIe, peak specialised 5 5 5 5 5 5" in lines
     assert "writes under way, peak ro-cp 120 120 120 120 120 120" in lines
     assert "writes under way, mean rw-cp 30 30 30 30 30 30" in lines
     assert "(Little's law)" in " ".join(lines)
-    (row,) = json.loads(spinloom("validate", *options, "--json").out)
+    (row,) = json.loads(spinloom("paper", "validate", *options, "--json").out)
     assert row["verdict"] == HOLDS  # which does not depend on the statements
     told = [line.rsplit(": ", 1) for line in row["statements"].split("; ")]
     verdicts = {(line.split(": ")[0][:12], line.split(": ")[1]): verdict for line, verdict in told}
@@ -389,7 +389,7 @@ def test_validate_prints_each_measure_and_what_holds_under_it(spinloom, fake_eng
     assert [verdict for line, verdict in told if "600 MHz" in line] == [HOLDS]
 
     fake_engine.run_cell = lambda config: {**depths(config), "writes_under_way_peak": 160}
-    ran = spinloom("validate", *options, "--json")
+    ran = spinloom("paper", "validate", *options, "--json")
     assert ran.code == 1
     assert "writes under way, peak: 160 (!): fails" in ran.err
 

@@ -26,7 +26,7 @@ def test_the_papers_figures_are_all_there():
 
 
 def test_an_unknown_figure_is_answered_with_the_nearest(spinloom, tmp_path):
-    ran = spinloom("figure", "13", "--out", str(tmp_path))
+    ran = spinloom("paper", "figure", "13", "--out", str(tmp_path))
     assert ran.code == 2
     assert "did you mean '13" in ran.err
 
@@ -34,7 +34,7 @@ def test_an_unknown_figure_is_answered_with_the_nearest(spinloom, tmp_path):
 @needs_engine
 @pytest.mark.parametrize("name", ["8", "12", "15", "16", "17", "18"])
 def test_a_figure_has_a_row_a_point_and_a_drawing(spinloom, tmp_path, name):
-    ran = spinloom("figure", name, "--quick", "--quiet", "--out", str(tmp_path))
+    ran = spinloom("paper", "figure", name, "--quick", "--quiet", "--out", str(tmp_path))
     assert ran.code == 0
     rows = list(csv.DictReader((tmp_path / f"fig{name}.csv").open()))
     figure = figure_tables.figures()[name]
@@ -55,7 +55,7 @@ def test_what_is_missing_is_not_available_and_does_not_fail(spinloom, fake_engin
         return {**fake_run_cell(config), "data_time_ps": 500_000}
 
     fake_engine.run_cell = some
-    assert spinloom("figure", "8", "--quick", "--quiet", "--out", str(tmp_path)).code == 0
+    assert spinloom("paper", "figure", "8", "--quick", "--quiet", "--out", str(tmp_path)).code == 0
     rows = list(csv.DictReader((tmp_path / "fig8.csv").open()))
     lost = {row["strategy"]: row["message"] for row in rows if row["status"] == "not available"}
     assert lost == dict.fromkeys(["host-best", "hpu-local", "ro-cp"], "not in this engine")

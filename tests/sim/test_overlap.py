@@ -112,7 +112,18 @@ def test_the_study_is_a_table_and_a_drawing(tmp_path):
 
 def test_other_ranks_and_sizes_are_a_table_and_a_picture_for_each_size(spinloom, tmp_path):
     ran = spinloom(
-        *("study", "overlap", "--ranks", "2", "--size", "4KiB,64KiB", "--out", str(tmp_path), "--json")
+        *(
+            "paper",
+            "study",
+            "overlap",
+            "--ranks",
+            "2",
+            "--size",
+            "4KiB,64KiB",
+            "--out",
+            str(tmp_path),
+            "--json",
+        )
     )
     rows = json.loads(ran.out)
     assert {(row["size_bytes"], row["ranks"]) for row in rows} == {(4096, 2), (65536, 2)}
@@ -139,7 +150,7 @@ def test_other_ranks_and_sizes_are_a_table_and_a_picture_for_each_size(spinloom,
     ],
 )
 def test_numbers_that_cannot_be(spinloom, words, told):
-    ran = spinloom("study", *words)
+    ran = spinloom("paper", "study", *words)
     assert ran.code != 0
     assert told in ran.err
 

@@ -34,7 +34,7 @@ def rows():
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_number_is_as_it_was(rows, name):
-    """The golden tables, each of `spinloom study NAME --csv`."""
+    """The golden tables, each of `spinloom paper study NAME --csv`."""
     expected = (ROOT / f"tests/golden/{name}.csv").read_text(encoding="utf-8")
     assert csv_text.as_csv(rows[name], STUDIES[name].columns) == expected
 
@@ -74,7 +74,7 @@ def test_the_picture_says_what_it_shows(rows, name, tmp_path):
 
 
 def test_the_command_prints_and_writes_the_same(spinloom, tmp_path):
-    ran = spinloom("study", "ping", "--json", "--out", str(tmp_path), "--quiet")
+    ran = spinloom("paper", "study", "ping", "--json", "--out", str(tmp_path), "--quiet")
     assert ran.code == 0, ran.err
     written = list(csv.DictReader((tmp_path / "ping.csv").open(encoding="utf-8")))
     printed = [
@@ -82,6 +82,6 @@ def test_the_command_prints_and_writes_the_same(spinloom, tmp_path):
         for row in json.loads(ran.out)
     ]
     assert printed == written
-    table = spinloom("study", "ping", "--quiet").out
+    table = spinloom("paper", "study", "ping", "--quiet").out
     assert "42 us" in table
     assert "43.7 us" in table

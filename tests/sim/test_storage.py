@@ -1,4 +1,4 @@
-"""`spinloom study spc`: storage traces on a RAID-5 array, and the claim SPIN-9."""
+"""`spinloom paper study spc`: storage traces on a RAID-5 array, and the claim SPIN-9."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spinloom.common.errors import Trouble
 from spinloom.nics import profiles
 from spinloom.papers import claims, raid_shapes, spc, spc_mixes, storage, studies
 from spinloom.papers.lab import Lab
-from spinloom.verbs.study import save
+from spinloom.verbs.paper_study import save
 from test_study import config
 
 STUDY = studies.studies()["spc"]
@@ -263,7 +263,7 @@ def laboratory():
 
 @needs_engine
 def test_every_trace_takes_what_it_took(laboratory):
-    """The golden table, of `spinloom study spc --csv`."""
+    """The golden table, of `spinloom paper study spc --csv`."""
     rows = csv_text.as_csv(studies.rows(STUDY, laboratory), STUDY.columns)
     expected = GOLDEN.read_text(encoding="utf-8")
     assert rows.splitlines() == expected.splitlines()
@@ -285,7 +285,7 @@ def test_a_trace_of_one_kind_of_request_takes_that_often_its_time(spinloom, tmp_
     lines = ["0,8,4096,W,0.0"] * writes + ["3,16,8192,R,1.0"] * reads + ["0,0,0,R,2.0"]
     path = tmp_path / "one.spc.gz"
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    ran = spinloom("study", "spc", str(path), "--json", "--quiet", "--out", str(tmp_path / "out"))
+    ran = spinloom("paper", "study", "spc", str(path), "--json", "--quiet", "--out", str(tmp_path / "out"))
     assert ran.code == 0, ran.err
     rows = json.loads(ran.out)
     assert [(row["nic"], row["way"]) for row in rows] == [
@@ -334,7 +334,7 @@ def test_traces_of_the_same_name_are_told_by_their_paths(tmp_path):
     ],
 )
 def test_files_that_cannot_be_replayed_are_named(spinloom, arguments, complaint):
-    ran = spinloom("study", *arguments)
+    ran = spinloom("paper", "study", *arguments)
     assert ran.code == 2
     assert complaint in ran.err
 
@@ -342,6 +342,6 @@ def test_files_that_cannot_be_replayed_are_named(spinloom, arguments, complaint)
 def test_a_trace_without_bytes_is_refused(spinloom, tmp_path):
     path = tmp_path / "empty.spc"
     path.write_text("0,1,0,R,0.0\n")
-    ran = spinloom("study", "spc", str(path))
+    ran = spinloom("paper", "study", "spc", str(path))
     assert ran.code == 2
     assert "no request that moves a byte" in ran.err

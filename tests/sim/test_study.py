@@ -1,4 +1,4 @@
-"""`spinloom study`: the SC'17 sPIN paper's small experiments."""
+"""`spinloom paper study`: the SC'17 sPIN paper's small experiments."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def laboratory():
 
 
 def test_every_point_is_as_it_was(laboratory):
-    """The golden table, of `spinloom study NAME --csv` for each study of messages."""
+    """The golden table, of `spinloom paper study NAME --csv` for each study of messages."""
     rows = [row for study in MESSAGES for row in studies.rows(study, laboratory)]
     expected = list(csv.DictReader(io.StringIO(GOLDEN.read_text(encoding="utf-8"))))
     assert [{key: str(value) for key, value in row.items()} for row in rows] == expected
@@ -157,7 +157,7 @@ def test_a_nic_without_floating_point_refuses_to_accumulate():
 
 
 def test_the_command_writes_a_table_and_a_plot(spinloom, tmp_path):
-    ran = spinloom("study", "accumulate", "--json", "--out", str(tmp_path), "--quiet")
+    ran = spinloom("paper", "study", "accumulate", "--json", "--out", str(tmp_path), "--quiet")
     assert ran.code == 0, ran.err
     printed = json.loads(ran.out)
     written = list(csv.DictReader((tmp_path / "accumulate.csv").open(encoding="utf-8")))
@@ -165,14 +165,16 @@ def test_the_command_writes_a_table_and_a_plot(spinloom, tmp_path):
     assert (tmp_path / "accumulate.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
 
 
-@pytest.mark.parametrize("verb", [("study", "pingpong"), ("figure", "8", "--out", "nowhere")])
+@pytest.mark.parametrize(
+    "verb", [("paper", "study", "pingpong"), ("paper", "figure", "8", "--out", "nowhere")]
+)
 def test_the_papers_nics_stay(spinloom, verb):
     ran = spinloom(*verb, "--nic", "sc19-slingshot")
     assert ran.code == 2
-    assert f"{verb[0]} has no --nic: its NICs are the papers'" in ran.err
+    assert f"spinloom paper {verb[1]} has no --nic: its NICs are the papers'" in ran.err
 
 
 def test_an_unknown_study_names_the_nearest(spinloom):
-    ran = spinloom("study", "pingpon")
+    ran = spinloom("paper", "study", "pingpon")
     assert ran.code == 2
     assert "pingpong" in ran.err

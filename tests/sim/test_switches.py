@@ -1,4 +1,4 @@
-"""`spinloom study multicast`, `reduce`, `allreduce`: handlers in the switches of a network."""
+"""`spinloom paper study multicast`, `reduce`, `allreduce`: handlers in the switches of a network."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def laboratory():
 
 
 def test_every_point_is_as_it_was(laboratory):
-    """The golden table, of `spinloom study NAME --csv`; here without the 64 ranks."""
+    """The golden table, of `spinloom paper study NAME --csv`; here without the 64 ranks."""
     expected = [
         row
         for row in csv.DictReader(io.StringIO(GOLDEN.read_text(encoding="utf-8")))
@@ -175,6 +175,6 @@ def test_only_groups_go_by_switches():
 
 
 def test_the_command_prints_a_table(spinloom):
-    ran = spinloom("study", "multicast", "--quiet")
+    ran = spinloom("paper", "study", "multicast", "--quiet")
     assert ran.code == 0, ran.err
     assert "bytes on links" in ran.out

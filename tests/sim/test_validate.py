@@ -1,4 +1,4 @@
-"""`spinloom validate` claim by claim: told and kept as they come; a run goes on, with the same inputs."""
+"""`spinloom paper validate` claim by claim: each is told and kept as it comes, and a run goes on."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from conftest import FakeError, fake_claim_cell
 from spinloom.papers import claims, lab
 from spinloom.papers.lab import Reading
-from spinloom.verbs import validate
+from spinloom.verbs import paper_validate as validate
 
 CLAIMS = ("DDT-2", "DDT-7")
-OPTIONS = ("validate", "--only", ",".join(CLAIMS), "--threads", "1", "--json")
+OPTIONS = ("paper", "validate", "--only", ",".join(CLAIMS), "--threads", "1", "--json")
 
 
 def cells_of(*names: str) -> int:

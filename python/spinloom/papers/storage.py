@@ -108,7 +108,7 @@ def mixed(name: str, stripe: int | None = None) -> Trace:
 
 @lru_cache(maxsize=64)
 def recorded(path: Path) -> Trace:
-    """Returns the trace of a file; one that `study --out` has generated keeps the origin 'generated'."""
+    """Returns the trace of a file; one that `paper study` has generated keeps the origin 'generated'."""
     origin = "generated" if GENERATED in path.name else "file"
     return counted(path.name, origin, spc.read(path), spc_mixes.tables()["stripe_bytes"])
 

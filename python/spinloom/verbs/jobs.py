@@ -7,7 +7,6 @@ JOBS: dict[str, dict[str, str]] = {
         "ddt": "ddt:ddt",
         "explain": "explain:explain",
         "share": "share:share",
-        "study": "study:study",
         "goal": "goal:goal",
         "collective": "collective:collective",
         "predict": "predict:predict_verb",
@@ -31,8 +30,7 @@ JOBS: dict[str, dict[str, str]] = {
         "slmp": "slmp:slmp",
     },
     "Check how far to trust it, and what this machine has": {
-        "validate": "validate:validate",
-        "figure": "figure:figure",
+        "paper": "paper:paper",
         "hostmodel": "hostmodel:hostmodel",
         "torture": "torture:torture_verb",
         "doctor": "doctor:doctor",

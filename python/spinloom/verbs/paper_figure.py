@@ -1,4 +1,4 @@
-"""`spinloom figure`: the papers' figures again, from cells that run now."""
+"""`spinloom paper figure`: the papers' figures again, from cells that run now."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from spinloom.verbs.stopping import stoppable
 
 
 @click.command(
-    epilog="Examples: spinloom figure 8 --out out/figures; spinloom figure all --quick --out out/quick"
+    epilog="Examples: spinloom paper figure 8 --out out/figures; "
+    "spinloom paper figure all --quick --out out/quick"
 )
 @click.argument("name", metavar="NAME|all")
 @click.option(

@@ -1,4 +1,4 @@
-"""`spinloom validate`: the papers' claims, tested on fresh simulations."""
+"""`spinloom paper validate`: the papers' claims, tested on fresh simulations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Result = dict[str, Any]  # result_of()
 TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
 
 
-@click.command(epilog="Examples: spinloom validate; spinloom validate --only DDT-2,DDT-7 --json")
+@click.command(epilog="Examples: spinloom paper validate; spinloom paper validate --only DDT-2,DDT-7 --json")
 @click.option("--only", metavar="ID,...", help="Only these claims.")
 @click.option(
     "--last", is_flag=True, help="Print the checked-in table's verdicts in one line; simulate nothing."
@@ -381,5 +381,5 @@ def differences(rows: list[dict[str, Any]], path: Path, laboratory: Lab) -> list
     if changed:
         if table["images"] != results.image_hashes(laboratory.images):
             changed.append("handler images differ from those of the table")
-        changed.append("if the change is right: spinloom validate --update")
+        changed.append("if the change is right: spinloom paper validate --update")
     return changed

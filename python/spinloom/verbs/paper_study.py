@@ -1,4 +1,4 @@
-"""`spinloom study`: small experiments of the papers, from simulations that run now."""
+"""`spinloom paper study`: small experiments of the papers, from simulations that run now."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ RANKS_MOST = 4096
 
 
 @click.command(
-    epilog="Examples: spinloom study pingpong; spinloom study ping --out out/studies; "
-    "spinloom study all --out out/studies; spinloom study spc Financial1.spc.bz2"
+    epilog="Examples: spinloom paper study pingpong; spinloom paper study ping --out out/studies; "
+    "spinloom paper study all --out out/studies; spinloom paper study spc Financial1.spc.bz2"
 )
 @click.argument("name", metavar="NAME|all")
 @click.argument("traces", metavar="[TRACE...]", nargs=-1, type=click.Path(path_type=Path))
@@ -94,7 +94,7 @@ def with_traces(wanted: list[studies.Study], traces: tuple[Path, ...]) -> list[s
         return wanted
     if len(wanted) > 1 or not wanted[0].mixes:
         raise Trouble(
-            "invalid", f"{traces[0]}: only the study 'spc' reads traces: spinloom study spc TRACE..."
+            "invalid", f"{traces[0]}: only the study 'spc' reads traces: spinloom paper study spc TRACE..."
         )
     title = wanted[0].title.removesuffix(" (generated input)")
     source = wanted[0].source.partition(";")[0]

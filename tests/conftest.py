@@ -70,7 +70,7 @@ class Ran:
 
 @pytest.fixture
 def spinloom(capsys, monkeypatch):
-    """spinloom("nics", "--json") runs the command and returns exit code, stdout, stderr."""
+    """spinloom("info", "nics", "--json") runs the command and returns exit code, stdout, stderr."""
     monkeypatch.setenv("NO_COLOR", "1")
 
     def run(*arguments: str) -> Ran:

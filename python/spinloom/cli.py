@@ -65,7 +65,7 @@ def print_prefix(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     cls=Verbs,
     places=PLACES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Environment variables: spinloom info --config. Exit codes: 0 good, 1 negative result, 2 usage, "
+    epilog="Environment variables: spinloom info settings. Exit codes: 0 good, 1 negative result, 2 usage, "
     "3 the machine lacks something.",
 )
 @click.version_option(__version__, prog_name="spinloom", message="%(prog)s %(version)s")

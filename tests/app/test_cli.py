@@ -67,7 +67,7 @@ def test_the_version_needs_no_engine_and_no_tables():
         ("spinloom ddt --strategies seek,rw", ["seek,rw-cp"]),
         ("spinloom ddt --set hpu.cl", ["hpu.clock="]),
         ("spinloom explain mil", ["MILC", "MILC:16^4", "MILC:8^4"]),
-        ("spinloom nics pulp", ["pulp-22nm"]),
+        ("spinloom info nics pulp", ["pulp-22nm"]),
         ("spinloom nic-ctl read me/va", ["me/valid/0"]),
         ("spinloom paper va", ["validate"]),
     ],
@@ -86,34 +86,42 @@ def test_names_complete(words, completed):
 
 
 def test_an_unknown_verb_is_answered_with_the_nearest(spinloom):
-    ran = spinloom("nicks")
+    ran = spinloom("explian")
+    assert ran.code == 2
+    assert "did you mean 'explain'" in ran.err
+    ran = spinloom("info", "nicks")
     assert ran.code == 2
     assert "did you mean 'nics'" in ran.err
 
 
+def test_info_without_a_word_shows_the_versions(spinloom):
+    assert spinloom("info").out == spinloom("info", "versions").out
+    assert spinloom("info", "--csv").out == spinloom("info", "versions", "--csv").out
+
+
 def test_nics_lists_every_number_with_its_source(spinloom):
-    rows = json.loads(spinloom("nics", "sc19-slingshot", "--json").out)
+    rows = json.loads(spinloom("info", "nics", "sc19-slingshot", "--json").out)
     assert [row["field"] for row in rows] == profiles.fields_of("a15")
     assert all(row["label"] in profiles.LABELS and row["source"] for row in rows)
-    table = spinloom("nics", "sc19-slingshot").out
+    table = spinloom("info", "nics", "sc19-slingshot").out
     assert "37.25 ps/B" in table
-    assert len(list(csv.DictReader(spinloom("nics", "sc19-slingshot", "--csv").out.splitlines()))) == len(
-        rows
-    )
+    assert len(
+        list(csv.DictReader(spinloom("info", "nics", "sc19-slingshot", "--csv").out.splitlines()))
+    ) == len(rows)
 
 
 def test_workloads_lists_applications_and_rows(spinloom):
-    names = [row["application"] for row in json.loads(spinloom("workloads", "--json").out)]
+    names = [row["application"] for row in json.loads(spinloom("info", "workloads", "--json").out)]
     assert {"MILC", "LAMMPS_full", "FFT2D", "WRF_y", "COMB"} <= set(names)
-    rows = json.loads(spinloom("workloads", "milc", "--json").out)
+    rows = json.loads(spinloom("info", "workloads", "milc", "--json").out)
     assert rows[0]["datatype"] == "16^4"
     assert rows[0]["size_bytes"] == 98304
-    assert "96 KiB" in spinloom("workloads", "MILC").out
+    assert "96 KiB" in spinloom("info", "workloads", "MILC").out
 
 
 def test_info_says_where_a_value_comes_from(spinloom, monkeypatch):
     monkeypatch.setenv("SPINLOOM_SEED", "9")
-    rows = {row["name"]: row for row in json.loads(spinloom("info", "--config", "--json").out)}
+    rows = {row["name"]: row for row in json.loads(spinloom("info", "settings", "--json").out)}
     assert (rows["SPINLOOM_SEED"]["value"], rows["SPINLOOM_SEED"]["origin"]) == ("9", "environment")
     assert rows["SPINLOOM_NIC"]["origin"] == "default"
 
@@ -171,7 +179,7 @@ def run_command(*arguments: str, **streams) -> subprocess.CompletedProcess:
 
 def test_output_that_cannot_be_written_is_an_environment_error():
     with open("/dev/full", "w") as full:
-        ran = run_command("nics", stdout=full)
+        ran = run_command("info", "nics", stdout=full)
     assert ran.returncode == 3
     assert ran.stderr.count("\n") == 1
     assert "cannot be written" in ran.stderr
@@ -196,7 +204,7 @@ def test_a_folder_that_cannot_be_written_is_found_out_before_the_work(tmp_path, 
 def test_a_reader_that_goes_away_is_not_a_negative_result():
     read, write = os.pipe()
     os.close(read)
-    ran = run_command("nics", stdout=write)
+    ran = run_command("info", "nics", stdout=write)
     os.close(write)
     assert (ran.returncode, ran.stderr) == (141, "")
 
@@ -218,10 +226,10 @@ def test_tables_keep_their_columns_on_a_narrow_terminal(spinloom, monkeypatch):
         ("share", "MILC:16^4", "WRF_y:2x2", "--rounds", "1", "-q"),
         ("share", "MILC:16^4", "--peers", "4"),
         ("explain", "MILC:16^4", "--strategies", "seek"),
-        ("nics", "sc19-slingshot"),
-        ("nics", "--area", "pulp-22nm"),
-        ("workloads", "MILC"),
-        ("info", "--config"),
+        ("info", "nics", "sc19-slingshot"),
+        ("info", "nics", "pulp-22nm", "--area"),
+        ("info", "workloads", "MILC"),
+        ("info", "settings"),
     ],
 )
 def test_tables_fit_80_columns(spinloom, monkeypatch, arguments):
@@ -243,6 +251,11 @@ def test_the_live_library_s_variables_are_known(monkeypatch):
         assert re.search(
             rf"^\| `{name}` \|[^|]*\| {re.escape(values)} \| {re.escape(meaning)} \|$", page, re.M
         )
+        words = values.split(", ")
+        if all(re.fullmatch(r"[a-z0-9-]+", word) for word in words):
+            assert all(word in config.VARIABLES[name].help for word in words), (
+                "'spinloom info settings' names all values"
+            )
     others = {name for name in config.VARIABLES if name.startswith(config.PREFIX)} - live
     foreign = source.split("foreign[] = {", 1)[1].split("};", 1)[0]
     known = re.findall(r'"(SPINLOOM_\w+)"', foreign)
@@ -265,7 +278,7 @@ def test_doctor_and_info_show_the_live_nic(spinloom):
     assert "cop" in rows["live: long messages here"]["found"]
     assert rows["live: UDP"]["found"]
     shown = subprocess.run(
-        [sys.executable, "-m", "spinloom.cli", "info", "--live"],
+        [sys.executable, "-m", "spinloom.cli", "info", "live"],
         capture_output=True,
         text=True,
         timeout=seconds(60),

@@ -47,7 +47,7 @@ def bad(tmp_path):
 
 KINDS = ("brackets", "a name that is too long", "nothing", "a folder", "no text", "unreadable")
 TOML_VERBS = {
-    "nics": ["nics", "{}"],
+    "nics": ["info", "nics", "{}"],
     "--nic": ["ddt", "MILC", "--nic", "{}"],
     "--host": ["ddt", "MILC", "--host", "{}"],
     "--config": ["nic", "run", "--config", "{}"],
@@ -167,9 +167,9 @@ def test_profiles_that_are_based_on_each_other(spinloom, tmp_path):
     (tmp_path / "a.toml").write_text('base = "b.toml"\n')
     (tmp_path / "b.toml").write_text('base = "c.toml"\n')
     (tmp_path / "c.toml").write_text('base = "a.toml"\n')
-    check(spinloom("nics", str(tmp_path / "a.toml")), "base = 'a.toml' is based on this file")
+    check(spinloom("info", "nics", str(tmp_path / "a.toml")), "base = 'a.toml' is based on this file")
     (tmp_path / "d.toml").write_text('base = "no\\u0000ne.toml"\n')
-    check(spinloom("nics", str(tmp_path / "d.toml")), "embedded null byte")
+    check(spinloom("info", "nics", str(tmp_path / "d.toml")), "embedded null byte")
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_datatype(spinloom):
 def test_keys_of_a_profile(spinloom, tmp_path):
     path = tmp_path / "nic.toml"
     path.write_text('"\\u001b[31m\\u202e" = 1\n')
-    assert r"\x1b[31m\u202e" in refused(spinloom("nics", str(path)))
+    assert r"\x1b[31m\u202e" in refused(spinloom("info", "nics", str(path)))
 
 
 @needs_compiler

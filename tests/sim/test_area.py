@@ -45,19 +45,19 @@ def test_half_the_clock_is_half_the_power():
 
 
 def test_nics_prints_it_as_an_estimate(spinloom):
-    ran = spinloom("nics", "--area", "pulp-22nm")
+    ran = spinloom("info", "nics", "pulp-22nm", "--area")
     assert ran.code == 0
     assert "estimate" in ran.out
     assert "23.4 mm2" in ran.out
     assert "6.0 W" in ran.out
-    rows = json.loads(spinloom("nics", "--area", "pulp-22nm", "--json").out)
+    rows = json.loads(spinloom("info", "nics", "pulp-22nm", "--area", "--json").out)
     assert sum(row["mge"] for row in rows) == pytest.approx(100, rel=0.001)
 
 
 def test_other_cores_have_none(spinloom):
     with pytest.raises(Trouble, match="a15 cores"):
         area.estimate(profiles.load("sc19-slingshot"))
-    ran = spinloom("nics", "--area", "sc19-slingshot")
+    ran = spinloom("info", "nics", "sc19-slingshot", "--area")
     assert ran.code == 2
     assert "such as those of pulp-22nm" in ran.err
-    assert spinloom("nics", "--area").code == 2
+    assert spinloom("info", "nics", "--area").code == 2

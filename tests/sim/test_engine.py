@@ -28,7 +28,7 @@ def test_every_byte_of_the_demo_is_checked(spinloom):
         assert row["size_bytes"] == expected.size_bytes
         slack = 0.01 * expected.blocks_per_packet if "rand(" in expected.type else 0.005
         assert row["blocks_per_packet"] == pytest.approx(expected.blocks_per_packet, abs=slack)
-        assert set(row) <= set(results.COLUMNS), "spinloom info --columns must explain every column"
+        assert set(row) <= set(results.COLUMNS), "spinloom info columns must explain every column"
     assert {row["strategy"] for row in ran_rows} >= {"host-mpitypes", "seek", "rw-cp"}
 
 

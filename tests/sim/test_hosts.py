@@ -108,11 +108,10 @@ def test_a_name_must_be_a_text(spinloom, tmp_path, name, option, shipped):
 
 
 def test_hosts_are_shown_as_nics_are(spinloom):
-    ran = spinloom("nics", "--hosts", "zen5", "--csv")
+    ran = spinloom("info", "hosts", "zen5", "--csv")
     assert ran.code == 0, ran.err
     assert {row["field"] for row in csv.DictReader(ran.out.splitlines())} == set(profiles.HOST_FIELDS)
-    assert "no host profile 'zen6'; did you mean 'zen5'" in spinloom("nics", "--hosts", "zen6").err
-    assert "--hosts and --host" in spinloom("nics", "--hosts", "zen5", "--host", "zen5").err
+    assert "no host profile 'zen6'; did you mean 'zen5'" in spinloom("info", "hosts", "zen6").err
 
 
 HALF = """
@@ -168,7 +167,7 @@ def test_another_core_needs_its_fields(tmp_path):
 def test_nics_refuses_a_profile_that_cannot_run(spinloom, tmp_path, section, line, complaint):
     path = tmp_path / "odd.toml"
     path.write_text(f'base = "sc19-slingshot"\n[{section}]\n{line}\n')
-    ran = spinloom("nics", str(path))
+    ran = spinloom("info", "nics", str(path))
     assert ran.code == 2
     assert "odd cannot run" in ran.err
     assert complaint in ran.err
@@ -178,4 +177,4 @@ def test_nics_refuses_a_profile_that_cannot_run(spinloom, tmp_path, section, lin
 @needs_engine
 @pytest.mark.parametrize("name", profiles.names())
 def test_every_shipped_profile_runs(spinloom, name):
-    assert spinloom("nics", name).code == 0
+    assert spinloom("info", "nics", name).code == 0

@@ -1,6 +1,6 @@
 """Every environment variable of Spinloom, in one table.
 
-Precedence: option, then environment, then default. `spinloom info --config` prints each with its value
+Precedence: option, then environment, then default. `spinloom info settings` prints each with its value
 and origin; an unknown SPINLOOM_ variable gets a warning with the nearest name.
 """
 
@@ -68,8 +68,12 @@ VARIABLES = {
             "SPINLOOM_START_S", "300", "live: seconds that a rank waits for others to start; 0 is for ever"
         ),
         Variable("SPINLOOM_TRACE", "", "live: records packets in this file; the rank is appended"),
-        Variable("SPINLOOM_TRANSPORT", "auto", "live: how ranks reach each other: auto, shm, udp"),
-        Variable("SPINLOOM_FABRIC", "auto", "live: what carries packets between machines"),
+        Variable("SPINLOOM_TRANSPORT", "auto", "live: how ranks reach each other: auto, shm, udp, fabric"),
+        Variable(
+            "SPINLOOM_FABRIC",
+            "auto",
+            "live: what carries packets between machines: auto, none, or a libfabric provider",
+        ),
         Variable("SPINLOOM_FABRIC_FAULTS", "", "live: disturbs messages on their way to a fabric, for tests"),
         Variable("SPINLOOM_LIBFABRIC", "", "live: the libfabric library, where it is not found"),
         Variable("SPINLOOM_RAILS", "", "live: how each of several NICs reaches its peers, as shm,udp"),

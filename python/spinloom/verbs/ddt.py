@@ -201,7 +201,8 @@ def select(
     if not rows:
         raise Trouble(
             "invalid",
-            "nothing to do: name an application (see 'spinloom workloads'), or give --type, --demo or --all",
+            "nothing to do: name an application ('spinloom info workloads' lists them), "
+            "or give --type, --demo or --all",
         )
     return list(dict.fromkeys(rows))
 

@@ -137,7 +137,7 @@ COLLECTIVE_TAGS = click.option(
 @click.option(
     "--nic",
     metavar="PROFILE",
-    help="L, g and G are those of a NIC; o, too, if it is not given ('spinloom nics' lists profiles).",
+    help="L, g and G are those of a NIC; o, too, if it is not given ('spinloom info nics' lists profiles).",
 )
 @click.option(
     "--fidelity",

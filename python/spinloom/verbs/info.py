@@ -1,4 +1,4 @@
-"""`spinloom info`: this installation, its environment variables, and what the columns of results mean."""
+"""`spinloom info`: what this installation is and has, and what its words mean."""
 
 from __future__ import annotations
 
@@ -12,44 +12,68 @@ from spinloom import __version__
 from spinloom.common import config, core, data, output
 from spinloom.handlers import toolchain
 from spinloom.nics import jobs, results, sending, sharing
+from spinloom.verbs.groups import Group
 from spinloom.verbs.options import form_options
 
 
-def show_live(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Replaces this process by spinloom-info, which takes part in the launcher's exchange as a rank."""
-    if wanted and not ctx.resilient_parsing:
-        program = jobs.installed_file("bin", "spinloom-info")
-        sys.stdout.flush()
-        os.execv(program, [str(program)])
-
-
-@click.command(epilog="Examples: spinloom info --config; mpiexec -n 4 spinloom info --live")
-@click.option("--config", "what", flag_value="config", help="Environment variables: value, origin, meaning.")
-@click.option("--columns", "what", flag_value="columns", help="Columns of the tables that ddt writes.")
-@click.option(
-    "--live",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=show_live,
-    help="The live NIC: launcher, limits, and how each rank of the job reaches the others.",
+@click.group(
+    cls=Group,
+    places={
+        "versions": "info:versions",
+        "settings": "info:settings",
+        "nics": "info_nics:nics",
+        "hosts": "info_nics:hosts",
+        "workloads": "info_workloads:workloads",
+        "columns": "info:columns",
+        "live": "info:live",
+    },
+    default="versions",
+    no_args_is_help=False,
+    epilog="Examples: spinloom info; spinloom info nics; spinloom info workloads MILC; "
+    "mpiexec -n 4 spinloom info live",
 )
+def info() -> None:
+    """Show what this installation is, and the profiles, datatypes, settings and columns that it knows.
+
+    `spinloom info` is `spinloom info versions`.
+    """
+
+
+@click.command(epilog="Example: spinloom info versions --csv")
 @form_options
-def info(what: str | None, form: str) -> None:
-    """Show versions and handler images, the environment, the columns of results, or the live NIC."""
-    if what == "config":
-        rows = config.listing()
-        columns = ["variable", "value", "origin", "meaning"]
-    elif what == "columns":
-        rows = [
-            {"column": name, "meaning": meaning}
-            for name, meaning in {**results.COLUMNS, **sending.COLUMNS, **sharing.COLUMNS}.items()
-        ]
-        columns = ["column", "meaning"]
-    else:
-        rows = [{"part": part, "value": value} for part, value in parts().items()]
-        columns = ["part", "value"]
-    output.emit(rows, form, lambda: output.table(columns, [list(row.values()) for row in rows]))
+def versions(form: str) -> None:
+    """Show the versions of the parts, and the hashes of the handler images."""
+    rows = [{"part": part, "value": value} for part, value in parts().items()]
+    show(["part", "value"], rows, form)
+
+
+@click.command(epilog="Example: spinloom info settings")
+@form_options
+def settings(form: str) -> None:
+    """Show every environment variable with its value, where that comes from, and what it means."""
+    show(["variable", "value", "origin", "meaning"], config.listing(), form)
+
+
+@click.command(epilog="Example: spinloom info columns")
+@form_options
+def columns(form: str) -> None:
+    """Show what each column means that 'spinloom ddt' writes."""
+    meanings = {**results.COLUMNS, **sending.COLUMNS, **sharing.COLUMNS}
+    rows = [{"column": name, "meaning": meaning} for name, meaning in meanings.items()]
+    show(["column", "meaning"], rows, form)
+
+
+@click.command(epilog="Examples: spinloom info live; mpiexec -n 4 spinloom info live")
+def live() -> None:
+    """Show the live NIC: its launcher, its limits, and how each rank of the job reaches the others."""
+    # spinloom-info takes part in the launcher's exchange as a rank: it must be this process.
+    program = jobs.installed_file("bin", "spinloom-info")
+    sys.stdout.flush()
+    os.execv(program, [str(program)])
+
+
+def show(names: list[str], rows: list[dict[str, str]], form: str) -> None:
+    output.emit(rows, form, lambda: output.table(names, [list(row.values()) for row in rows]))
 
 
 def parts() -> dict[str, str]:

@@ -11,8 +11,6 @@ JOBS: dict[str, dict[str, str]] = {
         "collective": "collective:collective",
         "predict": "predict:predict_verb",
         "sweep": "sweep:sweep",
-        "nics": "nics:nics",
-        "workloads": "workloads:workloads",
     },
     "Accelerate MPI programs and copies on the CPUs that you have": {
         "run": "run:run",

@@ -100,7 +100,7 @@ host_option = click.option(
     "--host",
     envvar="SPINLOOM_HOST",
     shell_complete=completion.of(completion.hosts),
-    help="Host profile, by name or path: another CPU beside the NIC ('spinloom nics --hosts').",
+    help="Host profile, by name or path: another CPU beside the NIC ('spinloom info hosts').",
 )
 seed_option = click.option(
     "--seed",

@@ -123,7 +123,7 @@ def share(
         shared += [sharing.SharedType(row) for row in simulation.rows_of(type_text)]
     if not shared:
         raise Trouble(
-            "invalid", "nothing to do: name an application (see 'spinloom workloads'), or give --type"
+            "invalid", "nothing to do: name an application (see 'spinloom info workloads'), or give --type"
         )
     if nic_memory is not None:
         profile = profiles.changed(machine.profile, [("memory.state_bytes", nic_memory)])

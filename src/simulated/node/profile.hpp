@@ -5,7 +5,7 @@
 //
 // Contract: build_profile() takes the flat field names of the file ("match.header") with exact values
 //   (integers, rationals, text) and refuses a missing, unknown or impossible one by name. Labels and
-//   sources stay in the file; `spinloom nics NAME` prints them.
+//   sources stay in the file; `spinloom info nics NAME` prints them.
 // Invariants: (1) a Profile that exists is complete and consistent; (2) no floating point.
 // Threads: plain value. Time: durations in ps, rates as rational ps per byte.
 #pragma once

@@ -1,4 +1,4 @@
-"""`spinloom workloads`: the application datatypes that come with Spinloom."""
+"""`spinloom info workloads`: the application datatypes that come with Spinloom."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spinloom.verbs import completion
 from spinloom.verbs.options import form_options
 
 
-@click.command(epilog="Example: spinloom workloads MILC --json")
+@click.command(epilog="Example: spinloom info workloads MILC --json")
 @click.argument("application", required=False, shell_complete=completion.of(completion.applications))
 @form_options
 def workloads(application: str | None, form: str) -> None:

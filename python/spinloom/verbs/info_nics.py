@@ -1,4 +1,4 @@
-"""`spinloom nics`: the NIC profiles and every number in them."""
+"""`spinloom info nics` and `info hosts`: the profiles, and every number in them."""
 
 from __future__ import annotations
 
@@ -13,37 +13,49 @@ from spinloom.verbs import completion
 from spinloom.verbs.options import form_options, host_option
 
 
-@click.command(epilog="Example: spinloom nics sc19-slingshot --csv")
+@click.command(
+    epilog="Examples: spinloom info nics sc19-slingshot --csv; spinloom info nics pulp-22nm --area"
+)
 @click.argument("name", required=False, shell_complete=completion.of(completion.nics))
 @host_option
-@click.option("--hosts", is_flag=True, help="The same for host profiles, which are for --host.")
-@click.option("--area", "wants_area", is_flag=True, help="An estimate of NAME's silicon area and power.")
+@click.option("--area", "wants_area", is_flag=True, help="Estimate NAME's silicon area and power.")
 @form_options
-def nics(name: str | None, host: str | None, hosts: bool, wants_area: bool, form: str) -> None:
-    """List the NIC profiles, or every number of one (by NAME or path) with its label and source."""
-    if hosts and (host or wants_area):
-        raise Trouble("invalid", f"--hosts and {'--host' if host else '--area'}: one of them at a time")
+def nics(name: str | None, host: str | None, wants_area: bool, form: str) -> None:
+    """List the NIC profiles, or every number of one with its label and source.
+
+    NAME is the name of a profile, or the path of a TOML file.
+    """
     if wants_area:
         show_area(name, form)
-        return
-    if name is None:
-        if hosts:
-            profile_texts = [profiles.load_host(known)[:2] for known in profiles.hosts()]
-        else:
-            profile_texts = [
-                (profile.name, profile.about) for profile in map(profiles.load, profiles.names())
-            ]
-        rows = [{"name": named, "about": about} for named, about in profile_texts]
-        output.emit(
-            rows, form, lambda: output.table(["profile", "about"], [list(row.values()) for row in rows])
-        )
-        return
-    if hosts:
-        called, about, entries = profiles.load_host(name)
+    elif name is None:
+        show_names([(profile.name, profile.about) for profile in map(profiles.load, profiles.names())], form)
     else:
         profile = profiles.load(name, host)
         refuse_what_cannot_run(profile)
-        called, about, entries = profile, profile.about, profile.entries
+        show_numbers(f"{profile}: {profile.about}", profile.entries, form)
+
+
+@click.command(epilog="Example: spinloom info hosts zen5")
+@click.argument("name", required=False, shell_complete=completion.of(completion.hosts))
+@form_options
+def hosts(name: str | None, form: str) -> None:
+    """List the host profiles, which --host takes, or every number of one with its label and source.
+
+    NAME is the name of a profile, or the path of a TOML file.
+    """
+    if name is None:
+        show_names([profiles.load_host(known)[:2] for known in profiles.hosts()], form)
+    else:
+        called, about, entries = profiles.load_host(name)
+        show_numbers(f"{called}: {about}", entries, form)
+
+
+def show_names(named: list[tuple[str, str]], form: str) -> None:
+    rows = [{"name": name, "about": about} for name, about in named]
+    output.emit(rows, form, lambda: output.table(["profile", "about"], [list(row.values()) for row in rows]))
+
+
+def show_numbers(title: str, entries: dict[str, profiles.Entry], form: str) -> None:
     rows = [
         {
             "field": entry.field,
@@ -61,7 +73,7 @@ def nics(name: str | None, host: str | None, hosts: bool, wants_area: bool, form
             ["field", "value", "label", "source"],
             [[row["field"], row["value"], row["label"], row["source"]] for row in rows],
             numeric={"value"},
-            title=f"{called}: {about}",
+            title=title,
         ),
     )
 

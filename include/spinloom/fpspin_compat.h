@@ -5,7 +5,7 @@
  *   the environment variable SPINLOOM_NIC_NAME, or spinloomN for /dev/pspinN.
  * Differences: rule sets of other contexts stay as they are; rules are in the order of the wire, as with the original;
  *   fpspin_write_memory takes addresses from ctx.handler_mem.addr on, which are those that sandboxed handlers have;
- *   registers are reached by `spinloom nic-ctl`, so fpspin_set_regs_base does nothing; there are no ioctls.
+ *   registers are reached by `spinloom nic`, so fpspin_set_regs_base does nothing; there are no ioctls.
  * Source: FPsPIN, deliverable D4.7, section 4.3.2, and its public interface.
  * Threads: as spinloom/ethernet.h. Time: host time.
  */

@@ -68,7 +68,7 @@ def test_the_version_needs_no_engine_and_no_tables():
         ("spinloom ddt --set hpu.cl", ["hpu.clock="]),
         ("spinloom explain mil", ["MILC", "MILC:16^4", "MILC:8^4"]),
         ("spinloom info nics pulp", ["pulp-22nm"]),
-        ("spinloom nic-ctl read me/va", ["me/valid/0"]),
+        ("spinloom nic read me/va", ["me/valid/0"]),
         ("spinloom paper va", ["validate"]),
     ],
 )

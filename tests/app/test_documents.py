@@ -199,7 +199,7 @@ LONG = "x" * 300
         ("paper", "validate", "--only", "DDT-2", "--golden", LONG),
         ("ddt", "MILC:8^4", "--strategies", "seek", "--out", LONG),
         ("explain", "int", "--strategies", "none", "--svg", LONG),
-        ("slmp", "send", LONG, "localhost"),
+        ("nic", "send", LONG, "localhost"),
         ("record", "-o", LONG, "--", "true"),
         ("run", f"--report={LONG}", "--", "true"),
         ("sim", "-n", "2", LONG),

@@ -92,7 +92,7 @@ def test_a_false_nic_is_not_asked(common, spinloom, trick):
     with stranger_listens(path, status):
         if trick == "handed over":
             os.chown(path, 0, 0)  # the file is this user's; who listens is not
-        ran = spinloom("nic-ctl", "--socket", str(path), "status")
+        ran = spinloom("nic", "status", "--socket", str(path))
     assert (ran.code, ran.out) == (EXIT_ENVIRONMENT, "")
     who = "belongs to" if trick == "socket" else "is answered by"
     assert ran.err == f"spinloom: {path} {who} user {STRANGER}, not this one (0): it is not asked\n"
@@ -100,7 +100,7 @@ def test_a_false_nic_is_not_asked(common, spinloom, trick):
 
 def test_a_link_in_the_place_of_a_socket_is_not_followed(common, spinloom):
     as_stranger(lambda: (common / "other.control").symlink_to("/anywhere"))
-    ran = spinloom("nic-ctl", "--socket", str(common / "other.control"), "status")
+    ran = spinloom("nic", "status", "--socket", str(common / "other.control"))
     assert ran.code == EXIT_ENVIRONMENT
     assert "is a link, which may lead anywhere" in ran.err
 
@@ -132,7 +132,7 @@ def test_sockets_do_not_lie_in_his_folder(common, place, named):
         "from spinloom import cli\nfrom spinloom.common import core\n"
         "try: core.load().Card('pcap:,', None, 4, 1.0).serve('red')\n"
         "except Exception as trouble: print(trouble)\n"
-        "cli.main(['nic-ctl', '--nic', 'red', 'status'])"
+        "cli.main(['nic', 'status', '--name', 'red'])"
     )
     ran = subprocess.run(
         ["unshare", "-m", "sh", "-c", f'{bound}exec "$@"', "sh", sys.executable, "-c", script],

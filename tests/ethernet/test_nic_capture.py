@@ -72,7 +72,7 @@ def test_handlers_that_wait_for_their_program_say_so(tmp_path):
     done = spinloom(*words, "--address", "10.0.0.2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "slmp_file takes no packet until its program asks for a message" in done.stderr
-    assert "spinloom slmp receive FILE --nic NAME" in done.stderr
+    assert "spinloom nic receive FILE --name NAME" in done.stderr
     row, *_ = [line.split() for line in done.stdout.splitlines() if line.startswith(" slmp_file")]
     assert row[2:5] == [
         "38",

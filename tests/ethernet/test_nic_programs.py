@@ -65,13 +65,13 @@ def test_a_file_is_received_by_handlers(cable, nic, tmp_path, size):
     content = hashlib.shake_128(b"file").digest(size)
     (tmp_path / "data.bin").write_bytes(content)
     copy = tmp_path / "copy.bin"
-    words = ["slmp", "receive", str(copy), "--nic", nic, "--limit", "4MiB", "--linger", "10ms", "--json"]
+    words = ["nic", "receive", str(copy), "--name", nic, "--limit", "4MiB", "--linger", "10ms", "--json"]
     receiver = subprocess.Popen([SPINLOOM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert "waiting for a message" in receiver.stderr.readline()
-    assert "context 1: active" in tool("nic-ctl", "--nic", nic, "status")  # no packet comes too early
+    assert "context 1: active" in tool("nic", "status", "--name", nic)  # no packet comes too early
     words = [
         SPINLOOM,
-        "slmp",
+        "nic",
         "send",
         str(tmp_path / "data.bin"),
         "10.7.0.2",
@@ -88,7 +88,7 @@ def test_a_file_is_received_by_handlers(cable, nic, tmp_path, size):
     digest = hashlib.sha256(content).hexdigest()
     assert digest in out
     assert digest in sent.stdout
-    assert "context 1: " not in tool("nic-ctl", "--nic", nic, "status")  # the receiver has left
+    assert "context 1: " not in tool("nic", "status", "--name", nic)  # the receiver has left
 
 
 def landed(unpacked: nic_types.Unpacked, messages: int) -> set[int | None]:
@@ -115,7 +115,7 @@ def test_messages_are_unpacked_by_handlers(cable, nic, tmp_path, name, handlers,
         expected = memory.copy()
 
         def send(number: int, *more: str) -> subprocess.Popen:
-            words = ["slmp", "send", str(tmp_path / str(number)), "10.7.0.2", "--window", "1", "--align", "4"]
+            words = ["nic", "send", str(tmp_path / str(number)), "10.7.0.2", "--window", "1", "--align", "4"]
             identity = ["--message-id", str(nic_types.wire_id(number))]
             return cable.client.start([SPINLOOM, *words, *identity, *more], stdout=subprocess.DEVNULL)
 
@@ -147,24 +147,24 @@ def test_what_handlers_cannot_unpack_is_refused(nic):
 def test_registers_of_a_live_nic(cable, nic):
     if shutil.which("ping") is None:
         pytest.skip("there is no ping command (Debian: apt install iputils-ping)")
-    assert "context 0: active" in tool("nic-ctl", "--nic", nic, "status")
-    assert tool("nic-ctl", "--nic", nic, "read", "her/valid").split()[-1] == "0x00000001"
-    words = [SPINLOOM, "nic-ctl", "--nic", nic, "write", "her/valid", "0"]
+    assert "context 0: active" in tool("nic", "status", "--name", nic)
+    assert tool("nic", "read", "her/valid", "--name", nic).split()[-1] == "0x00000001"
+    words = [SPINLOOM, "nic", "write", "her/valid", "0", "--name", nic]
     refused = subprocess.run(words, capture_output=True, text=True, timeout=patience.seconds(60))
     assert refused.returncode == 2
     assert "her/valid/0 cannot be changed: contexts of this NIC" in refused.stderr
-    before = int(tool("nic-ctl", "--nic", nic, "read", "counts/sent_by_handlers").split()[-1], 0)
+    before = int(tool("nic", "read", "counts/sent_by_handlers", "--name", nic).split()[-1], 0)
     cable.client.run(
         ["ping", "-n", "-c", "1", "-W", "1", "10.7.0.2"]
     )  # asks for the address; nobody answers pings
-    after = int(tool("nic-ctl", "--nic", nic, "read", "counts/sent_by_handlers").split()[-1], 0)
+    after = int(tool("nic", "read", "counts/sent_by_handlers", "--name", nic).split()[-1], 0)
     assert after > before
-    tool("nic-ctl", "--nic", nic, "write", "spinloom/active/0", "0")
-    assert "context 0: installed, not active" in tool("nic-ctl", "--nic", nic, "status")
+    tool("nic", "write", "spinloom/active/0", "0", "--name", nic)
+    assert "context 0: installed, not active" in tool("nic", "status", "--name", nic)
 
 
 def test_a_nic_that_is_not_there_is_named():
-    words = [SPINLOOM, "slmp", "receive", "/nonexistent/x", "--nic", "nobody"]
+    words = [SPINLOOM, "nic", "receive", "/nonexistent/x", "--name", "nobody"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=patience.seconds(60))
     assert done.returncode != 0
     assert "spinloom nic run --name nobody" in done.stderr

@@ -19,7 +19,7 @@ KNOWN = {
     "python/spinloom/ethernet/nic_control.py": "the socket's owner and who listens are looked at",
     "python/spinloom/accelerate/peer_prices.py": "the contract names the cache",
     "python/spinloom/common/private.py": "private folders",
-    "python/spinloom/verbs/nic_ctl.py": "the help names the place",
+    "python/spinloom/verbs/nic_registers.py": "the help names the place",
     "src/base/private_folder.cpp": "private folders",
     "src/base/testing/folder.hpp": "mkdtemp",
     "src/memory/gpu/pair_ring.cpp": "the file is new; who joins looks at its owner",

@@ -1,4 +1,4 @@
-"""`spinloom slmp` and its C library over loopback: against each other, and against plain peers."""
+"""`spinloom nic send` and `receive`, and their C library, over loopback: with each other and plain peers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EOM, SYN, ACK, REPORT = 0x8000, 0x4000, 0x2000, 0x1000
 HEADER = struct.Struct("!HII")
 CONTENT = bytes(range(256)) * 700 + b"the end"  # 127 packets and a part of one
-SPINLOOM = [sys.executable, "-m", "spinloom.cli", "slmp"]
+SPINLOOM = [sys.executable, "-m", "spinloom.cli", "nic"]
 
 
 class PlainReceiver:
@@ -256,7 +256,7 @@ def test_the_commands_bring_a_file_over(spinloom, tmp_path, options, size):
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(CONTENT[:size])
     receiver, port = receive_command(target, "--listen", "127.0.0.1:0", "--json", "--linger", "1ms")
-    ran = spinloom("slmp", "send", str(source), f"127.0.0.1:{port}", *options, "--json")
+    ran = spinloom("nic", "send", str(source), f"127.0.0.1:{port}", *options, "--json")
     out, _ = receiver.communicate(timeout=seconds(240))
     assert (ran.code, receiver.returncode) == (0, 0), ran.err
     (sent,), (received,) = json.loads(ran.out), json.loads(out)
@@ -270,7 +270,7 @@ def test_a_message_that_finds_no_room_is_named_at_both_ends(spinloom, tmp_path):
     (tmp_path / "source").write_bytes(CONTENT)
     receiver, port = receive_command(tmp_path / "target", "--listen", "127.0.0.1:0", "--limit", "100KiB")
     try:
-        ran = spinloom("slmp", "send", str(tmp_path / "source"), f"127.0.0.1:{port}", "--tries", "2")
+        ran = spinloom("nic", "send", str(tmp_path / "source"), f"127.0.0.1:{port}", "--tries", "2")
         assert "packets find no room in 102,400 bytes" in receiver.stderr.readline()
     finally:
         receiver.kill()
@@ -284,7 +284,7 @@ def test_more_than_four_gibibytes_are_refused_by_name(spinloom, tmp_path):
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate((4 << 30) + 1)  # a hole: nothing is on the disk
-    ran = spinloom("slmp", "send", str(large), "127.0.0.1")
+    ran = spinloom("nic", "send", str(large), "127.0.0.1")
     assert ran.code == 2
     assert "4,294,967,297 bytes: a message of SLMP has 4 GiB at most" in ran.err
 
@@ -309,7 +309,7 @@ def test_more_than_four_gibibytes_are_refused_by_name(spinloom, tmp_path):
 def test_trouble_is_one_sentence(spinloom, tmp_path, monkeypatch, arguments, code, part):
     monkeypatch.chdir(tmp_path)
     Path("there").write_bytes(b"bytes")
-    ran = spinloom("slmp", *arguments)
+    ran = spinloom("nic", *arguments)
     assert ran.code == code
     assert part in ran.err
     assert Path("there").read_bytes() == b"bytes"

@@ -71,7 +71,7 @@ class Nic:
             self.socket.close()
             raise Trouble(
                 "environment",
-                f"no NIC answers at {path}: {error.strerror or error}; --socket or --nic names another",
+                f"no NIC answers at {path}: {error.strerror or error}; --socket or --name names another",
             ) from None
         except Trouble:
             self.socket.close()
@@ -195,7 +195,7 @@ def resolve(text: str, registers: dict[str, Entry]) -> Entry:
         for entry in registers.values():
             if entry.address == address:
                 return entry
-        raise Trouble("invalid", f"no register at address {text}; 'spinloom nic-ctl list' prints them")
+        raise Trouble("invalid", f"no register at address {text}; 'spinloom nic list' prints them")
     if text in registers:
         return registers[text]
     of_that_name = [path for path in registers if path.rpartition("/")[0] == text]

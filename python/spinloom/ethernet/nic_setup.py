@@ -28,7 +28,7 @@ NAMES_TRIED = 64
 # Shipped handlers that do nothing, or little, without a program, which brings them itself.
 PROGRAM_HANDLERS = {
     "slmp_file": "takes no packet until its program asks for a message: "
-    "'spinloom slmp receive FILE --nic NAME' brings these handlers itself, to a NIC on no capture file",
+    "'spinloom nic receive FILE --name NAME' brings these handlers itself, to a NIC on no capture file",
     **dict.fromkeys(
         ("frame_ddt_seek", "frame_ddt_segment"),
         "unpacks what its program gives it as constants: "

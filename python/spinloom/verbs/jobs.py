@@ -23,9 +23,7 @@ JOBS: dict[str, dict[str, str]] = {
         "threads": "threads:threads",
         "handler": "handler:handler",
         "nic": "nic:nic",
-        "nic-ctl": "nic_ctl:nic_ctl",
         "trace": "trace:trace",
-        "slmp": "slmp:slmp",
     },
     "Check how far to trust it, and what this machine has": {
         "paper": "paper:paper",

@@ -1,5 +1,5 @@
 // Service - a live NIC's sockets: the desk where programs come (spinloom/ethernet.h), and the control registers that
-// `spinloom nic-ctl` reads and writes.
+// `spinloom nic` reads and writes.
 //
 // Contract: open() listens under the NIC's name. serve() answers requests that have come, unless a handler runs.
 //   Registers say what the card does. Those of group me and spinloom/active and call change it. Contexts are installed

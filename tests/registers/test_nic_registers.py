@@ -1,4 +1,4 @@
-"""`spinloom nic-ctl` against a board with no NIC behind it, over a real socket."""
+"""`spinloom nic list` and its like against a board with no NIC behind it, over a real socket."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def board(server):
 @pytest.fixture
 def ctl(board, spinloom):
     """ctl("read", "me/valid") asks the board."""
-    return lambda *arguments: spinloom("nic-ctl", "--socket", str(board.path), *arguments)
+    return lambda *arguments: spinloom("nic", *arguments, "--socket", str(board.path))
 
 
 def good(ran) -> str:
@@ -114,7 +114,7 @@ def test_the_walk_through_of_the_page(ctl):
     page = (ROOT / "docs/registers.md").read_text(encoding="utf-8")
     part = page.split("## A context by hand")[1].split("## The map")[0]
     blocks = re.findall(r"(?:^    .*\n)+", part, re.MULTILINE)
-    commands = [line.split()[2:] for line in "".join(blocks).splitlines() if "spinloom nic-ctl" in line]
+    commands = [line.split()[2:] for line in "".join(blocks).splitlines() if "spinloom nic " in line]
     assert len(commands) == 27
     for command in commands:
         assert good(ctl(*command)) == ""
@@ -194,7 +194,7 @@ def test_stdout_comes_by_core(ctl, board, tmp_path):
 def test_stdout_follows_until_interrupted(board):
     command = [sys.executable, "-c", "from spinloom import cli; cli.main()"]
     process = subprocess.Popen(
-        [*command, "nic-ctl", "--socket", board.path, "stdout", "--follow"],
+        [*command, "nic", "stdout", "--socket", board.path, "--follow"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -210,8 +210,8 @@ def test_stdout_follows_until_interrupted(board):
 
 def test_the_socket_is_found_by_the_nics_name(board, spinloom, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(board.path.parent))
-    assert "matching: off" in good(spinloom("nic-ctl", "--nic", "board", "status"))
-    ran = spinloom("nic-ctl", "status")
+    assert "matching: off" in good(spinloom("nic", "status", "--name", "board"))
+    ran = spinloom("nic", "status")
     assert ran.code == EXIT_ENVIRONMENT
     assert f"no NIC answers at {board.path.parent}/spinloom-spinloom0.control" in ran.err
 
@@ -309,7 +309,7 @@ FULL = entry(b"me/idx/0") * nic_control.ENTRIES_MAX
     ],
 )
 def test_a_nic_that_answers_nonsense_is_a_sentence(garbled, spinloom, answers, arguments, said):
-    ran = spinloom("nic-ctl", "--socket", str(garbled(answers)), *arguments)
+    ran = spinloom("nic", *arguments, "--socket", str(garbled(answers)))
     assert (ran.out, ran.code in EXIT_OF_CODE.values()) == ("", True)
     assert said in ran.err
     assert "\x1b" not in ran.err
@@ -318,12 +318,12 @@ def test_a_nic_that_answers_nonsense_is_a_sentence(garbled, spinloom, answers, a
 def test_what_a_nic_says_does_not_steer_the_terminal(garbled, spinloom):
     words = b"\x1b]0;owned\x07\xff\n"
     path = str(garbled({STATUS: answered(STATUS, words, 0, len(words))}))
-    assert spinloom("nic-ctl", "--socket", path, "status").out == "\\x1b]0;owned\\x07\\xff\n"
+    assert spinloom("nic", "status", "--socket", path).out == "\\x1b]0;owned\\x07\\xff\n"
 
 
 def test_what_a_nic_lists_does_not_steer_the_terminal(garbled, spinloom):
     path = str(garbled({LIST: answered(LIST, entry(b"\xff\x1b/x"), 1)}))
-    listed = spinloom("nic-ctl", "--socket", path, "list")
+    listed = spinloom("nic", "list", "--socket", path)
     assert listed.code == 0
     assert r"\xff\x1b/x" in listed.out
     assert "\x1b" not in listed.out

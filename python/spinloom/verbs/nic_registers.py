@@ -1,12 +1,13 @@
-"""`spinloom nic-ctl`: control registers, memory and handlers' output of a NIC that runs as a process."""
+"""`spinloom nic read` and its like: registers, memory and handlers' output of a running NIC."""
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import click
 
@@ -21,25 +22,20 @@ from spinloom.verbs.options import form_options
 PAUSE_S = 0.05  # between looks of --follow
 
 
-@click.group(
-    name="nic-ctl",
-    epilog="Examples: spinloom nic-ctl list me; spinloom nic-ctl write me/valid 0; "
-    "spinloom nic-ctl stdout --follow",
-)
-@click.option("--nic", default="spinloom0", show_default=True, help="The NIC's name.")
-@click.option(
-    "--socket",
-    "path",
-    type=click.Path(path_type=Path),
-    help="Its socket; without it spinloom-NIC.control in XDG_RUNTIME_DIR or /tmp/spinloom-USER.",
-)
-@click.pass_context
-def nic_ctl(ctx: click.Context, nic: str, path: Path | None) -> None:
-    """Read and write the control registers of a running Ethernet NIC. See docs/registers.md.
+def running_nic(function: Callable) -> Callable:
+    """--name and --socket as the argument `path`, the control socket of a NIC that runs."""
 
-    A register is named by its path, such as me/idx/3, or its address, such as 0x2020.
-    """
-    ctx.obj = path or nic_control.socket_path(nic)
+    @functools.wraps(function)
+    def with_path(*arguments: Any, name: str, path: Path | None, **options: Any) -> Any:
+        return function(*arguments, path=path or nic_control.socket_path(name), **options)
+
+    decorated = click.option(
+        "--socket",
+        "path",
+        type=click.Path(path_type=Path),
+        help="Its socket; without it spinloom-NAME.control in XDG_RUNTIME_DIR or /tmp/spinloom-USER.",
+    )(with_path)
+    return click.option("--name", default="spinloom0", show_default=True, help="The NIC's name.")(decorated)
 
 
 def known_paths() -> list[str]:
@@ -55,13 +51,17 @@ def number_of(text: str, description: str) -> int:
     return value
 
 
-@nic_ctl.command(epilog="Example: spinloom nic-ctl read her_meta/ph_addr/0 4")
+@click.command(epilog="Example: spinloom nic read her_meta/ph_addr/0 4")
 @click.argument("register", metavar="NAME|ADDRESS", shell_complete=completion.of(known_paths))
 @click.argument("count", type=click.IntRange(1, nic_control.WORDS_MAX), default=1)
 @form_options
-@click.pass_obj
+@running_nic
 def read(path: Path, register: str, count: int, form: str) -> None:
-    """Print COUNT registers from one on. Reading cl/fifo takes a character."""
+    """Print COUNT registers of a running NIC, from one on.
+
+    A register is named by its path, such as me/idx/3, or its address, such as 0x2020. Reading cl/fifo takes a
+    character out.
+    """
     with Nic(path) as nic:
         registers = nic.registers()
         first = nic_control.resolve(register, registers)
@@ -82,26 +82,27 @@ def emit(rows: list[dict], form: str, foldable: frozenset[str] = frozenset()) ->
     output.emit(rows, form, lambda: output.table(columns, cells, numeric=numeric, foldable=foldable))
 
 
-@nic_ctl.command(epilog="Example: spinloom nic-ctl write me/valid 1")
+@click.command(epilog="Example: spinloom nic write me/valid 1")
 @click.argument("register", metavar="NAME|ADDRESS", shell_complete=completion.of(known_paths))
 @click.argument("value")
-@click.pass_obj
+@running_nic
 def write(path: Path, register: str, value: str) -> None:
-    """Write VALUE to a register. The NIC says why where it refuses."""
+    """Write VALUE to a register of a running NIC, which says why where it refuses.
+
+    A register is named by its path, such as me/idx/3, or its address, such as 0x2020.
+    """
     wanted = number_of(value, "value")
     with Nic(path) as nic:
         nic.write(nic_control.resolve(register, nic.registers()).address, wanted)
 
 
-@nic_ctl.command(
-    epilog="Examples: spinloom nic-ctl memory 0x1c000000 --count 8; spinloom nic-ctl memory 0x1c000000 7"
-)
+@click.command(epilog="Examples: spinloom nic memory 0x1c000000 --count 8; spinloom nic memory 0x1c000000 7")
 @click.argument("address")
 @click.argument("value", required=False)
 @click.option("--count", type=click.IntRange(1, nic_control.WORDS_MAX), help="How many words to print.")
-@click.pass_obj
+@running_nic
 def memory(path: Path, address: str, value: str | None, count: int | None) -> None:
-    """Print the 64-bit word at ADDRESS of the NIC's memory, or write VALUE there."""
+    """Print the 64-bit word at ADDRESS of a running NIC's memory, or write VALUE there."""
     start = number_of(address, "address")
     if value is not None and count is not None:
         raise Trouble("invalid", "a VALUE and --count: print or write, one at a time")
@@ -113,12 +114,12 @@ def memory(path: Path, address: str, value: str | None, count: int | None) -> No
             output.echo(f"{start + 8 * place:#x}: {word:016x}")
 
 
-@nic_ctl.command(name="list", epilog="Example: spinloom nic-ctl list her_meta")
+@click.command(name="list", epilog="Example: spinloom nic list her_meta")
 @click.argument("group", required=False, shell_complete=completion.of(lambda: fpspin_registers.GROUPS))
 @form_options
-@click.pass_obj
+@running_nic
 def list_registers(path: Path, group: str | None, form: str) -> None:
-    """List the registers, or those of one GROUP, with value, reset value and access."""
+    """List the registers of a running NIC, or those of one GROUP, with value, reset value and access."""
     with Nic(path) as nic:
         registers = nic.registers()
     groups = dict.fromkeys(name.partition("/")[0] for name in registers)
@@ -142,10 +143,10 @@ def row_of(entry: Entry, at: dict[int, str]) -> dict:
     }
 
 
-@nic_ctl.command()
-@click.pass_obj
+@click.command(epilog="Example: spinloom nic status --name spinloom1")
+@running_nic
 def status(path: Path) -> None:
-    """Say which rules and contexts are in force."""
+    """Say which rules and contexts of a running NIC are in force."""
     with Nic(path) as nic:
         output.echo(nic.status(), nl=False)
 
@@ -160,7 +161,7 @@ def read_core(ctx: click.Context, parameter: click.Parameter, text: str | None) 
     return int(cluster), int(core)
 
 
-@nic_ctl.command(epilog="Example: spinloom nic-ctl stdout --follow --split logs")
+@click.command(epilog="Example: spinloom nic stdout --follow --split logs")
 @click.option("--follow", is_flag=True, help="Wait for more until interrupted.")
 @click.option(
     "--core", callback=read_core, metavar="CLUSTER.CORE", help="Only what this core printed, as it is."
@@ -170,9 +171,9 @@ def read_core(ctx: click.Context, parameter: click.Parameter, text: str | None) 
     type=click.Path(file_okay=False, path_type=Path),
     help="Append what each core printed to DIR/pspin-stdout-CLUSTER.CORE.log, too.",
 )
-@click.pass_obj
+@running_nic
 def stdout(path: Path, follow: bool, core: tuple[int, int] | None, split: Path | None) -> None:
-    """Take out what handlers have printed, line by line with cluster and core before each."""
+    """Take out what handlers on a running NIC have printed, each line after its cluster and core."""
     sinks: list[Sink] = [Only(*core) if core else Lines()]
     if split:
         sinks.append(Files(split))

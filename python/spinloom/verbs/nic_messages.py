@@ -1,4 +1,4 @@
-"""`spinloom slmp`: a file as a message over the sPIN lightweight messaging protocol."""
+"""`spinloom nic send` and `nic receive`: a file as a message over the sPIN lightweight messaging protocol."""
 
 from __future__ import annotations
 
@@ -74,19 +74,9 @@ def rate_of(size: int, seconds: float) -> float | None:
     return size * 8 / seconds / 1e9 if seconds > 0 else None
 
 
-@click.group(
-    epilog="Example: spinloom slmp receive copy.bin, and on another host: spinloom slmp send data.bin nic0"
-)
-def slmp() -> None:
-    """Send a file as one message over UDP port 9330, or receive one (sPIN lightweight messaging protocol).
-
-    Both ends print the SHA-256 of the bytes. docs/slmp.md says what goes over the wire.
-    """
-
-
-@slmp.command(
-    epilog="Examples: spinloom slmp send data.bin nic0 --window 256 --threads 2; "
-    "spinloom slmp send data.bin 10.0.0.2:9330 --mode none --gap 5us"
+@click.command(
+    epilog="Examples: spinloom nic send data.bin nic0 --window 256 --threads 2; "
+    "spinloom nic send data.bin 10.0.0.2:9330 --mode none --gap 5us"
 )
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
 @click.argument("place", metavar="HOST[:PORT]")
@@ -166,7 +156,11 @@ def send(
     quiet: bool,
     form: str,
 ) -> None:
-    """Send FILE to HOST as one message, of 4 GiB at most."""
+    """Send FILE as one message to a NIC or to 'spinloom nic receive', over UDP.
+
+    The protocol is SLMP, the sPIN lightweight messaging protocol, at port 9330; a message has 4 GiB at most.
+    Both ends print the SHA-256 of the bytes.
+    """
     where = protocol.parse_place(place, "localhost")
     options = {"as_original": int(as_original)}
     if fixed_window:
@@ -250,8 +244,8 @@ def receive_on_nic(
         raise Trouble("stalled", f"no message has come to port {port} of {nic} in {seconds:g} s")
 
 
-@slmp.command(
-    epilog="Examples: spinloom slmp receive copy.bin; spinloom slmp receive copy.bin --listen 127.0.0.1:9331"
+@click.command(
+    epilog="Examples: spinloom nic receive copy.bin; spinloom nic receive copy.bin --listen 127.0.0.1:9331"
 )
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
@@ -271,9 +265,8 @@ def receive_on_nic(
     help="Memory for what is not whole.",
 )
 @click.option(
-    "--nic",
-    metavar="NAME",
-    help="The handlers of this live NIC (spinloom nic run) receive it, not this process.",
+    "--name",
+    help="The handlers of the NIC of this name ('spinloom nic run') receive it, not this process.",
 )
 @click.option("--wait", metavar="TIME", callback=read_time, help="Give up after so long, such as 30s.")
 @click.option(
@@ -291,18 +284,21 @@ def receive(
     path: Path,
     place: str,
     limit: int,
-    nic: str | None,
+    name: str | None,
     wait: int | None,
     linger: int,
     force: bool,
     quiet: bool,
     form: str,
 ) -> None:
-    """Receive one message, in user space or by a NIC's handlers, and write it to FILE."""
+    """Receive one message of 'spinloom nic send' and write it to FILE.
+
+    This process receives it, or with --name the handlers of a NIC that runs.
+    """
     if path.is_file() and not force:
         raise Trouble("invalid", f"{path} is there already: name another file, or replace it with --force")
-    if nic is not None:
-        return receive_on_nic(path, nic, place, limit, wait, linger, quiet, form)
+    if name is not None:
+        return receive_on_nic(path, name, place, limit, wait, linger, quiet, form)
     with protocol.Receiver(protocol.parse_place(place, "0.0.0.0"), limit) as receiver:
         if not quiet:
             output.say(f"waiting for a message at port {receiver.port}; Ctrl-C ends")

@@ -297,10 +297,12 @@ def test_calibrate_measures_and_explain_uses_it(spinloom, few_benches):
 
 
 def test_compare_and_the_page(spinloom, few_benches, tmp_path, monkeypatch):
-    monkeypatch.setattr("spinloom.verbs.calibrate.catalogue", workloads.demo)
+    monkeypatch.setattr("spinloom.verbs.calibrate_copies.catalogue", workloads.demo)
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{'<!-- begin: spinloom calibrate --compare -->'}\nold\n<!-- end -->\nafter\n")
-    ran = spinloom("calibrate", "--passes", "1", "--compare", "--json", "--docs", str(page))
+    page.write_text(
+        f"before\n{'<!-- begin: spinloom calibrate copies --compare -->'}\nold\n<!-- end -->\nafter\n"
+    )
+    ran = spinloom("calibrate", "copies", "--passes", "1", "--compare", "--json", "--docs", str(page))
     assert ran.code == 0, ran.err
     table = json.loads(ran.out)
     assert [row["datatype"] for row in table] == [row.datatype for row in workloads.demo()]

@@ -180,7 +180,7 @@ def test_calibrate_compares_what_was_measured_and_goes_on(spinloom, tmp_path, mo
     from spinloom.accelerate import calibration
     from spinloom.common import core
     from spinloom.nics import workloads
-    from spinloom.verbs import calibrate
+    from spinloom.verbs import calibrate_copies
 
     chosen = [
         bench
@@ -190,14 +190,15 @@ def test_calibrate_compares_what_was_measured_and_goes_on(spinloom, tmp_path, mo
     rows = [row for application in workloads.applications() for row in application.rows][:3]
     few = (
         FEW
-        + "from spinloom.verbs import calibrate\n"
-        + "calibrate.catalogue = lambda real=calibrate.catalogue: real()[:3]\n"
+        + "from spinloom.verbs import calibrate_copies\n"
+        + "calibrate_copies.catalogue = lambda real=calibrate_copies.catalogue: real()[:3]\n"
     )
     probe = "if calls >= {0}: time.sleep(3600)\n    return [100.0 + len(arguments[0])]"
     a_round = 1 + len(chosen) + len(rows)
     for done, calls in ((0, 5), (2, 2 * a_round + 5)):
         code, printed, said = interrupted(
             "calibrate",
+            "copies",
             "--compare",
             "--json",
             function="probe_copy",
@@ -214,10 +215,10 @@ def test_calibrate_compares_what_was_measured_and_goes_on(spinloom, tmp_path, mo
     (kept,) = (tmp_path / "spinloom").iterdir()
 
     monkeypatch.setattr(calibration, "benches", lambda levels: iter(chosen))
-    monkeypatch.setattr(calibrate, "catalogue", lambda: rows)
+    monkeypatch.setattr(calibrate_copies, "catalogue", lambda: rows)
     asked = []
     monkeypatch.setattr(core.load(), "probe_copy", lambda text, *_: asked.append(text) or [100.0 + len(text)])
-    ran = spinloom("calibrate", "--compare", "--json", "--quiet")
+    ran = spinloom("calibrate", "copies", "--compare", "--json", "--quiet")
     assert ran.code == 0
     assert "goes on behind 2 rounds of an earlier call" in ran.err
     assert len(asked) == 3 * a_round

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from conftest import needs_engine
-from spinloom.verbs.calibrate import calibrate
 
 pytestmark = needs_engine
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,9 +39,3 @@ def test_every_explain_of_the_pages_runs(spinloom, line, tmp_path, monkeypatch):
     ran = spinloom("explain", *arguments)
     assert ran.code == 0, ran.err
     assert ran.out
-
-
-def test_every_calibrate_of_the_pages_is_one():
-    assert len(commands("calibrate")) >= 2
-    for line in commands("calibrate"):
-        calibrate.make_context("calibrate", shlex.split(line))

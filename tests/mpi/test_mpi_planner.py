@@ -1,4 +1,4 @@
-"""The planner of `spinloom run`: its prices, `calibrate --peers`, `explain --live`."""
+"""The planner of `spinloom run`: its prices, `calibrate peers`, `explain --live`."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_prices_are_fitted_to_samples_that_the_model_explains():
 
 def test_prices_are_kept_and_others_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert "calibrate --peers" in peer_prices.load().remark
+    assert "calibrate peers" in peer_prices.load().remark
     ns = {name: float(price) + 1 for name, price in core.load().peer_prices().items()}
     peer_prices.save(peer_prices.PeerPrices(ns, "today", 1.1), peer_prices.path())
     assert peer_prices.load() == peer_prices.PeerPrices(ns, "today", 1.1)
@@ -104,7 +104,7 @@ def test_prices_are_kept_and_others_are_named(tmp_path, monkeypatch):
         peer_prices.path().write_text(text, encoding="utf-8")
         found = peer_prices.load()
         assert not found.measured
-        assert "calibrate --peers" in found.remark
+        assert "calibrate peers" in found.remark
     monkeypatch.setenv("XDG_CACHE_HOME", "/" + "x" * 10_000)
     assert not peer_prices.load().measured
 
@@ -116,7 +116,7 @@ def test_one_core_gets_no_prices(tmp_path):
         str(min(os.sched_getaffinity(0))),
         str(BIN / "spinloom"),
         "calibrate",
-        "--peers",
+        "peers",
     ]
     ran = subprocess.run(
         [*words, "--out", str(tmp_path / "peers.json")], capture_output=True, text=True, check=False
@@ -129,7 +129,7 @@ def test_one_core_gets_no_prices(tmp_path):
 def test_calibrated_prices_reach_the_ranks(tmp_path):
     kept = tmp_path / "cache" / "spinloom" / "peers.json"
     calibrated = spinloom(
-        "calibrate", "--peers", "--passes", "1", "--quiet", "--out", str(tmp_path / "peers.json")
+        "calibrate", "peers", "--passes", "1", "--quiet", "--out", str(tmp_path / "peers.json")
     )
     assert calibrated.returncode == 0, calibrated.stderr
     assert "the model misses what was measured by a factor of" in calibrated.stderr
@@ -157,7 +157,7 @@ def test_explain_live_says_which_way_and_how_long(tmp_path):
     assert [choice["memory"] for choice in live["choices"]] == [name for name, *_ in live_ways.MEMORY]
     shown = spinloom("explain", SHORT.type, "--strategies", "none", "--live", XDG_CACHE_HOME=str(tmp_path))
     assert "in large blocks of malloc, by MPI_Send: " in shown.stdout
-    assert "calibrate --peers" in shown.stderr
+    assert "calibrate peers" in shown.stderr
     table = spinloom("explain", SHORT.type, "--strategies", "none", "--live", "--csv")
     assert "live staged,host," in table.stdout
 

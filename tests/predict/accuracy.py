@@ -132,7 +132,7 @@ def ran(command: list[Any], folder: Path) -> None:
 
 def calibrate(compiler: str, folder: Path) -> mpi_parameters.MpiParameters:
     path = folder / "mpi.json"
-    ran([SPINLOOM, "calibrate", "--mpi", compiler, "--passes", "3", "--out", path, "-q"], folder)
+    ran([SPINLOOM, "calibrate", "mpi", compiler, "--passes", "3", "--out", path, "-q"], folder)
     return mpi_parameters.read(path)
 
 

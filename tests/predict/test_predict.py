@@ -187,7 +187,7 @@ def test_layouts_without_a_price_are_an_error_that_says_how_to_get_one(spinloom,
         ({}, ("only No MPI on none can be asked", "predict there, or --layout-prices modelled")),
         (
             {"host": platform.node(), "compiler": "/nowhere/mpicc", "launcher": "/nowhere/mpiexec"},
-            ("/nowhere/mpicc is not here", "spinloom calibrate --mpi MPICC", "--layout-prices modelled"),
+            ("/nowhere/mpicc is not here", "spinloom calibrate mpi MPICC", "--layout-prices modelled"),
         ),
     ):
         ran = spinloom(

@@ -1,4 +1,4 @@
-"""A host profile measured on this machine: what `spinloom hostmodel --save` writes.
+"""A host profile measured on this machine: what `spinloom calibrate host --out` writes.
 
 Contract: measure() times the engine's loops (src/app/measure/host_probe.hpp) several times over, and text()
 makes a file for --host of them. Latency is a time, lines are how many of them are in flight during it, and a
@@ -99,7 +99,7 @@ def text(name: str, rates: dict[str, float], call: Any) -> str:
     """The file. `call` is the profile entry of host.call, which is not measured."""
     processor = calibration.processor()
     lines = [
-        f"# {name} - the host on which `spinloom hostmodel --save` ran",
+        f"# {name} - the host on which `spinloom calibrate host --out` ran",
         "",
         f'name = "{name}"',
         f'about = "measured on {processor}"',
@@ -107,6 +107,6 @@ def text(name: str, rates: dict[str, float], call: Any) -> str:
         "[host]",
     ]
     for key, (value, how) in fields(rates, clock_mhz(), last_level()).items():
-        lines.append(f"{key} = {entry(value, 'measured', f'spinloom hostmodel on {processor}: {how}')}")
+        lines.append(f"{key} = {entry(value, 'measured', f'spinloom calibrate host on {processor}: {how}')}")
     lines.append(f"call = {entry(call.text, call.label, call.source)}")
     return "\n".join(lines) + "\n"

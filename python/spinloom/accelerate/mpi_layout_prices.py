@@ -114,7 +114,7 @@ def measure_missing(
             raise Trouble(
                 "invalid",
                 f"the parameters are of {mpi}, but {compiler} is that of {running.name} now: "
-                f"'spinloom calibrate --mpi {compiler}' measures it",
+                f"'spinloom calibrate mpi {compiler}' measures it",
             )
         for key, row in rows.items():
             store.results[key] = times_of(row, hand, running, swept_bytes, folder)

@@ -138,7 +138,7 @@ def save(prices: PeerPrices, where: Path) -> None:
 
 def load() -> PeerPrices:
     """This host's prices; `remark` says why they are those that the layer came with."""
-    how = "'spinloom calibrate --peers' measures this machine in half a minute"
+    how = "'spinloom calibrate peers' measures this machine in half a minute"
     defaults: dict[str, Any] = core.load().peer_prices()
     own = path()
     if not os.path.exists(own):  # False as well where it may not be looked at

@@ -1,1 +1,1 @@
-"""The work of `spinloom bench` and `spinloom calibrate --mpi`: rows, peers, measurements, reports."""
+"""The work of `spinloom bench` and `spinloom calibrate mpi`: rows, peers, measurements, reports."""

@@ -1,6 +1,6 @@
 """The LogGOPS parameters of an MPI library on a host: what they are, their file.
 
-Contract: MpiParameters is what 'spinloom calibrate --mpi' measures and other verbs read. All times are host
+Contract: MpiParameters is what 'spinloom calibrate mpi' measures and other verbs read. All times are host
 time in ns, for contiguous bytes between two ranks of one machine. write() and read() are its file
 (docs/calibrate-mpi.md has the form); path() is where it lies unless somebody says otherwise. What is read is
 complete and plausible, or Trouble('invalid') says what is wrong. Sizes of `table` ascend.
@@ -127,7 +127,7 @@ def rounded(value: Any) -> Any:
 
 
 def read(where: Path) -> MpiParameters:
-    hint = "'spinloom calibrate --mpi MPICC --out FILE' makes one"
+    hint = "'spinloom calibrate mpi MPICC --out FILE' makes one"
     try:
         document = documents.json(where)
         if document["format"] != FORMAT:

@@ -215,7 +215,7 @@ def measured_mpi_of(about: dict[str, Any], swept_bytes: int) -> mpi_pair_prices.
         if not os.path.exists(tool):
             raise Trouble(
                 "environment",
-                f"{layouts}, but {tool} is not here: 'spinloom calibrate --mpi MPICC' measures another MPI, "
+                f"{layouts}, but {tool} is not here: 'spinloom calibrate mpi MPICC' measures another MPI, "
                 f"or {modelled} instead",
             )
     return mpi_pair_prices.MeasuredMpi(mpi, host, jobs.Mpi(*tools), swept_bytes)

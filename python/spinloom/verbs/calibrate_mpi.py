@@ -1,4 +1,4 @@
-"""`spinloom calibrate --mpi`: the LogGOPS parameters of an MPI library on this host."""
+"""`spinloom calibrate mpi`: the LogGOPS parameters of an MPI library on this host."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import click
+
 from spinloom.accelerate import calibration
 from spinloom.bench import jobs, mpi_fit, mpi_parameters, parameters
 from spinloom.bench.mpi_parameters import MpiParameters
@@ -18,25 +20,50 @@ from spinloom.common import output, units
 from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import results
+from spinloom.verbs.options import form_options, out_option, quiet_option
 from spinloom.verbs.stopping import stoppable
 
 
-def calibrate_mpi(compiler: str, ranks: int, passes: int, out: Path | None, quiet: bool, form: str) -> None:
+@click.command(
+    epilog="Examples: spinloom calibrate mpi; "
+    "spinloom calibrate mpi mpicc.openmpi --ranks 4 --out openmpi.json"
+)
+@click.argument("compiler", metavar="[MPICC]", default="mpicc")
+@click.option(
+    "--ranks",
+    type=click.IntRange(2, 1024),
+    default=2,
+    show_default=True,
+    help="The ranks of the collective calls.",
+)
+@click.option(
+    "--passes", type=click.IntRange(1, 100), default=parameters.PASSES, show_default=True, help="Rounds."
+)
+@out_option("FILE", "Write the parameters there.", folder=False)
+@quiet_option
+@form_options
+def mpi(compiler: str, ranks: int, passes: int, out: Path | None, quiet: bool, form: str) -> None:
+    """Measure the LogGOPS parameters of an MPI library, for 'spinloom goal' and 'spinloom predict'.
+
+    L, o, g, G, O and S between two ranks on this machine, a table by size, and some collective calls, beside
+    what the LogGOPS model says of each: docs/calibrate-mpi.md. MPICC is the compiler of the MPI.
+    """
     if shutil.which(compiler.partition(":")[0]) is None:
         raise Trouble(
             "environment",
-            f"there is no MPI compiler {compiler!r}: install an MPI, or name its compiler with --mpi MPICC",
+            f"there is no MPI compiler {compiler!r}: install an MPI, or name its compiler by "
+            "'spinloom calibrate mpi MPICC'",
         )
-    mpi = jobs.mpis((compiler,))[0]
+    library = jobs.mpis((compiler,))[0]
     results.check_writable(out.parent if out else calibration.path().parent)
     with stoppable() as stop, progress(0, quiet, "measuring") as bar:
-        answers = parameters.measure(mpi, ranks, passes, bar)
+        answers = parameters.measure(library, ranks, passes, bar)
     if stop.was_stopped:
         stop.leave("nothing was stored")
     fitted = answers.parameters()
     compared, warnings = answers.comparisons(fitted), answers.warnings(fitted)
-    command = f"spinloom calibrate --mpi {shlex.quote(compiler)} --ranks {ranks} --passes {passes}"
-    reported = described(fitted, mpi, command, compared, warnings)
+    command = f"spinloom calibrate mpi {shlex.quote(compiler)} --ranks {ranks} --passes {passes}"
+    reported = described(fitted, library, command, compared, warnings)
     where = out or mpi_parameters.path(answers.mpi)
     mpi_parameters.write(reported, where)
     output.emit(rows(reported, compared), form, lambda: show_scalars(reported))

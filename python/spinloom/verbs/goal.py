@@ -25,22 +25,16 @@ from spinloom.predict import (
 )
 from spinloom.traces import foreign
 from spinloom.verbs import goal_fit, goal_tables
+from spinloom.verbs.groups import Group
 from spinloom.verbs.options import form_options, quiet_option
 
 U64 = click.IntRange(0, 2**64 - 1)
 
 
-class Goal(click.Group):
-    """`spinloom goal FILE` is `spinloom goal run FILE`, also with options in front of FILE."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-
 @click.group(
-    cls=Goal,
+    cls=Group,
+    places={name: f"goal:{name}" for name in ("run", "compare", "check", "make", "convert")},
+    default="run",
     epilog="Examples: spinloom goal app.goal -L 2500 -o 1500; spinloom goal make dissemination --ranks 1024",
 )
 def goal() -> None:
@@ -82,7 +76,9 @@ COLLECTIVE_TAGS = click.option(
 )
 
 
-@goal.command(epilog="Example: spinloom goal run app.goal -L 2.5us -o 1500 -g 6.7ns -G 20ps/B -S 64KiB --csv")
+@click.command(
+    epilog="Example: spinloom goal run app.goal -L 2.5us -o 1500 -g 6.7ns -G 20ps/B -S 64KiB --csv"
+)
 @FILE
 @click.option(
     "--dialect",
@@ -325,7 +321,7 @@ def of_profile(context: click.Context, machine: machines.Machine) -> dict[str, A
     return model
 
 
-@goal.command(epilog="Example: spinloom goal compare app.goal other.goal -L 2500 -o 1500 -g 1000 -G 6")
+@click.command(epilog="Example: spinloom goal compare app.goal other.goal -L 2500 -o 1500 -g 1000 -G 6")
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--unit", default="1ns", show_default=True, help="What the files count their computations in.")
 @COLLECTIVE_TAGS
@@ -371,7 +367,7 @@ def compared(name: Path, arguments: dict[str, Any]) -> dict[str, Any]:
     return {**row, "ours_ps": ours, "loggopsim_ps": loggopsim, "rules": rules}
 
 
-@goal.command(epilog="Example: spinloom goal check app.goal")
+@click.command(epilog="Example: spinloom goal check app.goal")
 @FILE
 @form_options
 def check(file: Path, form: str) -> None:
@@ -390,7 +386,7 @@ def check(file: Path, form: str) -> None:
     )
 
 
-@goal.command(epilog="Example: spinloom goal make dissemination --ranks 1024 --bytes 8 -o app.goal")
+@click.command(epilog="Example: spinloom goal make dissemination --ranks 1024 --bytes 8 -o app.goal")
 @click.argument("pattern", required=False)
 @click.option("--ranks", type=click.IntRange(1, 2**31 - 1), help="How many.")
 @click.option(
@@ -468,7 +464,7 @@ def make(
     output.say(f"written: {out}")
 
 
-@goal.command(epilog="Example: spinloom goal convert app.goal app.spl")
+@click.command(epilog="Example: spinloom goal convert app.goal app.spl")
 @FILE
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite OUT.")

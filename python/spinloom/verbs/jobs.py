@@ -27,7 +27,6 @@ JOBS: dict[str, dict[str, str]] = {
     },
     "Check how far to trust it, and what this machine has": {
         "paper": "paper:paper",
-        "hostmodel": "hostmodel:hostmodel",
         "torture": "torture:torture_verb",
         "doctor": "doctor:doctor",
         "info": "info:info",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -155,6 +156,19 @@ def machine_options(function: Callable) -> Callable:
 
     return functools.reduce(
         lambda decorated, option: option(decorated), reversed(MACHINE_OPTIONS), with_machine
+    )
+
+
+def out_option(metavar: str, about: str, folder: bool = True, required: bool = False) -> Callable:
+    """-o and --out, the file or folder of the results, as the argument `out`."""
+    return click.option(
+        "-o",
+        "--out",
+        "out",
+        type=click.Path(path_type=Path, file_okay=not folder, dir_okay=folder),
+        metavar=metavar,
+        required=required,
+        help=about,
     )
 
 

@@ -110,7 +110,7 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     "--mpi",
     "mpi_path",
     type=click.Path(path_type=Path),
-    help="Parameters of the host's MPI, by 'spinloom calibrate --mpi'; else the profile's call.",
+    help="Parameters of the host's MPI, by 'spinloom calibrate mpi'; else the profile's call.",
 )
 @click.option(
     "--layout-prices",

@@ -1,6 +1,6 @@
 // Prices - the costs of the parts of a message's way between two processes on this host, in nanoseconds of host time.
 //
-// Contract: the defaults were measured by `spinloom calibrate --peers` on two cores of an Intel Xeon server (AVX-512, 2
+// Contract: the defaults were measured by `spinloom calibrate peers` on two cores of an Intel Xeon server (AVX-512, 2
 //   MiB of L2 each). read_prices() takes the list that `spinloom run` hands over, "staged=900,near_line=0.9,...": names
 //   that are not in it keep their value, and anything else in it makes the whole list invalid.
 // Threads: plain values. Time: none.

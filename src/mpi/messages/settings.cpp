@@ -76,7 +76,7 @@ class Reader {
     } else if (name == "SPINLOOM_MPI_PRICES") {
       const auto prices = read_prices(value);
       if (prices) settings_.prices = *prices;
-      if (!prices) complain(name, value, "a list such as 'spinloom calibrate --peers' writes");
+      if (!prices) complain(name, value, "a list such as 'spinloom calibrate peers' writes");
     } else if (name == "SPINLOOM_MPI_JOB") {
       settings_.job = value;
     } else if (name == "SPINLOOM_MPI_RECORD") {

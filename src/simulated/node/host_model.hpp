@@ -11,7 +11,7 @@
 //   this message nothing. Packing costs what unpacking does, with what is read and what is written exchanged. To post a
 //   call costs host.call and the segment's walk over its blocks. To react to an event costs L and host.call. The cost
 //   of a block was measured with warm data. The model was fixed before any speed-up was looked at; `spinloom
-//   hostmodel` compares it with loops on the machine where it runs.
+//   calibrate host` compares it with loops on the machine where it runs.
 // Threads: pure. Time: modelled, in ps.
 #pragma once
 

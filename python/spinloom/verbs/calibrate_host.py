@@ -1,4 +1,4 @@
-"""`spinloom hostmodel`: the host model compared with cold loops on this machine, and its sensitivities."""
+"""`spinloom calibrate host`: the host model beside cold loops on this machine, and its sensitivities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spinloom.accelerate import measured_host
 from spinloom.common import core, files, output, units
 from spinloom.common.errors import Trouble
 from spinloom.nics import profiles, workloads
-from spinloom.verbs.options import form_options, host_option, nic_option
+from spinloom.verbs.options import form_options, host_option, nic_option, out_option
 
 WITHIN = 0.25  # relative to the measurement: close enough for a baseline
 REPETITIONS = 15
@@ -21,19 +21,18 @@ DEARER_BLOCKS = 2
 LAST_LEVEL_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 
 
-@click.command(epilog="Example: spinloom hostmodel --json")
+@click.command(
+    "host",
+    epilog="Examples: spinloom calibrate host --json; spinloom calibrate host -o mine.toml, then "
+    "spinloom ddt MILC --host mine.toml",
+)
 @nic_option
 @host_option
 @click.option("--all", "everything", is_flag=True, help="Every row of the paper's figures, not the demo's.")
-@click.option(
-    "--save",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.toml",
-    help="Instead: measure this machine, and write a host profile for --host.",
-)
+@out_option("FILE.toml", "Instead: measure this machine, and write a host profile for --host.", folder=False)
 @form_options
-def hostmodel(nic: str, host: str | None, everything: bool, save: Path | None, form: str) -> None:
-    """Compare the host model with unpack loops measured here.
+def host_verb(nic: str, host: str | None, everything: bool, out: Path | None, form: str) -> None:
+    """Compare the model of the host's CPU with unpack loops measured here, or write a host profile.
 
     The model counts lines that prefetchers bring, lines that they do not, lines evicted on the way, and
     blocks, each with a cost. 'here' is the model with the costs and the cache of this machine, to be compared
@@ -41,8 +40,8 @@ def hostmodel(nic: str, host: str | None, everything: bool, save: Path | None, f
     time.
     """
     profile = profiles.load(nic, host)
-    if save is not None:
-        write(save, profile)
+    if out is not None:
+        write(out, profile)
         return
     rows = workloads.paper() if everything else workloads.demo()
     table = [as_row(row) for row in compare(rows, profile)]

@@ -1,4 +1,4 @@
-"""`spinloom hostmodel`: predictions and measurements of the demo's datatypes."""
+"""`spinloom calibrate host`: predictions and measurements of the demo's datatypes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from conftest import needs_engine
 from spinloom.common import core
 from spinloom.nics import profiles, workloads
-from spinloom.verbs import hostmodel
+from spinloom.verbs import calibrate_host
 
 pytestmark = needs_engine
 
 
 def test_compares_every_datatype_of_the_demo(spinloom):
-    ran = spinloom("hostmodel", "--json")
+    ran = spinloom("calibrate", "host", "--json")
     assert ran.code == 0, ran.err
     rows = json.loads(ran.out)
     assert [row["application"] for row in rows] == [row.application for row in workloads.demo()]
@@ -23,7 +23,7 @@ def test_compares_every_datatype_of_the_demo(spinloom):
         assert row["measured_ns"] > 0
         assert row["model_ns"] < row["model_slower_lines_ns"]
         assert row["model_ns"] < row["model_dearer_blocks_ns"]
-        assert row["within"] == (abs(row["here_ns"] / row["measured_ns"] - 1) <= hostmodel.WITHIN)
+        assert row["within"] == (abs(row["here_ns"] / row["measured_ns"] - 1) <= calibrate_host.WITHIN)
 
 
 def test_the_prediction_is_the_sum_of_its_parts():

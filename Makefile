@@ -42,7 +42,7 @@ setup: build/stamps/package
 # The demo needs layouts and cards only; where nothing is set up, nothing else is built.
 demo:
 	@$(MAKE) --no-print-directory build/stamps/$$(test -e build/stamps/package && echo package || echo cards)
-	$(BIN)/spinloom ddt --demo --out out/demo --force
+	$(BIN)/spinloom simulate --demo --out out/demo --force
 	@$(BIN)/spinloom paper validate --last
 
 figures: setup

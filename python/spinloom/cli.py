@@ -81,8 +81,8 @@ def cli() -> None:
     """What will a packet-processing (sPIN) NIC do with your datatype?
 
     \b
-    spinloom ddt --demo              speed-ups of thirteen application datatypes
-    spinloom ddt MILC --nic sc19-slingshot --strategies rw-cp,seek
+    spinloom simulate --demo              speed-ups of thirteen application datatypes
+    spinloom simulate MILC --nic sc19-slingshot --strategies rw-cp,seek
     """
     from spinloom.common import config
 

@@ -32,7 +32,9 @@ def test_it_knows_layouts():
 
 
 def test_the_demo_command_has_the_results_of_the_whole_engine():
-    command = 'from spinloom import cli; cli.main(["ddt", "--type", "vector(64, 2, 8, double)", "--json"])'
+    command = (
+        'from spinloom import cli; cli.main(["simulate", "--type", "vector(64, 2, 8, double)", "--json"])'
+    )
     whole = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True).stdout
     assert '"result_hash"' in whole
     lines = [line for line in run(command).splitlines() if "result_hash" in line]

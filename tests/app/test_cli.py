@@ -1,4 +1,4 @@
-"""The verbs besides ddt, and what every verb promises."""
+"""The verbs besides simulate, and what every verb promises."""
 
 import csv
 import json
@@ -62,10 +62,10 @@ def test_the_version_needs_no_engine_and_no_tables():
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("spinloom ddt --nic sc17-d", ["sc17-discrete"]),
-        ("spinloom ddt --host zen", ["zen5"]),
-        ("spinloom ddt --strategies seek,rw", ["seek,rw-cp"]),
-        ("spinloom ddt --set hpu.cl", ["hpu.clock="]),
+        ("spinloom simulate --nic sc17-d", ["sc17-discrete"]),
+        ("spinloom simulate --host zen", ["zen5"]),
+        ("spinloom simulate --strategies seek,rw", ["seek,rw-cp"]),
+        ("spinloom simulate --set hpu.cl", ["hpu.clock="]),
         ("spinloom explain mil", ["MILC", "MILC:16^4", "MILC:8^4"]),
         ("spinloom info nics pulp", ["pulp-22nm"]),
         ("spinloom nic read me/va", ["me/valid/0"]),
@@ -150,10 +150,10 @@ def test_doctor_exits_with_3_when_a_needed_part_is_missing(spinloom, monkeypatch
     assert "handler images" in ran.err
 
 
-def test_without_an_engine_ddt_exits_with_3(spinloom, fake_engine, monkeypatch):
+def test_without_an_engine_simulate_exits_with_3(spinloom, fake_engine, monkeypatch):
     monkeypatch.setitem(sys.modules, "spinloom._core", None)
     assert not core.available()
-    ran = spinloom("ddt", "MILC")
+    ran = spinloom("simulate", "MILC")
     assert ran.code == 3
     assert "make setup" in ran.err
 
@@ -211,7 +211,7 @@ def test_a_reader_that_goes_away_is_not_a_negative_result():
 
 def test_tables_keep_their_columns_on_a_narrow_terminal(spinloom, monkeypatch):
     monkeypatch.setattr("spinloom.common.output.WIDTH_OF_A_PIPE", 40)
-    out = spinloom("ddt", "MILC:8^4").out
+    out = spinloom("simulate", "MILC:8^4").out
     assert "MILC" in out
     assert "checked" in out
     assert "\u2026" not in out
@@ -221,10 +221,10 @@ def test_tables_keep_their_columns_on_a_narrow_terminal(spinloom, monkeypatch):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("ddt", "MILC:16^4", "FFT2D", "--strategies", "all", "-q"),
-        ("ddt", "MILC:16^4", "--send", "all", "-q"),
-        ("share", "MILC:16^4", "WRF_y:2x2", "--rounds", "1", "-q"),
-        ("share", "MILC:16^4", "--peers", "4"),
+        ("simulate", "MILC:16^4", "FFT2D", "--strategies", "all", "-q"),
+        ("simulate", "MILC:16^4", "--send", "all", "-q"),
+        ("simulate", "--together", "MILC:16^4", "WRF_y:2x2", "--rounds", "1", "-q"),
+        ("simulate", "--together", "MILC:16^4", "--peers", "4"),
         ("explain", "MILC:16^4", "--strategies", "seek"),
         ("info", "nics", "sc19-slingshot"),
         ("info", "nics", "pulp-22nm", "--area"),

@@ -48,8 +48,8 @@ def bad(tmp_path):
 KINDS = ("brackets", "a name that is too long", "nothing", "a folder", "no text", "unreadable")
 TOML_VERBS = {
     "nics": ["info", "nics", "{}"],
-    "--nic": ["ddt", "MILC", "--nic", "{}"],
-    "--host": ["ddt", "MILC", "--host", "{}"],
+    "--nic": ["simulate", "MILC", "--nic", "{}"],
+    "--host": ["simulate", "MILC", "--host", "{}"],
     "--config": ["nic", "run", "--config", "{}"],
     "--rules": ["nic", "run", "--wire", "pcap:none", "--handlers", "icmp_echo", "--rules", "{}"],
     "torture": ["torture", "{}", "--seeds", "1..1"],
@@ -197,7 +197,7 @@ LONG = "x" * 300
         ("paper", "study", "spc", "--trace", LONG),
         ("paper", "validate", "--last", "--golden", LONG),
         ("paper", "validate", "--only", "DDT-2", "--golden", LONG),
-        ("ddt", "MILC:8^4", "--strategies", "seek", "--out", LONG),
+        ("simulate", "MILC:8^4", "--strategies", "seek", "--out", LONG),
         ("explain", "int", "--strategies", "none", "--svg", LONG),
         ("nic", "send", LONG, "localhost"),
         ("record", "-o", LONG, "--", "true"),

@@ -79,7 +79,7 @@ def test_a_strategy_that_does_not_take_the_type_says_so(spinloom):
     huge = explained(spinloom, "hvector(2000000, 8, 16B, byte)", "--strategies", "seek")
     seek = next(way for way in huge["ways"] if way["path"] == "seek")
     assert seek["time_ps"] is None
-    assert "spinloom ddt" in seek["about"]
+    assert "spinloom simulate" in seek["about"]
 
 
 def test_nothing_to_move_has_no_ways(spinloom):

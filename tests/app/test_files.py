@@ -50,7 +50,7 @@ def test_a_folder_that_is_not_there(tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("ddt", "MILC:8^4", "--strategies", "seek", "-q", "--force", "--trace", "/dev/full"),
+        ("simulate", "MILC:8^4", "--strategies", "seek", "-q", "--force", "--trace", "/dev/full"),
         ("explain", "vector(4, 1, 2, double)", "--strategies", "none", "--svg", "/dev/full"),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_verb_on_a_full_disk_exits_with_3(spinloom, arguments):
 
 @needs_engine
 @pytest.mark.parametrize(
-    "verb", [("ddt", "MILC:8^4", "--strategies", "seek", "-q"), ("paper", "study", "raid", "-q")]
+    "verb", [("simulate", "MILC:8^4", "--strategies", "seek", "-q"), ("paper", "study", "raid", "-q")]
 )
 def test_results_on_a_full_disk_exit_with_3(spinloom, tmp_path, monkeypatch, verb):
     monkeypatch.setattr(os, "fsync", full_disk)

@@ -49,7 +49,7 @@ def test_a_file_whose_name_is_no_text(spinloom, tmp_path):
 
 def test_a_datatype(spinloom):
     assert "found byte 27" in refused(spinloom("explain", "vector(1,2,3,\x1b[31m)"))
-    assert r"\u202e" in refused(spinloom("ddt", "\u202eMILC"))
+    assert r"\u202e" in refused(spinloom("simulate", "\u202eMILC"))
 
 
 def test_keys_of_a_profile(spinloom, tmp_path):

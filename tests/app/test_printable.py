@@ -68,7 +68,7 @@ def test_bytes_are_what_they_are_except_on_a_terminal(capsysbinary, monkeypatch)
 
 
 def test_a_name_on_the_command_line_is_written_out(spinloom):
-    ran = spinloom("ddt", "--no-such-\x1b[31m")
+    ran = spinloom("simulate", "--no-such-\x1b[31m")
     assert ran.code == errors.EXIT_USAGE
     assert "\x1b" not in ran.err
     assert r"\x1b[31m" in ran.err

@@ -96,11 +96,11 @@ def stopped(number, *arguments, cells=10**9, messages=10**9, like_claims=False):
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_ddt_keeps_what_was_done(tmp_path, number, code):
     out = tmp_path / "out"
-    arguments = ["ddt", "MILC:16^4", "--out", str(out), "--json", "--threads", "1"]
+    arguments = ["simulate", "MILC:16^4", "--out", str(out), "--json", "--threads", "1"]
     ended, printed, said = stopped(number, *arguments, cells=4)
     assert ended == code
     assert "4 of 6 cells" in said
-    for document in (json.loads(printed), json.loads((out / "ddt.json").read_text())):
+    for document in (json.loads(printed), json.loads((out / "simulate.json").read_text())):
         assert document["partial"] is True
         assert [row["strategy"] for row in document["rows"]] == ["host-mpitypes", "host-warm", "specialised"]
     assert json.loads((out / "manifest.json").read_text())["partial"] is True
@@ -108,7 +108,7 @@ def test_ddt_keeps_what_was_done(tmp_path, number, code):
 
 @pytest.mark.usefixtures("fake_engine")
 def test_a_partial_result_never_replaces_an_earlier_one(spinloom, tmp_path):
-    arguments = ["ddt", "MILC:16^4", "--out", str(tmp_path), "--threads", "1"]
+    arguments = ["simulate", "MILC:16^4", "--out", str(tmp_path), "--threads", "1"]
     assert spinloom(*arguments).code == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     ended, _, said = stopped(signal.SIGINT, *arguments, "--force", cells=2)
@@ -116,12 +116,12 @@ def test_a_partial_result_never_replaces_an_earlier_one(spinloom, tmp_path):
     assert "keeps its earlier results" in said
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
     assert json.loads((tmp_path / "partial/manifest.json").read_text())["partial"] is True
-    assert len(json.loads((tmp_path / "partial/ddt.json").read_text())["rows"]) == 2
+    assert len(json.loads((tmp_path / "partial/simulate.json").read_text())["rows"]) == 2
 
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_share_prints_the_messages_that_came(number, code):
-    arguments = ["share", "MILC:16^4", "MILC:8^4", "--rounds", "4", "--json"]
+    arguments = ["simulate", "--together", "MILC:16^4", "MILC:8^4", "--rounds", "4", "--json"]
     ended, printed, said = stopped(
         number, *arguments, messages=4 + 5
     )  # two baselines, each tried in place and by the host
@@ -133,7 +133,9 @@ def test_share_prints_the_messages_that_came(number, code):
 
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_share_of_peers_prints_what_it_had_found(number, code):
-    ended, printed, said = stopped(number, "share", "MILC:16^4", "--peers", "2", "--json", messages=2)
+    ended, printed, said = stopped(
+        number, "simulate", "--together", "MILC:16^4", "--peers", "2", "--json", messages=2
+    )
     assert ended == code
     assert "what it had found is printed" in said
     document = json.loads(printed)

@@ -62,7 +62,7 @@ def test_each_module_imports_from_above():
         ("common/spoiled.py", "from spinloom.nics import profiles", "common/spoiled.py imports nics"),
         (
             "nics/spoiled.py",
-            "def f():\n    from spinloom.verbs.ddt import ddt",
+            "def f():\n    from spinloom.verbs.simulate import simulate",
             "nics/spoiled.py imports verbs",
         ),
         ("layout/spoiled.py", "from spinloom import gpu", "layout/spoiled.py imports gpu"),

@@ -193,7 +193,9 @@ def test_the_metadata_name_the_licence_and_three_packages(wheel):
 
 def test_the_command_runs_without_a_compiler(environment):
     assert environment.run("spinloom", "--version") == f"spinloom {__version__}\n"
-    table = environment.run("spinloom", "ddt", "--type", "vector(64, 4, 8, double)", "--csv").splitlines()
+    table = environment.run(
+        "spinloom", "simulate", "--type", "vector(64, 4, 8, double)", "--csv"
+    ).splitlines()
     assert {"host-mpitypes", "rw-cp", "seek"} <= {cell for line in table for cell in line.split(",")}
     assert "engine,present" in environment.run("spinloom", "info", "--csv")
     images = environment.run("spinloom", "info", "--csv").count("\nimage ")

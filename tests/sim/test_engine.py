@@ -17,7 +17,7 @@ def row():
 
 
 def test_every_byte_of_the_demo_is_checked(spinloom):
-    ran = spinloom("ddt", "--demo", "--json")
+    ran = spinloom("simulate", "--demo", "--json")
     assert ran.code == 0, ran.err
     rows = json.loads(ran.out)["rows"]
     assert {row["application"] for row in rows} == {row.application for row in workloads.demo()}
@@ -34,7 +34,7 @@ def test_every_byte_of_the_demo_is_checked(spinloom):
 
 @pytest.mark.parametrize("kind", ["flip", "skip", "stray"])
 def test_injected_damage_is_found(spinloom, row, kind):
-    ran = spinloom("ddt", row, "--inject", kind, "--json")
+    ran = spinloom("simulate", row, "--inject", kind, "--json")
     assert ran.code == 1
     rows = json.loads(ran.out)["rows"]
     assert all(
@@ -44,7 +44,7 @@ def test_injected_damage_is_found(spinloom, row, kind):
 
 
 def test_the_same_seed_gives_the_same_hash(spinloom, row):
-    arguments = ("ddt", row, "--json", "--order", "window:4", "--seed", "3")
+    arguments = ("simulate", row, "--json", "--order", "window:4", "--seed", "3")
     first, second = (json.loads(spinloom(*arguments).out)["result_hash"] for _ in range(2))
     assert first == second
 
@@ -55,12 +55,12 @@ def test_one_picosecond_of_the_profile_changes_the_hash(spinloom, row, tmp_path)
     hashes = set()
     for wire in ("33.4 ns", "33.401 ns"):
         other.write_text(text.replace('wire = { value = "33.4 ns"', f'wire = {{ value = "{wire}"'))
-        hashes.add(json.loads(spinloom("ddt", row, "--json", "--nic", str(other)).out)["result_hash"])
+        hashes.add(json.loads(spinloom("simulate", row, "--json", "--nic", str(other)).out)["result_hash"])
     assert len(hashes) == 2
 
 
 def test_an_unexpected_message_gains_nothing(spinloom, row):
-    ran = spinloom("ddt", row, "--json", "--unexpected", "--strategies", "seek")
+    ran = spinloom("simulate", row, "--json", "--unexpected", "--strategies", "seek")
     assert ran.code == 0, ran.err
     seek = json.loads(ran.out)["rows"][-1]
     assert seek["checked"] is True
@@ -68,6 +68,6 @@ def test_an_unexpected_message_gains_nothing(spinloom, row):
 
 
 def test_packets_out_of_order_leave_the_same_bytes(spinloom, row):
-    ran = spinloom("ddt", row, "--json", "--order", "window:6", "--strategies", "seek")
+    ran = spinloom("simulate", row, "--json", "--order", "window:6", "--strategies", "seek")
     assert ran.code == 0, ran.err
     assert all(each["checked"] is True for each in json.loads(ran.out)["rows"])

@@ -101,7 +101,7 @@ def test_a_name_must_be_a_text(spinloom, tmp_path, name, option, shipped):
     lines = [line for line in text.splitlines() if not line.startswith("name = ")]
     path = tmp_path / "mine.toml"
     path.write_text("\n".join([f"name = {name}", *lines]), encoding="utf-8")
-    ran = spinloom("ddt", "MILC:8^4", option, str(path))
+    ran = spinloom("simulate", "MILC:8^4", option, str(path))
     assert ran.code == 2
     assert f"{path}: name = " in ran.err
     assert 'it must be a text, such as "my-cluster"' in ran.err

@@ -28,7 +28,7 @@ import sys
 from spinloom import _core, cli
 run_cell = _core.run_cell
 _core.run_cell = lambda config: run_cell({**config, "slice_cycles": int(sys.argv[1])})
-cli.main(["ddt", "--demo", "--json"])
+cli.main(["simulate", "--demo", "--json"])
 """
 
 

@@ -84,11 +84,11 @@ def test_a_host_is_never_slower_with_more_bandwidth(field, strategy):
 
 
 def test_ddt_compares_with_a_host_that_is_chosen(spinloom):
-    ran = spinloom("ddt", "--type", VECTOR, "--strategies", "seek", "--host", "zen5", "-q")
+    ran = spinloom("simulate", "--type", VECTOR, "--strategies", "seek", "--host", "zen5", "-q")
     assert ran.code == 0
     assert "sc19-slingshot, host zen5" in ran.out
     rows = {
-        host: json.loads(spinloom("ddt", "--type", VECTOR, "--host", host, "--json", "-q").out)["rows"]
+        host: json.loads(spinloom("simulate", "--type", VECTOR, "--host", host, "--json", "-q").out)["rows"]
         for host in ("zen5", "i7-4770")
     }
     times = {host: {row["strategy"]: row["time_ps"] for row in found} for host, found in rows.items()}
@@ -97,14 +97,21 @@ def test_ddt_compares_with_a_host_that_is_chosen(spinloom):
 
 
 def test_the_table_says_what_the_speedups_are_over(spinloom):
-    ran = spinloom("ddt", "--type", CONTIGUOUS, "--strategies", "seek", "-q")
+    ran = spinloom("simulate", "--type", CONTIGUOUS, "--strategies", "seek", "-q")
     assert f"the time of {DIRECT}, and each" in ran.out
     assert "1.0x" not in ran.out  # it is a time
-    assert BASELINE not in spinloom("ddt", "--type", CONTIGUOUS, "-q").out.splitlines()[0]
+    assert BASELINE not in spinloom("simulate", "--type", CONTIGUOUS, "-q").out.splitlines()[0]
 
 
 def test_no_room_is_neither_wrong_nor_an_error(spinloom):
-    arguments = ("ddt", "--type", "vector(65536, 2, 4, double)", "--set", "memory.state_bytes=1KiB", "-q")
+    arguments = (
+        "simulate",
+        "--type",
+        "vector(65536, 2, 4, double)",
+        "--set",
+        "memory.state_bytes=1KiB",
+        "-q",
+    )
     ran = spinloom(*arguments, "--strategies", "hpu-local,seek")
     assert ran.code == 0
     assert "WRONG" not in ran.out

@@ -72,19 +72,19 @@ def test_the_same_peers_give_the_same_numbers_and_another_seed_other_bytes():
 
 @pytest.mark.parametrize("kind", ["flip", "skip", "stray"])
 def test_a_wrong_byte_is_found(spinloom, kind):
-    ran = spinloom("share", "--type", VECTOR, "--peers", "3", "--inject", kind)
+    ran = spinloom("simulate", "--together", "--type", VECTOR, "--peers", "3", "--inject", kind)
     assert ran.code == 1
     assert "3 peers" in ran.err
 
 
 def test_the_verb_says_what_matters(spinloom):
-    ran = spinloom("share", "--type", LISTS, "--peers", "24", "--host", "zen5")
+    ran = spinloom("simulate", "--together", "--type", LISTS, "--peers", "24", "--host", "zen5")
     assert ran.code == 0
     assert "sc19-slingshot, host zen5" in ran.out
     rows = {line.split()[0]: line for line in ran.out.splitlines() if line.split()}
     assert set(exchanges.KINDS) <= set(rows)
     assert "on host" in rows["lists"]
-    document = json.loads(spinloom("share", "--type", LISTS, "--peers", "24", "--json").out)
+    document = json.loads(spinloom("simulate", "--together", "--type", LISTS, "--peers", "24", "--json").out)
     assert {row["kind"]: row["bytes"] for row in document["kinds"]} == exchange(LISTS, 24).occupancy
 
 
@@ -94,11 +94,11 @@ def test_the_verb_says_what_matters(spinloom):
         (("MILC",), "one datatype without attributes"),
         (("MILC:16^4@priority=2",), "one datatype without attributes"),
         (("MILC:16^4", "--rounds", "2"), "--rounds and --peers"),
-        (("MILC:16^4", "--strategy", "sek"), "did you mean 'seek'"),
+        (("MILC:16^4", "--strategies", "sek"), "did you mean 'seek'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(spinloom, arguments, complaint):
-    ran = spinloom("share", "--peers", "2", *arguments)
+    ran = spinloom("simulate", "--together", "--peers", "2", *arguments)
     assert ran.code == 2
     assert complaint in ran.err
 

@@ -1,4 +1,4 @@
-"""`spinloom ddt --send`: the sender's side on the real engine, and its columns."""
+"""`spinloom simulate --send`: the sender's side on the real engine, and its columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from type_trees import random_text
 
 
 def rows_of(spinloom, *arguments):
-    ran = spinloom("ddt", *arguments, "--json")
+    ran = spinloom("simulate", *arguments, "--json")
     assert ran.code == 0, ran.err
     return json.loads(ran.out)["rows"]
 
@@ -43,7 +43,7 @@ def test_names_are_parsed_with_the_baseline_first():
     ],
 )
 def test_wrong_usage_is_told(spinloom, arguments, said):
-    ran = spinloom("ddt", "MILC:16^4", *arguments)
+    ran = spinloom("simulate", "MILC:16^4", *arguments)
     assert ran.code == 2
     assert said in ran.err
 
@@ -151,7 +151,7 @@ def test_every_card_sends(spinloom, nic):
 @needs_engine
 @pytest.mark.parametrize("kind", ["flip", "skip", "stray"])
 def test_injected_damage_is_found(spinloom, kind):
-    ran = spinloom("ddt", "MILC:8^4", "--send", "all", "--inject", kind, "--json")
+    ran = spinloom("simulate", "MILC:8^4", "--send", "all", "--inject", kind, "--json")
     assert ran.code == 1
     for row in json.loads(ran.out)["rows"]:
         assert row["checked"] is False
@@ -162,7 +162,7 @@ def test_injected_damage_is_found(spinloom, kind):
 @needs_engine
 def test_a_timeline_of_the_sender(spinloom, tmp_path):
     path = tmp_path / "send.pftrace"
-    ran = spinloom("ddt", "MILC:8^4", "--send", "outbound", "--trace", str(path))
+    ran = spinloom("simulate", "MILC:8^4", "--send", "outbound", "--trace", str(path))
     assert ran.code == 0, ran.err
     assert path.stat().st_size > 0
     profile = profiles.load("sc19-slingshot")
@@ -184,13 +184,13 @@ def test_a_message_of_nothing_is_not_sent(spinloom):
 
 @needs_engine
 def test_the_table_and_the_files(spinloom, tmp_path):
-    ran = spinloom("ddt", "MILC:8^4", "--send", "streaming", "--out", str(tmp_path))
+    ran = spinloom("simulate", "MILC:8^4", "--send", "streaming", "--out", str(tmp_path))
     assert ran.code == 0, ran.err
     assert "from the sender's call" in ran.out
-    written = list(csv.DictReader((tmp_path / "ddt.csv").open(newline="")))
+    written = list(csv.DictReader((tmp_path / "simulate.csv").open(newline="")))
     assert [row["strategy"] for row in written] == ["pack", "streaming"]
-    document = json.loads((tmp_path / "ddt.json").read_text())
+    document = json.loads((tmp_path / "simulate.json").read_text())
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert document["result_hash"] == manifest["result_hash"]
-    again = json.loads(spinloom("ddt", "MILC:8^4", "--send", "streaming", "--json").out)
+    again = json.loads(spinloom("simulate", "MILC:8^4", "--send", "streaming", "--json").out)
     assert again["result_hash"] == document["result_hash"]

@@ -20,7 +20,7 @@ VECTOR = "vector(512, 16, 32, double)"
 
 def test_gives_what_the_verb_gives(spinloom):
     table = simulate("MILC:16^4", ["rw-cp", "seek"])
-    document = json.loads(spinloom("ddt", "MILC:16^4", "--strategies", "rw-cp,seek", "--json", "-q").out)
+    document = json.loads(spinloom("simulate", "MILC:16^4", "--strategies", "rw-cp,seek", "--json", "-q").out)
     columns = ("strategy", "time_ps", "speedup", "checked", "nic_memory_bytes")
     assert [[row[name] for name in columns] for row in table] == [
         [row[name] for name in columns] for row in document["rows"]

@@ -115,7 +115,7 @@ def nic_ways(row: Row, facts: dict[str, Any], machine: Machine, names: list[str]
         return [Way(name, "modelled", None, "", NO_RECEIVE) for name in names]
     if facts["message_bytes"] > SIMULATED_BYTES_MAX or facts["blocks"] > SIMULATED_BLOCKS_MAX:
         reason = f"not simulated: beyond {SIMULATED_BYTES_MAX >> 20} MiB or {SIMULATED_BLOCKS_MAX:,} blocks"
-        return [Way(name, "modelled", None, "", f"{reason}; 'spinloom ddt' does") for name in names]
+        return [Way(name, "modelled", None, "", f"{reason}; 'spinloom simulate' does") for name in names]
     setup = machine.setup()
     engine = core.load()
     outcomes = (sweep.run_cell(engine, Cell(row, name), setup) for name in names)

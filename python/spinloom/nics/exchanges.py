@@ -1,4 +1,4 @@
-"""Many peers at once on one NIC: what `spinloom share --peers` and spinloom.exchange() run.
+"""Many peers at once on one NIC: what `spinloom simulate --together --peers` and spinloom.exchange() run.
 
     import spinloom
     found = spinloom.exchange("LAMMPS_atomic:2 procs", peers=200)

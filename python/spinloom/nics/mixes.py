@@ -1,4 +1,4 @@
-"""Messages of several datatypes as an MPI library receives them: what `spinloom share --early` runs.
+"""Messages of several datatypes as an MPI library receives them: `spinloom simulate --together --early`.
 
 Contract: run() brings messages of each type, in an order that the seed chooses, to one simulated NIC; a part
 of them comes before its receive is posted. Those are unpacked by the host, all others by the NIC or, where it

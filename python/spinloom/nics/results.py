@@ -196,7 +196,7 @@ def as_document(table: Table) -> dict[str, Any]:
     return {"rows": table.rows, "result_hash": table.result_hash, "partial": table.partial}
 
 
-FILES = ("ddt.csv", "ddt.json", "manifest.json", "speedup.csv", "speedup.svg")
+FILES = ("simulate.csv", "simulate.json", "manifest.json", "speedup.csv", "speedup.svg")
 
 
 def result_files(folder: Path) -> list[str]:
@@ -223,10 +223,10 @@ def check_writable(folder: Path) -> None:
 
 
 def write(folder: Path, table: Table, about: dict[str, Any]) -> None:
-    """ddt.csv, ddt.json, speedup.csv and manifest.json; the plot is plot.py's."""
+    """simulate.csv, simulate.json, speedup.csv and manifest.json; the plot is plot.py's."""
     check_writable(folder)
-    files.write(folder / "ddt.csv", csv_text.as_csv(table.rows, table.columns()))
-    files.write(folder / "ddt.json", json.dumps(as_document(table), indent=1) + "\n")
+    files.write(folder / "simulate.csv", csv_text.as_csv(table.rows, table.columns()))
+    files.write(folder / "simulate.json", json.dumps(as_document(table), indent=1) + "\n")
     columns = ["application", "datatype", "strategy", "speedup", "baseline"]
     files.write(folder / "speedup.csv", csv_text.as_csv(speedups(table), columns))
     files.write(folder / "manifest.json", json.dumps(about, indent=1) + "\n")

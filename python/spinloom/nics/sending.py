@@ -1,4 +1,4 @@
-"""The sender's side: the ways to send a non-contiguous message that `spinloom ddt --send` compares.
+"""The sender's side: the ways to send a non-contiguous message that `spinloom simulate --send` compares.
 
 Contract: parse() reads the option. build() makes a results.Table. Its rows have those columns of the receive
 side that mean the same here, and COLUMNS. The receive is a plain contiguous one; every byte of it

@@ -1,4 +1,4 @@
-"""Several datatypes on one NIC whose memory they share: what `spinloom share` runs.
+"""Several datatypes on one NIC whose memory they share: what `spinloom simulate --together` runs.
 
 Contract: parse() reads 'APPLICATION[:DATATYPE][@ATTRIBUTES]'. run() opens one simulated NIC and yields the
 messages of the types in turn, round after round; each was compared with the oracle, or has a code and no

@@ -1,4 +1,4 @@
-"""The strategies that `spinloom ddt` compares, in the order of its tables."""
+"""The strategies that `spinloom simulate` compares, in the order of its tables."""
 
 from __future__ import annotations
 

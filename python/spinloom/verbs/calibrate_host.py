@@ -24,7 +24,7 @@ LAST_LEVEL_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 @click.command(
     "host",
     epilog="Examples: spinloom calibrate host --json; spinloom calibrate host -o mine.toml, then "
-    "spinloom ddt MILC --host mine.toml",
+    "spinloom simulate MILC --host mine.toml",
 )
 @nic_option
 @host_option
@@ -36,7 +36,7 @@ def host_verb(nic: str, host: str | None, everything: bool, out: Path | None, fo
 
     The model counts lines that prefetchers bring, lines that they do not, lines evicted on the way, and
     blocks, each with a cost. 'here' is the model with the costs and the cache of this machine, to be compared
-    with 'measured'; 'model' is with the profile's, which the speed-ups of ddt use. Measured times are host
+    with 'measured'; 'model' is with the profile's, which 'spinloom simulate' uses. Measured times are host
     time.
     """
     profile = profiles.load(nic, host)

@@ -1,7 +1,7 @@
 """`spinloom doctor`: the parts that this machine has, and the use of each missing part.
 
-Optional parts are normal to miss. Exit code 3 when a part is missing that `spinloom ddt` needs, or with --mpi
-every MPI; 1 when bytes were wrong under an MPI.
+Optional parts are normal to miss. Exit code 3 when a part is missing that `spinloom simulate` needs, or with
+--mpi every MPI; 1 when bytes were wrong under an MPI.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ PARTS = (
     Part(
         "engine",
         True,
-        "spinloom ddt: the simulator itself",
+        "spinloom simulate: the simulator itself",
         lambda: "spinloom._core" if core.available() else "",
     ),
-    Part("handler images", True, "spinloom ddt: the handlers that the NIC runs", handler_images),
+    Part("handler images", True, "spinloom simulate: the handlers that the NIC runs", handler_images),
     Part("handler compiler", False, "building the shipped handlers from source", handler_compiler),
     Part("matplotlib", False, "speedup.svg in --out", lambda: "present" if plot.available() else ""),
     Part(

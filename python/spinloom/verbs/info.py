@@ -57,7 +57,7 @@ def settings(form: str) -> None:
 @click.command(epilog="Example: spinloom info columns")
 @form_options
 def columns(form: str) -> None:
-    """Show what each column means that 'spinloom ddt' writes."""
+    """Show what each column means that 'spinloom simulate' writes."""
     meanings = {**results.COLUMNS, **sending.COLUMNS, **sharing.COLUMNS}
     rows = [{"column": name, "meaning": meaning} for name, meaning in meanings.items()]
     show(["column", "meaning"], rows, form)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 JOBS: dict[str, dict[str, str]] = {
     "Predict what a packet-processing NIC does with your data": {
-        "ddt": "ddt:ddt",
+        "simulate": "simulate:simulate",
         "explain": "explain:explain",
-        "share": "share:share",
         "goal": "goal:goal",
         "collective": "collective:collective",
         "predict": "predict:predict_verb",

@@ -92,7 +92,7 @@ def refuse_nic(ctx: click.Context, parameter: click.Parameter, name: str | None)
     if name is not None:
         raise Trouble(
             "invalid",
-            f"{ctx.command_path} has no --nic: its NICs are the papers'; 'spinloom ddt' takes any",
+            f"{ctx.command_path} has no --nic: its NICs are the papers'; 'spinloom simulate' takes any",
         )
 
 

@@ -1,4 +1,4 @@
-"""`spinloom share`: several datatypes on one NIC whose memory they share."""
+"""`spinloom simulate --together`: several datatypes on one NIC whose memory they share."""
 
 from __future__ import annotations
 
@@ -13,81 +13,17 @@ from rich.table import Table
 from spinloom.common import csv_text, output, units
 from spinloom.common.errors import EXIT_NEGATIVE, Trouble, nearest
 from spinloom.common.progress import progress
-from spinloom.nics import exchanges, mixes, profiles, sharing, simulation, strategies, sweep
+from spinloom.nics import exchanges, mixes, profiles, sharing, simulation, strategies
 from spinloom.nics.machines import Machine
 from spinloom.nics.profiles import Profile
 from spinloom.nics.strategies import BASELINE
-from spinloom.verbs import completion
-from spinloom.verbs.options import form_options, machine_options, quiet_option
-from spinloom.verbs.share_mix import show_mix
+from spinloom.verbs.simulate_mix import show_mix
 from spinloom.verbs.stopping import stoppable
 
 DEFAULT_STRATEGY = "rw-cp"
 
 
-def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Fraction | None:
-    if text is None:
-        return None
-    try:
-        part = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        part = Fraction(-1)
-    if not 0 <= part <= 1 or part.denominator > 1_000_000:
-        raise Trouble("invalid", f"--early {text}: give a part of the messages, such as 1/3 or 0.2")
-    return part
-
-
-@click.command(
-    epilog="Examples: spinloom share MILC:16^4@priority=3,epsilon=0.4 WRF_y:2x2 FFT2D:'N=512 P=4' "
-    "COMB:corner@host --nic-memory 14KiB; spinloom share FFT2D --strategy seek --rounds 5 --json"
-)
-@click.argument(
-    "types",
-    metavar="[APPLICATION[:DATATYPE][@ATTRIBUTES]]...",
-    nargs=-1,
-    shell_complete=completion.of(completion.datatypes),
-)
-@click.option("--type", "type_text", metavar="TYPE", help="A datatype: text form, or FILE.py:OBJECT.")
-@machine_options
-@click.option("--nic-memory", metavar="BYTES", help="Short for --set memory.state_bytes=BYTES.")
-@click.option(
-    "--rounds",
-    type=click.IntRange(1, 1_000_000),
-    default=3,
-    show_default=True,
-    help="Messages of each type; types take turns.",
-)
-@click.option(
-    "--peers",
-    type=click.IntRange(1, 256),
-    help="Instead: messages of so many peers at once, each with lists of its own, and what they take of the "
-    "NIC's memory.",
-)
-@click.option(
-    "--early",
-    metavar="PART",
-    callback=read_part,
-    help="Instead: this part of the messages, such as 1/3, comes before its receive is posted; types have "
-    "what their commit chooses.",
-)
-@click.option(
-    "--at-once",
-    type=click.IntRange(1, 1024),
-    default=1,
-    show_default=True,
-    help="With --early: receives under way together.",
-)
-@click.option(
-    "--strategy",
-    shell_complete=completion.of(completion.strategies),
-    help=f"Of every type on the NIC; {DEFAULT_STRATEGY}, of peers {exchanges.STRATEGY}, with --early by type "
-    "otherwise.",
-)
-@quiet_option
-@click.option("--inject", type=click.Choice(sweep.INJECTIONS), default="none", hidden=True)
-@form_options
-@click.pass_context
-def share(
+def run(
     ctx: click.Context,
     types: tuple[str, ...],
     type_text: str | None,
@@ -102,34 +38,20 @@ def share(
     inject: str,
     form: str,
 ) -> None:
-    """Receive messages of several datatypes in turn on one NIC whose memory they share.
-
-    What a type needs on the NIC stays there for its next message. When memory runs out, the lowest priority
-    leaves first, the least recently used among equals, never one of a higher priority; a type that finds no
-    room is unpacked by the host. ATTRIBUTES of a type, with commas between them: priority=N (0 otherwise),
-    epsilon=RATIO (of the checkpoint strategies), host (never on the NIC). Every byte is compared with the
-    oracle.
-
-    With --peers, one datatype: every peer sends a message at the same time, with index lists of its own
-    where the datatype has rand(), and the table says which part of the NIC's memory they take, and what the
-    exchange takes with half of that.
-
-    With --early, what an MPI library does: types are committed, receives are posted, several under way
-    together, and some messages come before their receive. The table says for each type who unpacked its
-    messages, and how long that took.
-    """
+    """Simulates and shows them; `strategy` is None if nobody named one."""
     shared = [each for text in types for each in sharing.parse(text)]
     if type_text is not None:
         shared += [sharing.SharedType(row) for row in simulation.rows_of(type_text)]
     if not shared:
         raise Trouble(
-            "invalid", "nothing to do: name an application (see 'spinloom info workloads'), or give --type"
+            "invalid",
+            "nothing to do: name an application ('spinloom info workloads' lists them), or give --type",
         )
     if nic_memory is not None:
         profile = profiles.changed(machine.profile, [("memory.state_bytes", nic_memory)])
         machine = replace(machine, profile=profile)
     if peers is not None:
-        share_peers(ctx, shared, peers, strategy or exchanges.STRATEGY, machine, inject, form)
+        run_peers(ctx, shared, peers, strategy or exchanges.STRATEGY, machine, inject, form)
         return
     if ctx.get_parameter_source("at_once") is ParameterSource.COMMANDLINE and early is None:
         raise Trouble(
@@ -170,7 +92,7 @@ def share(
         ctx.exit(EXIT_NEGATIVE)
 
 
-def share_peers(
+def run_peers(
     ctx: click.Context,
     shared: list[sharing.SharedType],
     peers: int,

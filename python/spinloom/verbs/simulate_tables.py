@@ -1,4 +1,4 @@
-"""The two tables that `spinloom ddt` prints for people: speed-ups, and what happens on the NIC."""
+"""The two tables that `spinloom simulate` prints for people: speed-ups, and what happens on the NIC."""
 
 from __future__ import annotations
 

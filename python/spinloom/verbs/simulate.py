@@ -1,4 +1,4 @@
-"""`spinloom ddt`: predict what an offloading NIC does for datatypes, and prove that the bytes are right."""
+"""`spinloom simulate`: predict what an offloading NIC does for datatypes, with every byte checked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ from spinloom.nics import plot, results, seeds, sending, simulation, strategies,
 from spinloom.nics.machines import Machine
 from spinloom.nics.sweep import Cell, Outcome, Setup
 from spinloom.nics.workloads import Row
-from spinloom.verbs import completion, ddt_tables, send_tables
+from spinloom.verbs import completion, simulate_send_tables, simulate_tables, simulate_together
 from spinloom.verbs.options import (
     form_options,
     machine_options,
@@ -28,14 +29,35 @@ from spinloom.verbs.options import (
 )
 from spinloom.verbs.stopping import stoppable
 
+TOGETHER_ONLY = ("rounds", "nic_memory", "peers", "early", "at_once")
+ALONE_ONLY = (
+    *("demo", "everything", "count", "seed_range", "send_text", "threads"),
+    *("out", "trace_path", "force", "verbose", "unexpected"),
+)
+RECEIVING_ONLY = ("strategy_text", "order", "seed_range", "unexpected")
+
+
+def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Fraction | None:
+    if text is None:
+        return None
+    try:
+        part = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        part = Fraction(-1)
+    if not 0 <= part <= 1 or part.denominator > 1_000_000:
+        raise Trouble("invalid", f"--early {text}: give a part of the messages, such as 1/3 or 0.2")
+    return part
+
 
 @click.command(
-    epilog="Examples: spinloom ddt --demo --out out/demo; spinloom ddt MILC:16^4 WRF_y --hpus 16 --json; "
-    "spinloom ddt --type 'vector(512, 16, 32, double)' --strategies all"
+    epilog="Examples: spinloom simulate --demo --out out/demo; "
+    "spinloom simulate MILC:16^4 WRF_y --hpus 16 --json; "
+    "spinloom simulate --type 'vector(512, 16, 32, double)' --strategies all; "
+    "spinloom simulate --together MILC:16^4@priority=3,epsilon=0.4 WRF_y:2x2 COMB:corner@host"
 )
 @click.argument(
     "applications",
-    metavar="[APPLICATION[:DATATYPE]]...",
+    metavar="[APPLICATION[:DATATYPE[@ATTRIBUTES]]]...",
     nargs=-1,
     shell_complete=completion.of(completion.datatypes),
 )
@@ -72,7 +94,7 @@ from spinloom.verbs.stopping import stoppable
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Also write ddt.csv, ddt.json, speedup.csv, speedup.svg, manifest.json.",
+    help="Also write simulate.csv, simulate.json, speedup.csv, speedup.svg, manifest.json.",
 )
 @click.option(
     "--trace",
@@ -89,10 +111,41 @@ from spinloom.verbs.stopping import stoppable
     is_flag=True,
     help="Post the receive when the message has landed: the host unpacks it whatever the strategy.",
 )
+@click.option(
+    "--together", is_flag=True, help="The datatypes share one NIC and its memory; their messages take turns."
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1_000_000),
+    default=3,
+    show_default=True,
+    help="With --together: messages of each datatype.",
+)
+@click.option(
+    "--nic-memory", metavar="BYTES", help="With --together: short for --set memory.state_bytes=BYTES."
+)
+@click.option(
+    "--peers",
+    type=click.IntRange(1, 256),
+    help="With --together: one datatype, a message from each of so many peers at once.",
+)
+@click.option(
+    "--early",
+    metavar="PART",
+    callback=read_part,
+    help="With --together: this part of the messages, such as 1/3, comes before its receive is posted.",
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(1, 1024),
+    default=1,
+    show_default=True,
+    help="With --early: receives under way together.",
+)
 @click.option("--inject", type=click.Choice(sweep.INJECTIONS), default="none", hidden=True)
 @form_options
 @click.pass_context
-def ddt(
+def simulate(
     ctx: click.Context,
     applications: tuple[str, ...],
     demo: bool,
@@ -110,6 +163,12 @@ def ddt(
     quiet: bool,
     verbose: bool,
     unexpected: bool,
+    together: bool,
+    rounds: int,
+    nic_memory: str | None,
+    peers: int | None,
+    early: Fraction | None,
+    at_once: int,
     inject: str,
     form: str,
 ) -> None:
@@ -117,12 +176,46 @@ def ddt(
 
     Simulates one message a datatype and strategy, running the handlers' machine code, compares every byte
     of memory with the oracle, and prints modelled times as speed-ups over the host's unpacking.
+
+    With --together, messages of several datatypes come in turn to one NIC, by the one strategy that
+    --strategies names (rw-cp otherwise). What a datatype needs on the NIC stays there for its next message.
+    When memory runs out, the lowest priority leaves first, the least recently used among equals, never one of
+    a higher priority; a datatype that finds no room is unpacked by the host. ATTRIBUTES, with commas between
+    them: priority=N (0 otherwise), epsilon=RATIO (of the checkpoint strategies), host (never on the NIC).
+
+    With --together --peers, every peer sends a message of one datatype at the same time, with index lists of
+    its own where the datatype has rand(). The table says which part of the NIC's memory they take, and what
+    the exchange takes with half of that.
+
+    With --together --early, the NIC does what an MPI library does: datatypes are committed, each with the
+    strategy that its commit chooses, several receives are posted together, and some messages come before
+    their receive. The table says for each datatype who unpacked its messages, and how long that took.
     """
+    if together:
+        refuse_given(ctx, ALONE_ONLY, "is for messages that come alone; leave out --together")
+        strategy = one_strategy(strategy_text) if is_given(ctx, "strategy_text") else None
+        simulate_together.run(
+            ctx,
+            applications,
+            type_text,
+            machine,
+            nic_memory,
+            rounds,
+            peers,
+            early,
+            at_once,
+            strategy,
+            quiet,
+            inject,
+            form,
+        )
+        return
+    refuse_given(ctx, TOGETHER_ONLY, "is for datatypes that share a NIC: add --together")
     if type_text is None and count != 1:
         raise Trouble("invalid", "--count says how many of --type, which is not given")
     if send_text is not None:
-        refuse_with_send(ctx)
-    if seed_range is not None and ctx.get_parameter_source("seed") is ParameterSource.COMMANDLINE:
+        refuse_given(ctx, RECEIVING_ONLY, "is about receiving; it does not go together with --send")
+    if seed_range is not None and is_given(ctx, "seed"):
         raise Trouble("invalid", "--seed and --seeds: one of them says with which seeds to simulate")
     wanted = seeds.seed_range(*seed_range) if seed_range else range(machine.seed, machine.seed + 1)
     rows = select(applications, demo, everything, type_text, count)
@@ -157,7 +250,9 @@ def ddt(
     elif form == "csv":
         output.echo(csv_text.as_csv(table.rows, table.columns()), nl=False)
     else:
-        (send_tables if setup.send else ddt_tables).show(table, machine.profile, setup, host_time_s)
+        (simulate_send_tables if setup.send else simulate_tables).show(
+            table, machine.profile, setup, host_time_s
+        )
     if out is not None:
         about = results.manifest(table, setup, machine.profile, ["spinloom", *sys.argv[1:]], host_time_s)
         if seed_range:
@@ -178,12 +273,24 @@ def cell_label(seed: int, outcome: Outcome, seed_range: tuple[int, int] | None) 
     return f"{outcome.cell}, seed {seed}" if seed_range else str(outcome.cell)
 
 
-def refuse_with_send(ctx: click.Context) -> None:
-    """Refuses options that say how a message is received, which are not for --send."""
-    for name in ("strategy_text", "order", "seed_range", "unexpected"):
-        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = next(param.opts[0] for param in ctx.command.params if param.name == name)
-            raise Trouble("invalid", f"{option} is about receiving; it does not go together with --send")
+def is_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def refuse_given(ctx: click.Context, names: tuple[str, ...], why: str) -> None:
+    """Refuses the options of these arguments where the command line has one: '--option why'."""
+    for name in names:
+        if is_given(ctx, name):
+            option = next(param.opts[-1] for param in ctx.command.params if param.name == name)
+            raise Trouble("invalid", f"{option} {why}")
+
+
+def one_strategy(text: str) -> str:
+    if "," in text or text == "all":
+        raise Trouble(
+            "invalid", f"--strategies {text}: datatypes that share a NIC have one strategy, such as rw-cp"
+        )
+    return text
 
 
 def select(
@@ -194,6 +301,8 @@ def select(
     if everything:
         rows += [row for application in workloads.applications() for row in application.rows]
     for name in applications:
+        if "@" in name:
+            raise Trouble("invalid", f"{name}: attributes are for datatypes that share a NIC: add --together")
         application, colon, datatype = name.partition(":")
         rows += [workloads.row(application, datatype)] if colon else workloads.application(application).rows
     if type_text is not None:

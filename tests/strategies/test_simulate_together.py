@@ -1,4 +1,4 @@
-"""`spinloom share`: types on one NIC by priority, least recently used first, with a fall back to the host."""
+"""`spinloom simulate --together`: types on one NIC by priority, then by last use; or on the host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOM_FOR_TWO = "14KiB"  # of SMALL and LARGE, or SMALL and MIDDLE; never MIDDLE 
 
 
 def share(spinloom, *arguments):
-    ran = spinloom("share", *arguments, "--json", "--quiet")
+    ran = spinloom("simulate", "--together", *arguments, "--json", "--quiet")
     assert ran.code == 0, ran.err
     return json.loads(ran.out)
 
@@ -70,20 +70,37 @@ def test_a_wrong_argument_is_refused(text, complaint):
     ("arguments", "complaint"),
     [
         ([], "nothing to do"),
-        (["MILC", "--strategy", "rw-pc"], "did you mean 'rw-cp'"),
-        (["MILC", "--strategy", "iovec"], "iovec keeps nothing in NIC memory"),
-        (["MILC", "--strategy", "host-best"], "host-best keeps nothing in NIC memory"),
+        (["MILC", "--strategies", "rw-pc"], "did you mean 'rw-cp'"),
+        (["MILC", "--strategies", "iovec"], "iovec keeps nothing in NIC memory"),
+        (["MILC", "--strategies", "host-best"], "host-best keeps nothing in NIC memory"),
         (["MILC", "--nic-memory", "2 parsecs"], "memory.state_bytes = '2 parsecs': accepted forms"),
         (["MILC", "--set", "memory.stat_bytes=2"], "did you mean 'memory.state_bytes'"),
         (["MILC", "--set", "hpu.clock"], "FIELD=VALUE"),
         (["MILC", "--rounds", "0"], "--rounds"),
+        (["MILC", "--strategies", "seek,rw-cp"], "datatypes that share a NIC have one strategy"),
+        (["MILC", "--seeds", "1..3"], "--seeds is for messages that come alone; leave out --together"),
+        (["--demo"], "--demo is for messages that come alone"),
     ],
 )
 def test_usage_errors_exit_with_2(spinloom, arguments, complaint):
-    ran = spinloom("share", *arguments)
+    ran = spinloom("simulate", "--together", *arguments)
     assert ran.code == 2
     assert complaint in ran.err
     assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["MILC", "--peers", "4"], "--peers is for datatypes that share a NIC: add --together"),
+        (["MILC", "--rounds", "4"], "--rounds is for datatypes that share a NIC: add --together"),
+        (["MILC@priority=3"], "MILC@priority=3: attributes are for datatypes that share a NIC"),
+    ],
+)
+def test_what_needs_together_says_so(spinloom, arguments, complaint):
+    ran = spinloom("simulate", *arguments)
+    assert ran.code == 2
+    assert complaint in ran.err
 
 
 # ---- on the engine ----
@@ -172,8 +189,8 @@ def test_a_types_epsilon_decides_its_checkpoints(spinloom):
 @needs_engine
 @pytest.mark.parametrize("strategy", ["specialised", "hpu-local", "ro-cp", "rw-cp", "seek"])
 def test_one_message_takes_the_time_that_ddt_says(spinloom, strategy):
-    alone = share(spinloom, SMALL, "--strategy", strategy, "--rounds", "1")["rows"][0]
-    cells = json.loads(spinloom("ddt", SMALL, "--strategies", strategy, "--json").out)["rows"]
+    alone = share(spinloom, SMALL, "--strategies", strategy, "--rounds", "1")["rows"][0]
+    cells = json.loads(spinloom("simulate", SMALL, "--strategies", strategy, "--json").out)["rows"]
     (cell,) = [row for row in cells if row["strategy"] == strategy]
     for column in ("time_ps", "speedup", "nic_memory_bytes", "size_bytes"):
         assert alone[column] == cell[column]
@@ -182,7 +199,9 @@ def test_one_message_takes_the_time_that_ddt_says(spinloom, strategy):
 @needs_engine
 @pytest.mark.parametrize("kind", ["flip", "skip", "stray"])
 def test_injected_damage_is_found(spinloom, kind):
-    ran = spinloom("share", SMALL, f"{MIDDLE}@host", "--rounds", "2", "--inject", kind, "--json")
+    ran = spinloom(
+        "simulate", "--together", SMALL, f"{MIDDLE}@host", "--rounds", "2", "--inject", kind, "--json"
+    )
     assert ran.code == 1
     document = json.loads(ran.out)
     assert len(document["rows"]) == 4
@@ -211,7 +230,13 @@ def test_the_same_input_gives_the_same_hash_and_another_one_does_not(spinloom):
 @needs_engine
 def test_the_table_says_what_happened(spinloom):
     ran = spinloom(
-        "share", f"{SMALL}@priority=2,epsilon=0.4", f"{MIDDLE}@host", LARGE, "--nic-memory", "6KiB"
+        "simulate",
+        "--together",
+        f"{SMALL}@priority=2,epsilon=0.4",
+        f"{MIDDLE}@host",
+        LARGE,
+        "--nic-memory",
+        "6KiB",
     )
     assert ran.code == 0
     assert "sc19-slingshot, host i7-4770, with memory.state_bytes = 6KiB" in ran.out
@@ -219,7 +244,7 @@ def test_the_table_says_what_happened(spinloom):
     assert "fallback [1]" in ran.out
     assert "[1] " in ran.out.split("checked")[-1]
     assert "9 messages: 2 hits, 1 prepared, 3 fall-backs, 3 on the host as asked, 0 evictions" in ran.out
-    rows = list(csv.DictReader(spinloom("share", SMALL, "--csv").out.splitlines()))
+    rows = list(csv.DictReader(spinloom("simulate", "--together", SMALL, "--csv").out.splitlines()))
     assert [row["served"] for row in rows] == ["prepared", "hit", "hit"]
 
 
@@ -261,7 +286,7 @@ def test_a_mix_says_who_unpacked_what(spinloom):
     assert document["nic_memory_peak_bytes"] <= 14 << 10
     assert any("memory.state_bytes" in reason for reason in document["fallbacks"])
     assert mixed(spinloom, *arguments) == document
-    shown = spinloom("share", *arguments)
+    shown = spinloom("simulate", "--together", *arguments)
     assert shown.code == 0
     assert "every byte checked" in shown.out
 
@@ -273,18 +298,18 @@ def test_a_mix_says_who_unpacked_what(spinloom):
         (["--early", "2"], "give a part of the messages"),
         (["--early", "often"], "give a part of the messages"),
         (["--at-once", "2"], "--at-once is for --early"),
-        (["--early", "0", "--strategy", "rw-pc"], "did you mean 'rw-cp'"),
+        (["--early", "0", "--strategies", "rw-pc"], "did you mean 'rw-cp'"),
     ],
 )
 def test_a_wrong_mix_is_refused(spinloom, arguments, complaint):
-    ran = spinloom("share", SMALL, *arguments)
+    ran = spinloom("simulate", "--together", SMALL, *arguments)
     assert ran.code == 2
     assert complaint in ran.err
 
 
 @needs_engine
 def test_damage_in_a_mix_is_found(spinloom):
-    ran = spinloom("share", SMALL, "--early", "1/2", "--inject", "skip")
+    ran = spinloom("simulate", "--together", SMALL, "--early", "1/2", "--inject", "skip")
     assert ran.code == 1
     assert "offset" in ran.err
     assert ran.out == ""

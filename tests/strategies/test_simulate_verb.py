@@ -1,4 +1,4 @@
-"""`spinloom ddt` over a stand-in engine: tables, files, hashes, exit codes, interruption."""
+"""`spinloom simulate` over a stand-in engine: tables, files, hashes, exit codes, interruption."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEMO_CELLS = 13 * 5
 
 
 def test_table_shows_speedups_and_checks(spinloom):
-    ran = spinloom("ddt", "MILC:16^4", "--quiet")
+    ran = spinloom("simulate", "MILC:16^4", "--quiet")
     assert ran.code == 0
     (line,) = [line for line in ran.out.splitlines() if "16^4" in line and "checked" in line]
     # (8 us + 250 ns) over (4 us + 250 ns), (1 us + 250 ns) and (2 us + 250 ns) and (1.25 us + 250 ns)
@@ -32,11 +32,11 @@ def test_a_number_that_was_never_measured_is_pointed_out(spinloom, tmp_path, sou
     cost = f'{{ value = "3", label = "measured", source = "{source}" }}'
     other = tmp_path / "other.toml"
     other.write_text(f'base = "sc19-slingshot"\n[host]\nsegment_block_cycles = {cost}\n')
-    assert ("Not final" in spinloom("ddt", "MILC:8^4", "--nic", str(other)).out) is not final
+    assert ("Not final" in spinloom("simulate", "MILC:8^4", "--nic", str(other)).out) is not final
 
 
 def test_json_has_a_row_a_cell(spinloom):
-    ran = spinloom("ddt", "--demo", "--json")
+    ran = spinloom("simulate", "--demo", "--json")
     document = json.loads(ran.out)
     assert ran.code == 0
     assert len(document["rows"]) == DEMO_CELLS
@@ -49,7 +49,7 @@ def test_json_has_a_row_a_cell(spinloom):
 
 
 def test_csv_is_long_format(spinloom):
-    rows = list(csv.DictReader(spinloom("ddt", "WRF_y:2x2", "--csv").out.splitlines()))
+    rows = list(csv.DictReader(spinloom("simulate", "WRF_y:2x2", "--csv").out.splitlines()))
     assert [row["strategy"] for row in rows] == ["host-mpitypes", "host-warm", "specialised", "rw-cp", "seek"]
     assert rows[2]["time_ps"] == ""
     assert rows[2]["status"] == "unsupported"
@@ -57,7 +57,7 @@ def test_csv_is_long_format(spinloom):
 
 
 def test_an_unsupported_type_is_a_footnote(spinloom):
-    ran = spinloom("ddt", "WRF_y:2x2")
+    ran = spinloom("simulate", "WRF_y:2x2")
     assert ran.code == 0
     assert "n/a [1]" in ran.out
     assert "[1] no specialised handler takes a struct" in ran.out
@@ -65,7 +65,7 @@ def test_an_unsupported_type_is_a_footnote(spinloom):
 
 @pytest.mark.parametrize("kind", ["flip", "skip", "stray"])
 def test_wrong_bytes_fail_the_command(spinloom, kind):
-    ran = spinloom("ddt", "MILC:16^4", "--inject", kind, "--json")
+    ran = spinloom("simulate", "MILC:16^4", "--inject", kind, "--json")
     assert ran.code == 1
     for row in json.loads(ran.out)["rows"]:
         assert row["checked"] is False
@@ -83,7 +83,7 @@ def test_an_engine_error_has_its_exit_code(spinloom, fake_engine, code, exits):
         raise FakeError(code, "packet 3 waits for an HPU; hpu.count enlarges it")
 
     fake_engine.run_cell = fail
-    ran = spinloom("ddt", "MILC:16^4")
+    ran = spinloom("simulate", "MILC:16^4")
     assert ran.code == exits
     assert "packet 3 waits for an HPU" in ran.err
 
@@ -91,30 +91,30 @@ def test_an_engine_error_has_its_exit_code(spinloom, fake_engine, code, exits):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["ddt"], "nothing to do"),
-        (["ddt", "MLIC"], "did you mean 'MILC'"),
-        (["ddt", "MILC:16^5"], "did you mean '16^4'"),
-        (["ddt", "MILC", "--strategies", "sek"], "did you mean 'seek'"),
-        (["ddt", "MILC", "--nic", "sc19-sling"], "did you mean 'sc19-slingshot'"),
-        (["ddt", "MILC", "--order", "windw:4"], "'window:N', 'all:N'"),
-        (["ddt", "MILC", "--order", "all:0"], "'all:N' with N at least 1"),
-        (["ddt", "MILC", "--mtu", "2 parsecs"], "'64 KiB'"),
-        (["ddt", "MILC", "--mtu", "4GiB"], "1 B to 64 KiB"),
-        (["ddt", "MILC", "--set", "hpu.clok=1GHz"], "has no hpu.clok; did you mean 'hpu.clock'"),
-        (["ddt", "MILC", "--set", "hpu.clock=fast"], "hpu.clock = 'fast': it must begin with a number"),
-        (["ddt", "MILC", "--set", "hpu.clock=1s"], "accepted forms: '800 MHz'"),
-        (["ddt", "MILC", "--set", "hpu.clock"], "accepted form: FIELD=VALUE"),
-        (["ddt", "MILC", "--set", "hpu.core=pulp"], "hpu.core decides which fields"),
-        (["ddt", "MILC", "--set", "pulp.jump=2"], "sc19-slingshot has no pulp.jump"),
-        (["ddt", "MILC", "--count", "3"], "--count"),
-        (["ddt", "MILC", "--json", "--csv"], "one form at a time"),
-        (["ddt", "MILC", "--mtu", "0"], "1 B to 64 KiB"),
-        (["ddt", "MILC", "--seeds", "9..3"], "accepted form: A..B"),
-        (["ddt", "MILC", "--seeds", "10"], "one seed has no interval; ten of them are --seeds 1..10"),
-        (["ddt", "MILC", "--seeds", "0..1000"], "at most 1,000 at a time"),
-        (["ddt", "MILC", "--seeds", "1..3", "--seed", "2"], "one of them says"),
-        (["ddt", "MILC", "--seeds", "1..3", "--send", "all"], "--seeds is about receiving"),
-        (["ddt", "--type", "vectr(1, 2, 3, int)"], "is not a datatype"),
+        (["simulate"], "nothing to do"),
+        (["simulate", "MLIC"], "did you mean 'MILC'"),
+        (["simulate", "MILC:16^5"], "did you mean '16^4'"),
+        (["simulate", "MILC", "--strategies", "sek"], "did you mean 'seek'"),
+        (["simulate", "MILC", "--nic", "sc19-sling"], "did you mean 'sc19-slingshot'"),
+        (["simulate", "MILC", "--order", "windw:4"], "'window:N', 'all:N'"),
+        (["simulate", "MILC", "--order", "all:0"], "'all:N' with N at least 1"),
+        (["simulate", "MILC", "--mtu", "2 parsecs"], "'64 KiB'"),
+        (["simulate", "MILC", "--mtu", "4GiB"], "1 B to 64 KiB"),
+        (["simulate", "MILC", "--set", "hpu.clok=1GHz"], "has no hpu.clok; did you mean 'hpu.clock'"),
+        (["simulate", "MILC", "--set", "hpu.clock=fast"], "hpu.clock = 'fast': it must begin with a number"),
+        (["simulate", "MILC", "--set", "hpu.clock=1s"], "accepted forms: '800 MHz'"),
+        (["simulate", "MILC", "--set", "hpu.clock"], "accepted form: FIELD=VALUE"),
+        (["simulate", "MILC", "--set", "hpu.core=pulp"], "hpu.core decides which fields"),
+        (["simulate", "MILC", "--set", "pulp.jump=2"], "sc19-slingshot has no pulp.jump"),
+        (["simulate", "MILC", "--count", "3"], "--count"),
+        (["simulate", "MILC", "--json", "--csv"], "one form at a time"),
+        (["simulate", "MILC", "--mtu", "0"], "1 B to 64 KiB"),
+        (["simulate", "MILC", "--seeds", "9..3"], "accepted form: A..B"),
+        (["simulate", "MILC", "--seeds", "10"], "one seed has no interval; ten of them are --seeds 1..10"),
+        (["simulate", "MILC", "--seeds", "0..1000"], "at most 1,000 at a time"),
+        (["simulate", "MILC", "--seeds", "1..3", "--seed", "2"], "one of them says"),
+        (["simulate", "MILC", "--seeds", "1..3", "--send", "all"], "--seeds is about receiving"),
+        (["simulate", "--type", "vectr(1, 2, 3, int)"], "is not a datatype"),
     ],
 )
 def test_usage_errors_exit_with_2(spinloom, arguments, complaint):
@@ -133,7 +133,7 @@ def test_the_engine_is_given_what_was_asked(spinloom, fake_engine):
 
     fake_engine.run_cell = remember
     options = ["--hpus", "16", "--mtu", "4KiB", "--order", "window:8", "--seed", "7", "--strategies", "seek"]
-    assert spinloom("ddt", "--type", "vector(4, 1, 2, int)", "--count", "3", *options).code == 0
+    assert spinloom("simulate", "--type", "vector(4, 1, 2, int)", "--count", "3", *options).code == 0
     assert [config["strategy"] for config in seen] == ["host-mpitypes", "rdma-direct", "seek"]
     for config in seen:
         assert (config["type"], config["count"]) == ("vector(4, 1, 2, int)", 3)
@@ -144,7 +144,7 @@ def test_the_engine_is_given_what_was_asked(spinloom, fake_engine):
 
 
 def result_hash(spinloom, *arguments):
-    return json.loads(spinloom("ddt", "MILC:16^4", "--json", *arguments).out)["result_hash"]
+    return json.loads(spinloom("simulate", "MILC:16^4", "--json", *arguments).out)["result_hash"]
 
 
 def test_the_hash_does_not_depend_on_threads_or_order_of_ending(spinloom, fake_engine):
@@ -193,7 +193,7 @@ def test_a_number_of_the_profile_may_be_another_one(spinloom, fake_engine, tmp_p
         "--set",
         "hpu.count=8",
     ]
-    ran = spinloom("ddt", "MILC:16^4", *changes, "--out", str(tmp_path))
+    ran = spinloom("simulate", "MILC:16^4", *changes, "--out", str(tmp_path))
     assert ran.code == 0
     for profile in seen:
         assert profile["checkpoint.epsilon"] == [1, 10]
@@ -224,7 +224,7 @@ def by_seed(config):
 
 def test_seeds_become_means_with_intervals(spinloom, fake_engine, tmp_path):
     fake_engine.run_cell = by_seed
-    arguments = ("ddt", "WRF_y:2x2", "--order", "window:8", "--seeds", "1..3", "--out", str(tmp_path))
+    arguments = ("simulate", "WRF_y:2x2", "--order", "window:8", "--seeds", "1..3", "--out", str(tmp_path))
     ran = spinloom(*arguments, "--csv")
     assert ran.code == 0, ran.err
     rows = {row["strategy"]: row for row in csv.DictReader(ran.out.splitlines())}
@@ -250,7 +250,7 @@ def test_a_seed_with_wrong_bytes_is_named(spinloom, fake_engine):
         return by_seed(config)
 
     fake_engine.run_cell = wrong_once
-    ran = spinloom("ddt", "MILC:16^4", "--order", "window:8", "--seeds", "1..3")
+    ran = spinloom("simulate", "MILC:16^4", "--order", "window:8", "--seeds", "1..3")
     assert ran.code == 1
     assert "WRONG: seek" in ran.out
     assert "MILC 16^4, seek, seed 2: mismatch" in ran.err
@@ -258,21 +258,21 @@ def test_a_seed_with_wrong_bytes_is_named(spinloom, fake_engine):
 
 def test_files_and_manifest(spinloom, tmp_path):
     out = tmp_path / "out"
-    ran = spinloom("ddt", "--demo", "--out", str(out), "--seed", "5")
+    ran = spinloom("simulate", "--demo", "--out", str(out), "--seed", "5")
     assert ran.code == 0
     assert {path.name for path in out.iterdir()} == {
-        "ddt.csv",
-        "ddt.json",
+        "simulate.csv",
+        "simulate.json",
         "manifest.json",
         "speedup.csv",
         "speedup.svg",
     }
     manifest = json.loads((out / "manifest.json").read_text())
-    document = json.loads((out / "ddt.json").read_text())
+    document = json.loads((out / "simulate.json").read_text())
     assert manifest["result_hash"] == document["result_hash"]
     assert (manifest["seed"], manifest["profile"], manifest["partial"]) == (5, "sc19-slingshot", False)
     assert manifest["profile_values"]["link.byte_time"] == [149, 4]
-    assert len((out / "ddt.csv").read_text().splitlines()) == 1 + DEMO_CELLS
+    assert len((out / "simulate.csv").read_text().splitlines()) == 1 + DEMO_CELLS
     plotted = list(csv.DictReader((out / "speedup.csv").read_text().splitlines()))
     svg = (out / "speedup.svg").read_text()
     assert svg.lstrip().startswith("<?xml")
@@ -284,7 +284,7 @@ def test_files_and_manifest(spinloom, tmp_path):
 
 
 def test_nothing_is_overwritten_unless_forced(spinloom, tmp_path):
-    arguments = ("ddt", "MILC:8^4", "--out", str(tmp_path), "--quiet")
+    arguments = ("simulate", "MILC:8^4", "--out", str(tmp_path), "--quiet")
     assert spinloom(*arguments).code == 0
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     refused = spinloom(*arguments)
@@ -296,5 +296,5 @@ def test_nothing_is_overwritten_unless_forced(spinloom, tmp_path):
 
 def test_the_same_run_writes_the_same_plot(spinloom, tmp_path):
     for name in ("one", "two"):
-        spinloom("ddt", "--demo", "--out", str(tmp_path / name))
+        spinloom("simulate", "--demo", "--out", str(tmp_path / name))
     assert (tmp_path / "one/speedup.svg").read_bytes() == (tmp_path / "two/speedup.svg").read_bytes()

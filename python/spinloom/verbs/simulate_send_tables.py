@@ -1,4 +1,4 @@
-"""The two tables that `spinloom ddt --send` prints for people: speed-ups, and the work of host and NIC."""
+"""The two tables that `spinloom simulate --send` prints: speed-ups, and the work of host and NIC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spinloom.nics.profiles import Profile
 from spinloom.nics.results import Table
 from spinloom.nics.sending import BASELINE, TIME
 from spinloom.nics.sweep import Setup
-from spinloom.verbs import ddt_tables
+from spinloom.verbs import simulate_tables
 
 
 def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> None:
@@ -24,7 +24,7 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
         "speed-up over it."
     )
     named = ["application", "datatype"]
-    rows = [ddt_tables.speedup_line(table, group, strategies, notes, time=TIME) for group in groups]
+    rows = [simulate_tables.speedup_line(table, group, strategies, notes, time=TIME) for group in groups]
     numeric = {"size", "blocks/pkt", *strategies}
     output.show(
         output.table([*named, "size", "blocks/pkt", *strategies, "bytes"], rows, numeric=numeric), keys=2
@@ -32,7 +32,7 @@ def show(table: Table, profile: Profile, setup: Setup, host_time_s: float) -> No
     console.print("The sender's CPU at work; with handlers also their cycles a packet, and NIC memory held.")
     rows = [[*group, *(effort(table.get(*group, name)) for name in strategies)] for group in groups]
     output.show(output.table([*named, *strategies], rows, numeric=set(strategies)), keys=2)
-    ddt_tables.show_end(table, profile, host_time_s, notes)
+    simulate_tables.show_end(table, profile, host_time_s, notes)
 
 
 def effort(row: dict[str, Any] | None) -> str:

@@ -1,4 +1,4 @@
-"""The output of `spinloom share --early`: a Mix as JSON, CSV or a table.
+"""The output of `spinloom simulate --together --early`: a Mix as JSON, CSV or a table.
 
 Contract: show_mix() prints to stdout; `form` is 'json', 'csv' or 'table'. A column 'time' of the table is
 about the messages that the last count in front of it counts; 'landed' is the time until an unexpected message

@@ -1,4 +1,4 @@
-"""The rows of `spinloom collective explain`: candidates of an operation, their times and their needs.
+"""The rows of `spinloom goal collective`: candidates of an operation, their times and their needs.
 
 Contract: rows() gives one row for each algorithm of the catalogue that has a closed form, in its order:
 time_ps by the form, simulated_ps by triggered operations on the NICs of the profile, and what the rank that

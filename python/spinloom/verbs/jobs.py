@@ -7,7 +7,6 @@ JOBS: dict[str, dict[str, str]] = {
         "simulate": "simulate:simulate",
         "explain": "explain:explain",
         "goal": "goal:goal",
-        "collective": "collective:collective",
         "predict": "predict:predict_verb",
         "sweep": "sweep:sweep",
     },

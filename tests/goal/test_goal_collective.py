@@ -1,4 +1,4 @@
-"""`spinloom collective`: which algorithm an operation takes, its times, what it needs, and its picture."""
+"""`spinloom goal collective`: which algorithm an operation takes, its times, its needs, its picture."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODEL = {
 @pytest.fixture
 def explained(spinloom):
     def ask(*words):
-        return json.loads(spinloom("collective", "explain", *words, "--json").out)
+        return json.loads(spinloom("goal", "collective", *words, "--json").out)
 
     return ask
 
@@ -80,7 +80,7 @@ def test_what_a_rank_of_a_binomial_broadcast_takes():
 
 def test_the_picture_as_text(spinloom):
     told = spinloom(
-        "collective", "explain", "bcast", "--ranks", "4", "--size", "8", "--algorithm", "binomial"
+        "goal", "collective", "bcast", "--ranks", "4", "--size", "8", "--algorithm", "binomial"
     ).out
     picture = told.split("\n\n")[-1].splitlines()
     assert [line.rstrip() for line in picture] == [
@@ -97,8 +97,8 @@ def test_the_picture_in_a_file(spinloom, tmp_path, form):
     for name in ("one", "two"):
         path = tmp_path / f"{name}.{form}"
         spinloom(
+            "goal",
             "collective",
-            "explain",
             "reduce",
             "--ranks",
             "7",
@@ -132,7 +132,7 @@ def test_the_picture_in_a_file(spinloom, tmp_path, form):
     ],
 )
 def test_what_cannot_be(spinloom, words, told):
-    ran = spinloom("collective", "explain", *words)
+    ran = spinloom("goal", "collective", *words)
     assert ran.code == 2
     assert told in ran.err
 
@@ -149,7 +149,7 @@ def test_too_many_operations_have_a_form_only(explained):
 @pytest.fixture
 def scaled(spinloom):
     def ask(*words):
-        return json.loads(spinloom("collective", "scale", *words, "--json").out)
+        return json.loads(spinloom("goal", "scale", *words, "--json").out)
 
     return ask
 
@@ -191,7 +191,7 @@ def test_twice_as_many_ranks_of_a_broadcast_take_a_hop_more(scaled):
     ],
 )
 def test_what_cannot_be_at_scale(spinloom, words, told):
-    ran = spinloom("collective", "scale", "bcast", "--size", "8", *words)
+    ran = spinloom("goal", "scale", "bcast", "--size", "8", *words)
     assert ran.code != 0
     assert told in ran.err
 
@@ -204,7 +204,7 @@ def test_a_line_through_points_of_a_line_is_it():
 
 def test_ping_pongs_follow_the_model(spinloom):
     """OE-1: half a ping-pong is o + L + s G + m, within 5 % where it was not fitted to."""
-    rows = json.loads(spinloom("collective", "fit", "--json").out)
+    rows = json.loads(spinloom("goal", "fit", "--json").out)
     assert [row["size_bytes"] for row in rows] == [1 << power for power in range(3, 17)]
     assert sum(row["fitted"] for row in rows) == 3
     assert max(abs(row["residual_percent"]) for row in rows if not row["fitted"]) <= 5

@@ -1,4 +1,4 @@
-"""`spinloom collective`: algorithms of collective operations that NICs carry on by themselves."""
+"""`spinloom goal collective`, `scale` and `fit`: collective operations that NICs carry on by themselves."""
 
 from __future__ import annotations
 
@@ -19,14 +19,9 @@ from spinloom.verbs.options import form_options, nic_option, quiet_option
 RANKS = click.IntRange(1, 2**24)
 
 
-@click.group(epilog="Example: spinloom collective explain allreduce --ranks 1024 --size 64KiB")
-def collective() -> None:
-    """Collective operations that NICs carry on without the CPU, by triggered operations."""
-
-
-@collective.command(
-    epilog="Examples: spinloom collective explain allreduce --ranks 1024 --size 64KiB; "
-    "spinloom collective explain bcast --ranks 16 --size 8 --plot tree.svg"
+@click.command(
+    epilog="Examples: spinloom goal collective allreduce --ranks 1024 --size 64KiB; "
+    "spinloom goal collective bcast --ranks 16 --size 8 --plot tree.svg"
 )
 @click.argument("operation", shell_complete=completion.of(completion.collective_operations))
 @click.option("--ranks", type=RANKS, required=True, help="How many.")
@@ -55,7 +50,7 @@ def collective() -> None:
 )
 @quiet_option
 @form_options
-def explain(
+def collective(
     operation: str,
     ranks: int,
     size_text: str,
@@ -67,10 +62,10 @@ def explain(
     quiet: bool,
     form: str,
 ) -> None:
-    """Which algorithm an operation takes, and why: each one's time by a closed form of LogGP with m and by
-    simulation, and what it needs of a NIC.
+    """Say which algorithm a collective operation takes on NICs that carry it on, and why.
 
-    The parameters are fitted to messages of the profile that are simulated first. All times are modelled.
+    Each algorithm has its time by a closed form of LogGP with m and by simulation, and what it needs of a
+    NIC. The parameters are fitted to messages of the profile that are simulated first. All times are modelled.
     """
     try:
         size = units.parse_bytes(size_text)
@@ -110,11 +105,11 @@ def explain(
         output.say(f"written: {plot}")
 
 
-@collective.command(epilog="Example: spinloom collective fit --nic sc17-discrete")
+@click.command(epilog="Example: spinloom goal fit --nic sc17-discrete")
 @nic_option
 @form_options
 def fit(nic: str, form: str) -> None:
-    """The parameters of LogGP with m of a NIC profile, and how well a straight line fits its ping-pongs.
+    """Print the parameters of LogGP with m of a NIC, and how well they fit its ping-pongs.
 
     Half of a ping-pong by triggered puts, simulated, beside o + L + s G + m, which is fitted to three sizes.
     With --json and --csv only these rows are printed. All times are modelled.
@@ -126,14 +121,16 @@ def fit(nic: str, form: str) -> None:
         echo_model(collective_model.fit(machine))
 
 
-@collective.command(
-    epilog="Example: spinloom collective scale bcast --ranks 1024,262144 --size 50 --nic sc17-discrete"
-)
+@click.command(epilog="Example: spinloom goal scale bcast --ranks 1024,262144 --size 50 --nic sc17-discrete")
 @click.argument("operation", shell_complete=completion.of(completion.collective_operations))
 @click.option("--algorithm", metavar="NAME", help="Which one; otherwise the one that the model chooses.")
 @click.option("--ranks", "ranks_text", metavar="LIST", required=True, help="How many: 1024,16384,262144.")
 @click.option(
-    "--size", "size_text", metavar="SIZE", required=True, help="The bytes of an operation, as of explain."
+    "--size",
+    "size_text",
+    metavar="SIZE",
+    required=True,
+    help="The bytes of an operation, as of 'goal collective'.",
 )
 @nic_option
 @quiet_option
@@ -141,10 +138,10 @@ def fit(nic: str, form: str) -> None:
 def scale(
     operation: str, algorithm: str | None, ranks_text: str, size_text: str, nic: str, quiet: bool, form: str
 ) -> None:
-    """An operation of very many ranks: the closed form beside the schedule engine, which has a simulated NIC
-    for each rank that matches messages and triggers operations, but no packets and no bytes.
+    """Compare the closed form with the simulation for a collective operation of very many ranks.
 
-    A broadcast takes about 9 KiB of memory a rank. Times are modelled.
+    The schedule engine has a simulated NIC for each rank that matches messages and triggers operations, but
+    no packets and no bytes. A broadcast takes about 9 KiB of memory a rank. Times are modelled.
     """
     try:
         size = units.parse_bytes(size_text)

@@ -97,7 +97,7 @@ def test_what_did_not_arrive_is_counted_and_the_verb_says_no(job):
         ],
         ["1500,arrive,0,put,1,3,42,0,10,20"],
     )
-    code, said = spinloom("trace", name, "--json")
+    code, said = spinloom("trace", "--live", name, "--json")
     (row,) = json.loads(said)
     assert code == 1
     assert (row["operation"], row["messages"], row["bytes"], row["missing"]) == ("put", 2, 25, 2)
@@ -167,11 +167,11 @@ def test_a_rank_that_has_ended_without_leaving_is_dead(job, tmp_path):
     name = job(["1000,send,1,put,1,3,42,0,4,4"], ["1500,arrive,0,put,1,3,42,0,4,4"])
     state_file(tmp_path, 0, "1000 runs waits in PtlCTWait (test 3, counter 0x5 has 2 successes)")
     state_file(tmp_path, 1, "2000 left has left the job")
-    code, said = spinloom("trace", name, "--ranks", "--json")
+    code, said = spinloom("trace", "--live", name, "--states", "--json")
     dead, left = json.loads(said)
     assert (code, dead["state"], dead["since_ns"], left["state"]) == (1, "dead", 1000, "left")
     assert dead["says"] == "waits in PtlCTWait (test 3, counter 0x5 has 2 successes)"
-    assert spinloom("trace", name)[0] == 1
+    assert spinloom("trace", "--live", name)[0] == 1
 
 
 def test_a_rank_whose_process_is_there_runs(tmp_path):
@@ -188,7 +188,7 @@ def test_a_rank_whose_process_is_there_runs(tmp_path):
         holder.stdout.readline()
         (state,) = live_trace.states(str(tmp_path / "run"))
         assert (state.state, state.since_ns) == ("runs", began)
-        code, said = spinloom("trace", tmp_path / "run", "--ranks")
+        code, said = spinloom("trace", "--live", tmp_path / "run", "--states")
         assert code == 0
         assert re.search(r"0 +runs +waits in PtlEQWait \(event queue 0x3\), for [5-9]\.\d s", said)
     finally:
@@ -209,17 +209,20 @@ def test_no_byte_of_a_state_reaches_the_terminal_raw(tmp_path):
     assert live_trace.states(str(tmp_path / "run"))[0].says == "waits in ?[31mred"
 
 
-@pytest.mark.parametrize("option", ["--ranks", "--calls"])
-def test_views_are_of_one_kind_of_trace(tmp_path, option):
-    """--calls is of recorded programs, --ranks of live jobs."""
-    name = tmp_path / "run"
-    if option == "--ranks":
-        name.mkdir()
-        (name / "rank-0.trace").write_bytes(b"SPLTRC01")
-    else:
-        state_file(tmp_path, 0, "1 left has left the job")
-    with pytest.raises(Exception, match=option):
-        spinloom("trace", name, option)
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["program", "--states"], "--states is for live jobs: add --live"),
+        (["--live", "run", "--calls"], "--calls is for recorded programs; leave out --live"),
+        (["run"], "run is a live job: 'spinloom trace --live .*run' shows it"),
+    ],
+)
+def test_views_are_of_one_kind_of_trace(tmp_path, words, says):
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program/rank-0.trace").write_bytes(b"SPLTRC01")
+    state_file(tmp_path, 0, "1 left has left the job")
+    with pytest.raises(Exception, match=says):
+        spinloom("trace", *(word if word.startswith("--") else tmp_path / word for word in words))
 
 
 @pytest.mark.skipif(not perfetto_file.available(), reason="there is no perfetto package")
@@ -265,7 +268,7 @@ def test_every_message_of_a_real_job_is_recorded(build, transport, tmp_path):
     assert {"put", "get", "reply"} <= {one.operation for one in messages}
     assert max(one.bytes for one in messages) == 65_553
     assert all(one.complete and one.took_ns is not None and one.took_ns >= 0 for one in messages)
-    code, said = spinloom("trace", name, "--out", tmp_path / "run.pftrace", "--json")
+    code, said = spinloom("trace", "--live", name, "--timeline", tmp_path / "run.pftrace", "--json")
     assert code == 0
     assert sum(row["messages"] for row in json.loads(said)) == len(messages)
     assert (tmp_path / "run.pftrace").stat().st_size > 1000
@@ -290,7 +293,7 @@ def test_a_job_that_hangs_says_who_waits_for_what(build, tmp_path, settings):
             rank.process.send_signal(signal.SIGKILL)
             rank.process.wait()
     assert says(name, HANGS, ["dead"] * 5 + ["left"]), live_trace.states(name)
-    code, said = spinloom("trace", name, "--ranks", "--json")
+    code, said = spinloom("trace", "--live", name, "--states", "--json")
     assert (code, [row["state"] for row in json.loads(said)]) == (1, ["dead"] * 5 + ["left"])
 
 
@@ -311,7 +314,7 @@ def test_ranks_that_wait_in_ptlinit_say_so(build, tmp_path):
     ) as job:
         job.wait(LIMIT_S, until=lambda _: says(name, [waits, ".*", waits], ["starts", "unknown", "starts"]))
         assert says(name, [waits, "has left no file", waits], ["starts", "unknown", "starts"]), job.said()
-        code, _ = spinloom("trace", name)
+        code, _ = spinloom("trace", "--live", name)
         assert code == 0
 
 

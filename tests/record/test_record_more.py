@@ -185,8 +185,8 @@ def test_a_timeline_has_every_call_and_an_arrow_for_each_message(wasteful, tmp_p
 
 def test_views_of_what_is_no_trace(tmp_path):
     ran = trace(tmp_path, "--check")
-    assert ran.returncode == 2
-    assert "is no directory that 'spinloom record' has written" in ran.stderr
+    assert ran.returncode == 3
+    assert "holds no recorded program" in ran.stderr
     (tmp_path / "rank-0.trace").write_bytes(os.urandom(100))
     ran = trace(tmp_path)
     assert ran.returncode == 2

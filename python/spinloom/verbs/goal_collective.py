@@ -65,7 +65,7 @@ def collective(
     """Say which algorithm a collective operation takes on NICs that carry it on, and why.
 
     Each algorithm has its time by a closed form of LogGP with m and by simulation, and what it needs of a
-    NIC. The parameters are fitted to messages of the profile that are simulated first. All times are modelled.
+    NIC. The parameters are fitted to messages of the profile that are simulated first. Times are modelled.
     """
     try:
         size = units.parse_bytes(size_text)

@@ -17,7 +17,9 @@ SHOWN_MAX = 3  # violations of a scenario that are printed
 
 
 @click.command(
-    name="torture", epilog="Examples: spinloom torture; spinloom torture dead narrow --seeds 1..5000 --jobs 2"
+    name="torture",
+    hidden=True,
+    epilog="Examples: spinloom torture; spinloom torture dead narrow --seeds 1..5000 --jobs 2",
 )
 @click.argument("names", metavar="[SCENARIO|FILE.toml]...", nargs=-1)
 @click.option("--seeds", callback=read_seeds, default="1..200", show_default=True, help="Seeds to run.")

@@ -1,4 +1,4 @@
-// TraceLog - records the packets of a rank's transports as lines of a CSV file, which `spinloom trace` reads.
+// TraceLog - records the packets of a rank's transports as lines of a CSV file, which `spinloom trace --live` reads.
 //
 // Contract: open() makes a new file and writes its head. Each call adds a line. A line has the time (nanoseconds since
 //   the epoch) and what happened. log_packet() adds the peer, and the packet's operation, message, portal, match bits,

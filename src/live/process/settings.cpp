@@ -36,7 +36,7 @@ constexpr std::array<Variable, 19> known_variables{{
     {"SPINLOOM_SPIN_US", "0 to 1000000", "microseconds that a call which waits polls before it sleeps"},
     {"SPINLOOM_START_S", "0 to 1000000", "seconds that a rank waits for others to call PtlInit; 0 is for ever"},
     {"SPINLOOM_TRACE", "a file",
-     "records packets, and what the rank does, for spinloom trace; the rank is appended to the name"},
+     "records packets, and what the rank does, for spinloom trace --live; the rank is appended to the name"},
     {"SPINLOOM_TRANSPORT", "auto, shm, udp, fabric", "how ranks reach each other"},
     {"SPINLOOM_UDP_ADDRESS", "an IPv4 address of this machine, or its network as 10.1.0.0/16; several with ','",
      "where UDP is bound; else the first interface's"},

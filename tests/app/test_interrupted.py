@@ -133,7 +133,7 @@ def test_a_check_of_a_large_schedule_ends_at_once(tmp_path):
 
 
 def test_torture_counts_the_runs_that_were_done():
-    arguments = ["torture", "order", "--seeds", "1..1000000", "--jobs", "1", "--json"]
+    arguments = ["torture", "order", "--seeds", "1..1000000", "--workers", "1", "--json"]
     code, printed, said = interrupted(*arguments, function="run_torture", calls=4)
     assert code == 130, said
     (row,) = json.loads(printed)

@@ -96,7 +96,7 @@ def stopped(number, *arguments, cells=10**9, messages=10**9, like_claims=False):
 @pytest.mark.parametrize(("number", "code"), SIGNALS)
 def test_ddt_keeps_what_was_done(tmp_path, number, code):
     out = tmp_path / "out"
-    arguments = ["simulate", "MILC:16^4", "--out", str(out), "--json", "--threads", "1"]
+    arguments = ["simulate", "MILC:16^4", "--out", str(out), "--json", "--workers", "1"]
     ended, printed, said = stopped(number, *arguments, cells=4)
     assert ended == code
     assert "4 of 6 cells" in said
@@ -108,7 +108,7 @@ def test_ddt_keeps_what_was_done(tmp_path, number, code):
 
 @pytest.mark.usefixtures("fake_engine")
 def test_a_partial_result_never_replaces_an_earlier_one(spinloom, tmp_path):
-    arguments = ["simulate", "MILC:16^4", "--out", str(tmp_path), "--threads", "1"]
+    arguments = ["simulate", "MILC:16^4", "--out", str(tmp_path), "--workers", "1"]
     assert spinloom(*arguments).code == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     ended, _, said = stopped(signal.SIGINT, *arguments, "--force", cells=2)
@@ -148,7 +148,7 @@ def test_validate_prints_the_claims_that_were_tested(tmp_path, number, code):
     claim = claims.claims()["DDT-2"]
     cells = len(claims.probes_of(claims.Trial(claim.nic), claim.holds))
     (tmp_path / "validate.csv").write_text("earlier\n")
-    arguments = ["paper", "validate", "--only", "DDT-2,DDT-7", "--threads", "1", "--json"]
+    arguments = ["paper", "validate", "--only", "DDT-2,DDT-7", "--workers", "1", "--json"]
     ended, printed, said = stopped(
         number, *arguments, "--out", str(tmp_path), "--force", cells=cells, like_claims=True
     )
@@ -164,7 +164,7 @@ def test_a_killed_validate_has_kept_the_claims_that_were_done(tmp_path):
     trials = [(), *(each.changes for each in claims.alternatives() if each.concerns(claim.nic))]
     cells = sum(len(claims.probes_of(claims.Trial(claim.nic, changes), claim.holds)) for changes in trials)
     out = tmp_path / "out"
-    arguments = ["paper", "validate", "--only", "DDT-2,DDT-7", "--threads", "1", "--out", str(out)]
+    arguments = ["paper", "validate", "--only", "DDT-2,DDT-7", "--workers", "1", "--out", str(out)]
     ended, _, _ = stopped(signal.SIGKILL, *arguments, cells=cells, like_claims=True)
     assert ended == -signal.SIGKILL
     (line,) = (out / validate.KEPT).read_text().splitlines()
@@ -186,7 +186,7 @@ def test_figure_writes_the_figures_that_are_complete(tmp_path, number, code):
     first, *_ = probes.values()
     complete = {name for name in probes if probes[name] <= first}  # figures share cells
     assert 0 < len(complete) < len(probes)
-    arguments = ["paper", "figure", "all", "--quick", "--threads", "1", "--out", str(tmp_path)]
+    arguments = ["paper", "figure", "all", "--quick", "--workers", "1", "--out", str(tmp_path)]
     ended, printed, said = stopped(number, *arguments, cells=len(first))
     assert ended == code
     assert f"{len(complete)} of {len(probes)} figures were complete" in said

@@ -75,7 +75,7 @@ def test_a_file_is_received_by_handlers(cable, nic, tmp_path, size):
         "send",
         str(tmp_path / "data.bin"),
         "10.7.0.2",
-        "--threads",
+        "--workers",
         "2",
         "--window",
         "32",

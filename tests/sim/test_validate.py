@@ -12,7 +12,7 @@ from spinloom.papers.lab import Reading
 from spinloom.verbs import paper_validate as validate
 
 CLAIMS = ("DDT-2", "DDT-7")
-OPTIONS = ("paper", "validate", "--only", ",".join(CLAIMS), "--threads", "1", "--json")
+OPTIONS = ("paper", "validate", "--only", ",".join(CLAIMS), "--workers", "1", "--json")
 
 
 def cells_of(*names: str) -> int:

@@ -245,9 +245,9 @@ def receive_command(*arguments: object) -> tuple[subprocess.Popen, int]:
     "options",
     [
         (),
-        ("--threads", "4", "--window", "100"),
+        ("--workers", "4", "--window", "100"),
         ("--as-original", "--silence", "240s"),
-        ("--reports", "--threads", "2"),
+        ("--reports", "--workers", "2"),
         ("--align", "4", "--gap", "1us", "--window", "1", "--tries", "99"),
     ],
 )

@@ -148,14 +148,14 @@ def result_hash(spinloom, *arguments):
 
 
 def test_the_hash_does_not_depend_on_threads_or_order_of_ending(spinloom, fake_engine):
-    alone = result_hash(spinloom, "--threads", "1")
+    alone = result_hash(spinloom, "--workers", "1")
 
     def later_first(config):
         time.sleep(0.05 if config["strategy"] == "host-mpitypes" else 0)
         return fake_run_cell(config)
 
     fake_engine.run_cell = later_first
-    assert result_hash(spinloom, "--threads", "4") == alone
+    assert result_hash(spinloom, "--workers", "4") == alone
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ pytestmark = needs_engine
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch):
     """Unless a test says more: each worker takes a second to start."""
-    monkeypatch.setenv("SPINLOOM_THREADS", "1")
+    monkeypatch.setenv("SPINLOOM_WORKERS", "1")
 
 
 LONG = (VECTOR, "n=150000..172000+2000", "strategy=host-mpitypes,seek")  # seconds

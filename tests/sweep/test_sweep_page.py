@@ -20,7 +20,7 @@ pytestmark = needs_engine
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch):
     """Unless a test says more: each worker takes a second to start."""
-    monkeypatch.setenv("SPINLOOM_THREADS", "1")
+    monkeypatch.setenv("SPINLOOM_WORKERS", "1")
 
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/sweep.md").read_text(encoding="utf-8")

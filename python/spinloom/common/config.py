@@ -33,7 +33,7 @@ VARIABLES = {
             "sim: seconds of processor time that a rank may compute without a call; 0 is for ever",
         ),
         Variable("SPINLOOM_SEED", "1", "seed of every random choice (--seed)"),
-        Variable("SPINLOOM_THREADS", "0", "cells simulated at a time, 0 = one a core (--threads, --workers)"),
+        Variable("SPINLOOM_WORKERS", "0", "cells simulated at a time, 0 = one a core (--workers)"),
         Variable("SPINLOOM_KERNEL", "", "copy kernels: avx512, avx2, portable, walker; empty: the best"),
         Variable("SPINLOOM_GPU_KERNEL", "", "GPU kernels: word, warp, tile, pieces, walk; empty: by shape"),
         Variable(

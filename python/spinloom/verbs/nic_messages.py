@@ -75,7 +75,7 @@ def rate_of(size: int, seconds: float) -> float | None:
 
 
 @click.command(
-    epilog="Examples: spinloom nic send data.bin nic0 --window 256 --threads 2; "
+    epilog="Examples: spinloom nic send data.bin nic0 --window 256 --workers 2; "
     "spinloom nic send data.bin 10.0.0.2:9330 --mode none --gap 5us"
 )
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
@@ -101,7 +101,12 @@ def rate_of(size: int, seconds: float) -> float | None:
     help="Which packets are acknowledged: none; the first and the last of the message; each (segment).",
 )
 @click.option(
-    "--threads", type=click.IntRange(1, 256), default=1, show_default=True, help="Each sends a share."
+    "--workers",
+    metavar="N",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Threads that send, each a share of the message.",
 )
 @click.option(
     "--gap", metavar="TIME", callback=read_time, help="From one packet of a thread to its next: 5us."
@@ -144,7 +149,7 @@ def send(
     window: int,
     align: int,
     mode: str | None,
-    threads: int,
+    workers: int,
     gap: int | None,
     message_id: int | None,
     tries: int | None,
@@ -189,7 +194,7 @@ def send(
             window,
             align,
             gap_us,
-            threads,
+            workers,
             options,
             lambda through: bar.reach(through // KIB),
         )

@@ -111,12 +111,13 @@ seed_option = click.option(
     show_default=True,
     help="Seed of every random choice.",
 )
-threads_option = click.option(
-    "--threads",
+workers_option = click.option(
+    "--workers",
+    metavar="N",
     type=click.IntRange(min=0),
-    envvar="SPINLOOM_THREADS",
+    envvar="SPINLOOM_WORKERS",
     default=0,
-    help="Cells at a time; 0 is one a core.",
+    help="So many at a time on this machine; 0 is one a core.",
 )
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
 set_option = click.option(

@@ -13,7 +13,7 @@ from spinloom.common.progress import progress
 from spinloom.nics import plot, results
 from spinloom.papers import figure_plots, figure_tables
 from spinloom.papers.lab import Lab, Probe
-from spinloom.verbs.options import fixed_nic_option, quiet_option, threads_option
+from spinloom.verbs.options import fixed_nic_option, quiet_option, workers_option
 from spinloom.verbs.stopping import stoppable
 
 
@@ -26,10 +26,10 @@ from spinloom.verbs.stopping import stoppable
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for CSV and SVG."
 )
 @click.option("--quick", is_flag=True, help="Fewer points, and the demo's datatypes only.")
-@threads_option
+@workers_option
 @quiet_option
 @fixed_nic_option
-def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None:
+def figure(name: str, out: Path, quick: bool, workers: int, quiet: bool) -> None:
     """Draw a figure of the SC'19 paper (2, 8, 9c, 10, 11, 12, 13a, ... 18) or of the SC'17 paper (sc17-4,
     sc17-7a) from fresh simulations.
 
@@ -38,7 +38,7 @@ def figure(name: str, out: Path, quick: bool, threads: int, quiet: bool) -> None
     """
     wanted = figure_tables.figures_named(name)
     results.check_writable(out)
-    laboratory = Lab(threads or os.cpu_count() or 1)
+    laboratory = Lab(workers or os.cpu_count() or 1)
     began = time.monotonic()
     with stoppable() as stop, progress(0, quiet) as bar:
         laboratory.run([probe for each in wanted for probe in probes_of(each, quick)], bar)

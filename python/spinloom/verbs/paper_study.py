@@ -17,7 +17,7 @@ from spinloom.nics import plot, results
 from spinloom.papers import overlap, spc, station_studies, storage, studies, study_plots
 from spinloom.papers.lab import Lab
 from spinloom.verbs import options
-from spinloom.verbs.options import fixed_nic_option, form_options, quiet_option, threads_option
+from spinloom.verbs.options import fixed_nic_option, form_options, quiet_option, workers_option
 from spinloom.verbs.stopping import stoppable
 
 RANKS_MOST = 4096
@@ -42,7 +42,7 @@ RANKS_MOST = 4096
     metavar="LIST",
     help="Sizes of the study 'overlap', such as 4KiB,1MiB; otherwise 50 B.",
 )
-@threads_option
+@workers_option
 @quiet_option
 @fixed_nic_option
 @form_options
@@ -52,7 +52,7 @@ def study(
     out: Path | None,
     ranks_text: str | None,
     size_text: str | None,
-    threads: int,
+    workers: int,
     quiet: bool,
     form: str,
 ) -> None:
@@ -69,7 +69,7 @@ def study(
     also the generated traces, MIX.generated.spc; existing files of these names are replaced.
     """
     wanted = of_other_numbers(with_traces(studies.studies_named(name), traces), ranks_text, size_text)
-    laboratory = Lab(threads or os.cpu_count() or 1)
+    laboratory = Lab(workers or os.cpu_count() or 1)
     began = time.monotonic()
     with stoppable() as stop, progress(0, quiet) as bar:
         laboratory.run([probe for each in wanted for probe in studies.probes(each)], bar)

@@ -26,7 +26,7 @@ from spinloom.papers.claims import Claim, Verdict
 from spinloom.papers.lab import Lab, Probe
 from spinloom.predict.grid import log as grid_log
 from spinloom.predict.grid.log import Log
-from spinloom.verbs.options import form_options, quiet_option, threads_option
+from spinloom.verbs.options import form_options, quiet_option, workers_option
 from spinloom.verbs.stopping import stoppable
 
 FILES = ("validate.csv", "validate.json")
@@ -59,7 +59,7 @@ TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
     is_flag=True,
     help="Measure the claims about real processes on this machine instead (host time, a minute).",
 )
-@threads_option
+@workers_option
 @click.option("--force", is_flag=True, help="Let --out overwrite.")
 @quiet_option
 @form_options
@@ -72,7 +72,7 @@ def validate(
     table_path: Path,
     out: Path | None,
     live: bool,
-    threads: int,
+    workers: int,
     force: bool,
     quiet: bool,
     form: str,
@@ -97,7 +97,7 @@ def validate(
             raise Trouble("invalid", f"--golden {table_path}: there is no such table; --update writes one")
         output.say(f"no table {table_path} here: verdicts are compared with nothing")
     check_free(out, force)
-    laboratory = Lab(threads or os.cpu_count() or 1)
+    laboratory = Lab(workers or os.cpu_count() or 1)
     began = time.monotonic()
     results_by_claim: dict[str, Result] = {}
     with stoppable() as stop, kept_in(out, laboratory) as kept_results, progress(0, quiet) as bar:
@@ -220,7 +220,7 @@ def kept_in(out: Path | None, laboratory: Lab) -> Iterator[KeptResults]:
 
 
 def assessed(claim: Claim, wanted: list[Claim], laboratory: Lab, bar: Bar) -> Result:
-    """Runs the claim's first cells, and those of the claims behind it on threads that have nothing to do;
+    """Runs the claim's first cells, and those of the claims behind it on workers that have nothing to do;
     then searches an explanation if it does not hold."""
     behind = wanted[wanted.index(claim) + 1 :]
     laboratory.run(first_probes(claim), bar, [probe for other in behind for probe in first_probes(other)])

@@ -23,7 +23,7 @@ from spinloom.nics.strategies import BASELINE, DIRECT
 from spinloom.predict import goal_files, goal_network
 from spinloom.predict.predict import COLUMNS, Request, Table, predict, schedule_for_goal
 from spinloom.verbs import completion
-from spinloom.verbs.options import form_options, machine_options, quiet_option, threads_option
+from spinloom.verbs.options import form_options, machine_options, quiet_option, workers_option
 
 USUAL = "rw-cp,specialised"
 FILES = ("predict.csv", "predict.json", "manifest.json")  # prices.json is kept between runs
@@ -140,7 +140,7 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     metavar="FILE",
     help=f"Only write the schedule: {goal_files.FORMS}",
 )
-@threads_option
+@workers_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -165,7 +165,7 @@ def predict_verb(
     eager: int | None,
     layouts_most: int,
     goal_path: Path | None,
-    threads: int,
+    workers: int,
     out: Path | None,
     force: bool,
     quiet: bool,
@@ -195,7 +195,7 @@ def predict_verb(
         parameters=read_parameters(mpi_path),
         eager_bytes=eager,
         layouts_most=layouts_most,
-        threads=threads,
+        workers=workers,
         ranks=ranks or 0,
         strong=strong,
         polls=polls,

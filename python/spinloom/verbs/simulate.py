@@ -25,13 +25,13 @@ from spinloom.verbs.options import (
     machine_options,
     quiet_option,
     read_seeds,
-    threads_option,
+    workers_option,
 )
 from spinloom.verbs.stopping import stoppable
 
 TOGETHER_ONLY = ("rounds", "nic_memory", "peers", "early", "at_once")
 ALONE_ONLY = (
-    *("demo", "everything", "count", "seed_range", "send_text", "threads"),
+    *("demo", "everything", "count", "seed_range", "send_text", "workers"),
     *("out", "trace_path", "force", "verbose", "unexpected"),
 )
 RECEIVING_ONLY = ("strategy_text", "order", "seed_range", "unexpected")
@@ -89,7 +89,7 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
     metavar="NAMES",
     help="Compare ways to send instead: pack, streaming, outbound (with commas between them), or 'all'.",
 )
-@threads_option
+@workers_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -156,7 +156,7 @@ def simulate(
     seed_range: tuple[int, int] | None,
     strategy_text: str,
     send_text: str | None,
-    threads: int,
+    workers: int,
     out: Path | None,
     trace_path: Path | None,
     force: bool,
@@ -229,12 +229,12 @@ def simulate(
         raise Trouble("invalid", f"{trace_path} is there already; --force overwrites")
 
     if everything and not quiet:
-        output.say(estimate(cells, len(wanted), threads or os.cpu_count() or 1))
+        output.say(estimate(cells, len(wanted), workers or os.cpu_count() or 1))
     began = time.monotonic()
     jobs = seeds.jobs(cells, setup, wanted)
     outcomes: list[tuple[int, Outcome]] = []  # with their seeds
     with stoppable() as stop, progress(len(jobs), quiet) as advance:
-        for place, outcome in sweep.run_all(jobs, threads or os.cpu_count() or 1):
+        for place, outcome in sweep.run_all(jobs, workers or os.cpu_count() or 1):
             outcomes.append((jobs[place][1].seed, outcome))
             advance()
             if verbose:
@@ -320,7 +320,7 @@ def select(
 SECONDS_A_CELL, SECONDS_A_BYTE, SECONDS_A_BLOCK = 0.06, 2e-8, 6e-7
 
 
-def estimate(cells: list[Cell], seed_count: int, threads: int) -> str:
+def estimate(cells: list[Cell], seed_count: int, workers: int) -> str:
     """Returns what a long run will take, from its bytes and blocks."""
     rows = list(dict.fromkeys(cell.row for cell in cells))
     size = sum(row.size_bytes or 0 for row in rows)
@@ -331,8 +331,8 @@ def estimate(cells: list[Cell], seed_count: int, threads: int) -> str:
     )
     return (
         f"{len(rows)} datatypes, {seed_count * len(cells)} cells, {units.format_bytes(size)} and "
-        f"{blocks:,.0f} blocks a strategy: about {max(1, round(seconds / threads)):,} s of host time on "
-        f"{threads} cores"
+        f"{blocks:,.0f} blocks a strategy: about {max(1, round(seconds / workers)):,} s of host time on "
+        f"{workers} cores"
     )
 
 

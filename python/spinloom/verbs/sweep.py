@@ -20,7 +20,7 @@ from spinloom.common.errors import EXIT_NEGATIVE, Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import results
 from spinloom.verbs import completion, sweep_tables
-from spinloom.verbs.options import form_options, quiet_option
+from spinloom.verbs.options import form_options, quiet_option, workers_option
 from spinloom.verbs.stopping import stoppable
 
 
@@ -52,13 +52,7 @@ from spinloom.verbs.stopping import stoppable
     metavar="FILE",
     help="FILE.svg or FILE.png; otherwise DIR/Y-over-X.svg.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=0),
-    envvar="SPINLOOM_THREADS",
-    default=0,
-    help="Processes on this machine; 0 is one a core.",
-)
+@workers_option
 @click.option(
     "--scheduler", metavar="ADDRESS", help="A Dask scheduler, tcp://HOST:PORT, or the file it wrote."
 )
@@ -84,9 +78,10 @@ def sweep(
 ) -> None:
     """Run every combination of lists of parameters, and make one table of it.
 
-    A cell is a message received under a strategy, as ddt does it, every byte compared, or a schedule under
-    LogGOPS, as goal does it. What DIR has kept is not run again: the same command goes on where it was
-    stopped, and another list runs only what is new. All times are modelled. --csv also writes DIR/sweep.csv.
+    A cell is a message received under a strategy, as 'spinloom simulate' does it, every byte compared, or a
+    schedule under LogGOPS, as 'spinloom goal' does it. What DIR has kept is not run again: the same command
+    goes on where it was stopped, and another list runs only what is new. All times are modelled. --csv also
+    writes DIR/sweep.csv.
     """
     from spinloom.predict.grid import cells as plan
     from spinloom.predict.grid import picture

@@ -10,7 +10,7 @@ from spinloom.common import core, output
 from spinloom.common.errors import EXIT_NEGATIVE, Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import torture as scenarios
-from spinloom.verbs.options import form_options, quiet_option, read_seeds
+from spinloom.verbs.options import form_options, quiet_option, read_seeds, workers_option
 from spinloom.verbs.stopping import stoppable
 
 SHOWN_MAX = 3  # violations of a scenario that are printed
@@ -19,11 +19,11 @@ SHOWN_MAX = 3  # violations of a scenario that are printed
 @click.command(
     name="torture",
     hidden=True,
-    epilog="Examples: spinloom torture; spinloom torture dead narrow --seeds 1..5000 --jobs 2",
+    epilog="Examples: spinloom torture; spinloom torture dead narrow --seeds 1..5000 --workers 2",
 )
 @click.argument("names", metavar="[SCENARIO|FILE.toml]...", nargs=-1)
 @click.option("--seeds", callback=read_seeds, default="1..200", show_default=True, help="Seeds to run.")
-@click.option("--jobs", type=click.IntRange(min=0), default=0, help="Runs at a time; 0 is one a core.")
+@workers_option
 @click.option("--trace", is_flag=True, help="Print every datagram and event of one seed.")
 @click.option("--list", "listed", is_flag=True, help="Print the scenarios.")
 @quiet_option
@@ -31,7 +31,7 @@ SHOWN_MAX = 3  # violations of a scenario that are printed
 def torture_verb(
     names: tuple[str, ...],
     seeds: tuple[int, int],
-    jobs: int,
+    workers: int,
     trace: bool,
     listed: bool,
     quiet: bool,
@@ -63,7 +63,7 @@ def torture_verb(
             began = time.monotonic()
             sums.append(scenarios.Totals(scenario.name))
             try:
-                scenarios.run(scenario, first, last, jobs, count_runs, sums[-1])
+                scenarios.run(scenario, first, last, workers, count_runs, sums[-1])
             finally:
                 sums[-1].seconds = time.monotonic() - began
     sums = [totals for totals in sums if totals.runs]

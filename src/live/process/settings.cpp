@@ -46,7 +46,7 @@ constexpr std::array<Variable, 19> known_variables{{
 
 // Variables that other parts of Spinloom read: ignored here, but not reported as misspelt.
 constexpr std::string_view foreign[] = {"SPINLOOM_NIC",         "SPINLOOM_NIC_NAME", "SPINLOOM_HOST",
-                                        "SPINLOOM_SEED",        "SPINLOOM_THREADS",  "SPINLOOM_KERNEL",
+                                        "SPINLOOM_SEED",        "SPINLOOM_WORKERS",  "SPINLOOM_KERNEL",
                                         "SPINLOOM_BENCH_MPICC", "SPINLOOM_TEST_",    "SPINLOOM_PYTHON_EXECUTABLE",
                                         "SPINLOOM_GPU",         "SPINLOOM_RANK",     "SPINLOOM_SIZE",
                                         "SPINLOOM_MPI",         "SPINLOOM_SIM"};

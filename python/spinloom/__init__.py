@@ -6,6 +6,7 @@ Importing never fails for a missing optional part; spinloom.common.core.load() g
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+__all__ = ["Frame", "exchange", "simulate"]
 
 if TYPE_CHECKING:
     from spinloom.nics.exchanges import exchange as exchange
@@ -34,4 +35,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *LATER])
+    return sorted(["__version__", *__all__])

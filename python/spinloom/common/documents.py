@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spinloom.common.errors import Trouble
+from spinloom.common.errors import Refusal, Trouble
 
 DEPTH_MAX = 64  # tables and lists within each other
 TOO_DEEP = f"its tables and lists nest deeper than {DEPTH_MAX}"
@@ -26,7 +26,7 @@ NO_KEY = re.compile(r"[=\[\]{},#]")
 TOML_BYTES_MAX, JSON_BYTES_MAX = 8 << 20, 256 << 20
 
 
-class MissingFile(Trouble):
+class MissingFile(Refusal):
     """There is no such file."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Self, cast
 
 from spinloom.common.printable import printable
 
@@ -25,7 +26,19 @@ EXIT_OF_CODE = {
 
 
 class Trouble(Exception):
-    """An error with one of the engine's codes; one sentence with the values and what to change."""
+    """An error with one of the engine's codes; one sentence with the values and what to change.
+
+    `code` says what kind it is, `message` is the sentence, `exit_code` is what the command ends with.
+    Trouble with what was passed (the codes invalid, overflow and unsupported) is a Refusal, which is also a
+    ValueError. Trouble of other codes is none: a missing library, or bytes that differ, is no wrong value.
+    """
+
+    code: str
+    message: str
+
+    def __new__(cls, code: str, message: str) -> Self:
+        refuses = cls is Trouble and EXIT_OF_CODE.get(code) == EXIT_USAGE
+        return super().__new__(cast("type[Self]", Refusal) if refuses else cls, code, message)
 
     def __init__(self, code: str, message: str) -> None:
         message = printable(message)  # it may hold names and parts of files
@@ -36,6 +49,13 @@ class Trouble(Exception):
     @property
     def exit_code(self) -> int:
         return EXIT_OF_CODE[self.code]
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        return type(self), (self.code, self.message)
+
+
+class Refusal(Trouble, ValueError):
+    """Trouble with what was passed: an argument, or what a file says. Trouble(code, message) makes it."""
 
 
 class Terminated(KeyboardInterrupt):

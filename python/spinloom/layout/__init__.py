@@ -64,6 +64,11 @@ __all__ = [
     "from_text",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
 Out = TypeVar("Out")
@@ -72,12 +77,13 @@ Out = TypeVar("Out")
 def argument_error(name: str, annotation: str, value: object) -> Exception | None:
     """Returns what is wrong with an argument that the engine does not take."""
     if annotation == "str" and not isinstance(value, str):
-        return TypeError(f"{name} must be a str, not {type(value).__name__}")
+        return TypeError(f"{name} must be a str, not {type(value).__name__}{numpy_types.indices_hint(value)}")
     if annotation in ("int", "int | None") and not (value is None and "None" in annotation):
         try:
             number = operator.index(value)  # type: ignore[arg-type]
         except TypeError:
-            return TypeError(f"{name} must be an integer, not {type(value).__name__} ({value!r:.40})")
+            hint = numpy_types.indices_hint(value)
+            return TypeError(f"{name} must be an integer, not {type(value).__name__} ({value!r:.40}){hint}")
         if not -(1 << 63) <= number < 1 << 63:
             return Trouble("overflow", f"{name} = {number} does not fit in 64 bits")
     return None
@@ -140,7 +146,7 @@ class Layout:
             if described is None:
                 raise TypeError(
                     "from_array takes NumPy arrays, arrays of a GPU and tensors with DLPack, "
-                    f"not {type(array).__name__}"
+                    f"not {type(array).__name__}{numpy_types.indices_hint(array)}"
                 )
         assert view_shape is not None
         assert base_shape is not None
@@ -153,7 +159,9 @@ class Layout:
         begin, end = view_shape.span()
         if begin < first or end > last:
             raise Trouble(
-                "invalid", f"the view does not lie in base: {end - begin} bytes, {last - first} in base"
+                "invalid",
+                f"the view does not lie in base: {end - begin} bytes, {last - first} in base; "
+                f"what NumPy picks by indices or a mask is a copy: {numpy_types.FROM_INDICES}",
             )
         return cls(f"hindexed([{view_shape.address - base_shape.address}Bx1], {text})")
 
@@ -165,7 +173,11 @@ class Layout:
         """
         import numpy as np
 
-        return cls(numpy_types.dtype_text(np.dtype(dtype)))
+        try:
+            item = np.dtype(dtype)
+        except TypeError as error:
+            raise TypeError(f"{error}{numpy_types.indices_hint(dtype)}") from None
+        return cls(numpy_types.dtype_text(item))
 
     @classmethod
     def from_indices(
@@ -204,6 +216,9 @@ class Layout:
         """A datatype of mpi4py, whatever it was made of; it need not be committed."""
         from spinloom.layout import mpi_types
 
+        if not hasattr(datatype, "Get_envelope"):
+            hint = numpy_types.indices_hint(datatype)
+            raise TypeError(f"from_mpi takes a datatype of mpi4py, not {type(datatype).__name__}{hint}")
         return cls(mpi_types.from_mpi(datatype))
 
     def to_mpi(self) -> MPI.Datatype:

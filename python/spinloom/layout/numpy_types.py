@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from spinloom.common.errors import Trouble
 
+FROM_INDICES = "from_indices(indices, block, type) makes a layout of a list of indices"
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
@@ -61,6 +63,20 @@ def refuse_mask(array: object, description: str) -> None:
             f"{description} is a masked array, and a layout does not know its mask; "
             "pass array.data or array.filled(value)",
         )
+
+
+def indices_hint(value: object) -> str:
+    """The end of an error's sentence where a list of indices stands in place of something else, or ''."""
+    shape = getattr(value, "shape", None)
+    if shape is not None:  # an array's or a tensor's
+        is_list = len(shape) == 1 and getattr(getattr(value, "dtype", None), "kind", "i") in "iub"
+    else:
+        is_list = isinstance(value, list | tuple | range) and len(value) > 0 and all(map(is_index, value))
+    return f"; {FROM_INDICES}" if is_list else ""
+
+
+def is_index(value: object) -> bool:
+    return hasattr(type(value), "__index__") and not getattr(value, "shape", ())
 
 
 def index_list(indices: ArrayLike, description: str) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -15,6 +15,7 @@ from typing import Any
 from spinloom import layout
 from spinloom.common import core, documents
 from spinloom.errors import Trouble
+from spinloom.layout.numpy_types import indices_hint
 from spinloom.nics import workloads
 from spinloom.nics.workloads import Row
 
@@ -117,15 +118,15 @@ def of_object(value: Any, target: str, count: int) -> Row:
 def not_a_datatype(value: Any, target: str) -> Trouble:
     return Trouble(
         "invalid",
-        f"{target} is a {type(value).__name__}; it must be a Layout, a text form, a NumPy array "
-        "or dtype, or a datatype of mpi4py",
+        f"{target} is of type {type(value).__name__}; it must be a Layout, a text form, a NumPy array "
+        f"or dtype, or a datatype of mpi4py{indices_hint([value])}",
     )
 
 
 def row_in(file: Path, number: str) -> dict[str, Any]:
     """A type of a document. Raises Trouble('invalid')."""
+    document = documents.json(file)
     try:
-        document = documents.json(file)
         types = document["types"] if document["format"] == REPORT_FORMAT else []
         row = types[int(number)] if number.isascii() and number.isdigit() else {}
         if row["kind"] == "derived" and row["whole"]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+import subprocess
 import sys
 
 import numpy as np
@@ -54,6 +57,46 @@ def test_a_grid_has_a_row_for_every_combination():
 def test_takes_whatever_describes_data(described):
     reference = simulate(VECTOR, "seek").one(strategy="seek")
     assert simulate(described, "seek").one(strategy="seek")["time_ps"] == reference["time_ps"]
+
+
+USES = """
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import spinloom
+from spinloom import layout
+
+table: spinloom.Frame = spinloom.simulate("vector(8, 1, 2, double)", "seek")
+spinloom.simulate(["MILC", np.zeros((4, 4))[:, 0], np.dtype("f8")], ["seek"], hpus=[4, 16], seed=range(3))
+spinloom.simulate({"a": layout.from_text("int"), "b": ["int"]}, count=np.array([1, 2]), host=[None, "zen5"])
+spinloom.simulate("double", nic=Path("mine.toml"), set={"hpu.clock": ["1 GHz"], "hpu.count": 4}, mtu="2 KiB")
+time: int = spinloom.exchange(layout.from_text("double"), 20, nic="sc19-slingshot").time_ps
+"""
+
+
+def test_uses_are_clean_under_a_strict_type_checker(tmp_path):
+    pytest.importorskip("mypy")
+    wrong = (
+        'spinloom.simulate(3)\nspinloom.simulate("double", hpus="4")\nx: int = spinloom.simulate("double")\n'
+    )
+    (tmp_path / "uses.py").write_text(USES)
+    (tmp_path / "wrong.py").write_text(USES + wrong)
+    check = [sys.executable, "-m", "mypy", "--strict", "--python-version", "3.11", "--cache-dir", "cache"]
+    clean = subprocess.run([*check, "uses.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert clean.returncode == 0, clean.stdout
+    found = subprocess.run([*check, "wrong.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert found.stdout.count("error:") == 3, found.stdout
+
+
+def test_the_help_names_every_argument():
+    text = inspect.getdoc(simulate)
+    for name in inspect.signature(simulate).parameters:
+        assert re.search(rf"^[a-z, ]*\b{name}\b[a-z, ]*:", text, re.MULTILINE), name
+    for word in ("picoseconds", "Raises Trouble", "SC'19", "Returns a Frame"):
+        assert word in text
 
 
 def test_names_of_datatypes_are_kept():

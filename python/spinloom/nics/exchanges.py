@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinloom.common import core
 from spinloom.common.errors import Trouble, nearest
@@ -24,6 +24,10 @@ from spinloom.nics import machines, results, simulation, strategies
 from spinloom.nics.machines import Machine
 from spinloom.nics.strategies import BASELINE
 from spinloom.nics.workloads import Row
+
+if TYPE_CHECKING:
+    from spinloom.nics.profiles import Profile
+    from spinloom.nics.simulation import Datatype
 
 STRATEGY = "specialised"
 BASELINES = (BASELINE, "host-warm")  # strategies of the same exchange without offloading
@@ -119,13 +123,13 @@ def run(row: Row, peers: int, strategy: str, machine: Machine, inject: str = "no
 
 
 def exchange(
-    type: Any,
+    type: Datatype,
     peers: int = 200,
     strategy: str = STRATEGY,
     *,
-    nic: Any = machines.NIC,
+    nic: str | Path | Profile = machines.NIC,
     host: str | Path | None = None,
-    set: Mapping[str, Any] | None = None,
+    set: Mapping[str, str | int | float] | None = None,
     hpus: int | None = None,
     mtu: str | int | None = None,
     order: str = "in",

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from spinloom.common.bar import Bar
 from spinloom.common.errors import Trouble
@@ -31,6 +31,21 @@ from spinloom.nics.machines import NIC, Machine
 from spinloom.nics.strategies import DEFAULT
 from spinloom.nics.sweep import Cell, Outcome, Setup
 from spinloom.nics.workloads import Row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mpi4py import MPI
+    from numpy import dtype
+    from numpy.typing import NDArray
+
+    from spinloom.layout import Layout
+    from spinloom.nics.profiles import Profile
+
+    Datatype = str | Layout | NDArray[Any] | dtype[Any] | MPI.Datatype | Row
+    Datatypes = Datatype | Sequence[Datatype]
+    T = TypeVar("T")
+    Axis: TypeAlias = T | Sequence[T] | NDArray[Any]  # one value, or a list of values
 
 MACHINE = {
     "nic": "the NIC profile",
@@ -71,7 +86,7 @@ def rows_of(type: Any, count: int = 1) -> list[Row]:  # as users of simulate() s
             for name, rows in named
             for row in rows
         ]
-    if isinstance(type, list | tuple):
+    if isinstance(type, Sequence) and not isinstance(type, str):
         return list(dict.fromkeys(row for each in type for row in rows_of(each, count)))
     if isinstance(type, Row):
         return [replace(type, count=type.count * count) if count != 1 else type]
@@ -102,7 +117,7 @@ def axis_values(value: Any) -> list[Any]:
     """The values of an axis: those of a list, tuple, range or NumPy array, else the one value."""
     if getattr(value, "ndim", 0):
         value = value.tolist()
-    return list(value) if isinstance(value, list | tuple | range) else [value]
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
 
 
 def element_count(value: Any) -> int:
@@ -126,23 +141,55 @@ def grid(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def simulate(
-    type: Any,
+    type: Datatypes | Mapping[str, Datatypes],
     strategies: str | Sequence[str] = DEFAULT,
     *,
-    count: Any = 1,
-    nic: Any = NIC,
-    host: Any = None,
-    set: Mapping[str, Any] | None = None,
-    hpus: Any = None,
-    mtu: Any = None,
-    order: Any = "in",
-    seed: Any = 1,
+    count: Axis[int] = 1,
+    nic: Axis[str | Path | Profile] = NIC,
+    host: Axis[str | Path | None] = None,
+    set: Mapping[str, Axis[str | int | float]] | None = None,
+    hpus: Axis[int | None] = None,
+    mtu: Axis[int | str | None] = None,
+    order: Axis[str] = "in",
+    seed: Axis[int] = 1,
     unexpected: bool = False,
     threads: int = 0,
     progress: bool | None = None,
 ) -> Frame:
-    """A table of modelled times. set: {field of the NIC profile: value or list of values}, as --set takes
-    them; threads: 0 is one a core; progress: None shows a bar where stderr is a terminal. Raises Trouble."""
+    """Receives a message of each datatype by each strategy on each machine, in modelled time.
+
+    type: a datatype, a list of them, or {name: datatype}. A datatype is a text form, 'FILE.py:OBJECT',
+        'APPLICATION[:DATATYPE]', a layout, an array or dtype of NumPy, or a datatype of mpi4py; an array
+        gives its shape and strides, none of its values.
+    strategies: 'rw-cp,seek' or a list of names; those that speed-ups are over are added.
+
+    Each of these is one value or a list (also a range, or an array of one dimension), and every combination
+    is simulated:
+    count: elements of the datatype in the message, from 0.
+    nic, host: profiles, by name or path; host None is the one that the NIC profile names.
+    set: {field of the NIC profile: value with its unit}, such as {'hpu.clock': ['800 MHz', '1 GHz']}.
+    hpus: handler processors; None is what the profile has.
+    mtu: payload of a packet in bytes, or '2 KiB'; None is what the profile has.
+    order: 'in' order; 'window:N' or 'all:N' shuffles the packets.
+    seed: of every random choice, from 0 to 2^64 - 1.
+
+    unexpected: the message comes before its receive is posted.
+    threads: cells at a time; 0 is one a core. The result is the same for every number.
+    progress: None shows a bar where stderr is a terminal.
+
+    Returns a Frame with a row for each datatype, strategy and machine. Columns that end with _ps are in
+    picoseconds from the first byte at the NIC, those with _bytes in bytes, those with _cycles in cycles of
+    an HPU, and speedup is a ratio; COLUMNS of spinloom.nics.results explains each. A row has a time only if
+    every byte was compared. A strategy that cannot take the datatype, or finds no room on the NIC, has a row
+    with its status.
+
+    Raises Trouble: a Refusal, which is a ValueError, for an argument that cannot be; code 'environment'
+    where handler images are missing; 'mismatch', 'fault' or 'stalled' where a strategy leaves a wrong byte or
+    does not end. At Ctrl-C the KeyboardInterrupt has the rows that were done as `.table`.
+
+    The model is that of "Network-Accelerated Non-Contiguous Memory Transfers" (Di Girolamo et al., SC'19),
+    over "sPIN: High-performance streaming Processing In the Network" (Hoefler et al., SC'17).
+    """
     parts = plan(
         type,
         strategies,

@@ -157,18 +157,18 @@ def test_a_file_without_an_end_is_refused(monkeypatch):
 
 
 def test_a_name_with_a_nul(tmp_path):
-    (tmp_path / "a.toml").write_text('base = "no\\u0000ne.toml"\n')
+    (tmp_path / "a.toml").write_text('from = "no\\u0000ne.toml"\n')
     with pytest.raises(Trouble, match=r"no\\0ne.toml cannot be read: embedded null byte"):
         documents.toml(tmp_path / "no\0ne.toml")
 
 
 @needs_engine
 def test_profiles_that_are_based_on_each_other(spinloom, tmp_path):
-    (tmp_path / "a.toml").write_text('base = "b.toml"\n')
-    (tmp_path / "b.toml").write_text('base = "c.toml"\n')
-    (tmp_path / "c.toml").write_text('base = "a.toml"\n')
-    check(spinloom("info", "nics", str(tmp_path / "a.toml")), "base = 'a.toml' is based on this file")
-    (tmp_path / "d.toml").write_text('base = "no\\u0000ne.toml"\n')
+    (tmp_path / "a.toml").write_text('from = "b.toml"\n')
+    (tmp_path / "b.toml").write_text('from = "c.toml"\n')
+    (tmp_path / "c.toml").write_text('from = "a.toml"\n')
+    check(spinloom("info", "nics", str(tmp_path / "a.toml")), "from = 'a.toml' is based on this file")
+    (tmp_path / "d.toml").write_text('from = "no\\u0000ne.toml"\n')
     check(spinloom("info", "nics", str(tmp_path / "d.toml")), "embedded null byte")
 
 

@@ -31,7 +31,7 @@ def test_table_shows_speedups_and_checks(spinloom):
 def test_a_number_that_was_never_measured_is_pointed_out(spinloom, tmp_path, source, final):
     cost = f'{{ value = "3", label = "measured", source = "{source}" }}'
     other = tmp_path / "other.toml"
-    other.write_text(f'base = "sc19-slingshot"\n[host]\nsegment_block_cycles = {cost}\n')
+    other.write_text(f'from = "sc19-slingshot"\n[host]\nsegment_block_cycles = {cost}\n')
     assert ("Not final" in spinloom("simulate", "MILC:8^4", "--nic", str(other)).out) is not final
 
 

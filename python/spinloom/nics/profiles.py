@@ -1,159 +1,29 @@
 """NIC profiles: every number that decides modelled time, with its label and source.
 
-Contract: load() reads a profile by name (data/nics/NAME.toml) or by path. A file holds one table per section
-and one entry {value, label, source} per key; FIELDS lists every key and its kind. `base = "NAME"` begins with
-another profile's numbers, `host_profile = "NAME"` takes those of data/hosts/NAME.toml; what the file says
-wins. Unknown and missing keys are errors that name the nearest known one. changed() is a loaded profile with
-some other numbers, on_host() with another host's. Values are exact: integers (ps, Hz, bytes, cycles,
-counts), fractions (ps per byte, plain ratios) or names.
+Contract: load() reads a profile by name (data/nics/NAME.toml) or by path. A file holds one table per
+section and one entry {value, label, source} per key; FIELDS (profile_fields.py) lists every key. `from =
+"NAME"` begins with another profile's numbers, `host_profile = "NAME"` takes those of data/hosts/NAME.toml;
+what the file says wins. All unknown keys are one error, which names the nearest known ones, and so are all
+missing ones. changed() is a loaded profile with some other numbers, on_host() with another host's;
+template() is the text of a new profile. Values are exact: integers (ps, Hz, bytes, cycles, counts),
+fractions (ps per byte, plain ratios) or names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-from spinloom.common import data, documents, units
+from spinloom.common import data, documents
 from spinloom.common.errors import Trouble, nearest
+from spinloom.nics.profile_fields import FIELDS, HOST_FIELDS, ONLY_WITH_CORE, OPTIONAL, SECTIONS, Value
 
 LABELS = ("given", "derived", "proposed", "measured")
 UNMEASURED = "not measured yet"  # the source of a number that only holds its place
-CORES = ("a15", "pulp")
-
-
-def parse_core(text: str) -> str:
-    if text not in CORES:
-        raise ValueError(f"accepted forms: {', '.join(CORES)}")
-    return text
-
-
-def parse_place(text: str) -> str:
-    if text not in ("L1", "L2"):
-        raise ValueError("accepted forms: L1 (the cluster's memory), L2 (the memory that all clusters share)")
-    return text
-
-
-Value = int | Fraction | str
-Parser = Callable[[str], Value]
-
-FIELDS: dict[str, Parser] = {
-    "link.byte_time": units.parse_rate,
-    "link.gap": units.parse_time,
-    "link.payload": units.parse_bytes,
-    "link.switch": units.parse_time,
-    "link.wire": units.parse_time,
-    "match.header": units.parse_time,
-    "match.packet": units.parse_time,
-    "hpu.count": units.parse_count,
-    "hpu.clock": units.parse_frequency,
-    "hpu.core": parse_core,
-    "hpu.memory_latency": units.parse_cycles,
-    "a15.rename_width": units.parse_count,
-    "a15.window": units.parse_count,
-    "a15.alus": units.parse_count,
-    "a15.multiply": units.parse_cycles,
-    "a15.divide": units.parse_cycles,
-    "a15.float_units": units.parse_count,
-    "a15.float_add": units.parse_cycles,
-    "a15.float_multiply": units.parse_cycles,
-    "a15.float_multiply_add": units.parse_cycles,
-    "a15.float_divide": units.parse_cycles,
-    "a15.float_root": units.parse_cycles,
-    "a15.float_compare": units.parse_cycles,
-    "a15.float_convert": units.parse_cycles,
-    "a15.float_move": units.parse_cycles,
-    "a15.load": units.parse_cycles,
-    "a15.front_end": units.parse_cycles,
-    "a15.predictor_entries": units.parse_count,
-    "a15.device_load": units.parse_cycles,
-    "a15.device_store": units.parse_cycles,
-    "a15.device_answer": units.parse_cycles,
-    "a15.oldest": units.parse_cycles,
-    "pulp.clusters": units.parse_count,
-    "pulp.multiply_high": units.parse_cycles,
-    "pulp.divide": units.parse_cycles,
-    "pulp.branch_taken": units.parse_cycles,
-    "pulp.jump": units.parse_cycles,
-    "pulp.straddle": units.parse_cycles,
-    "pulp.load_use": units.parse_cycles,
-    "pulp.counter": units.parse_cycles,
-    "pulp.device": units.parse_cycles,
-    "pulp.l1": units.parse_cycles,
-    "pulp.l2_handler": units.parse_cycles,
-    "pulp.l2_packet": units.parse_cycles,
-    "pulp.atomic_l1": units.parse_cycles,
-    "pulp.atomic_l2": units.parse_cycles,
-    "pulp.l1_banks": units.parse_count,
-    "pulp.l1_bank_bytes": units.parse_bytes,
-    "pulp.l2_banks": units.parse_count,
-    "pulp.l2_bank_bytes": units.parse_bytes,
-    "pulp.constants": parse_place,
-    "pulp.state": parse_place,
-    "pulp.packets": parse_place,
-    "pulp.port_width": units.parse_bytes,
-    "pulp.port_latency": units.parse_cycles,
-    "pulp.dma_width": units.parse_bytes,
-    "pulp.dma_setup": units.parse_cycles,
-    "pulp.dma_latency": units.parse_cycles,
-    "pulp.send_latency": units.parse_cycles,
-    "memory.channel_byte_time": units.parse_rate,
-    "memory.channels_per_hpu": units.parse_count,
-    "memory.state_bytes": units.parse_bytes,
-    "memory.packet_buffer_bytes": units.parse_bytes,
-    "memory.outbound_packets": units.parse_count,
-    "scheduler.clock": units.parse_frequency,
-    "scheduler.dispatch_cycles": units.parse_cycles,
-    "scheduler.start_cycles": units.parse_cycles,
-    "scheduler.finish_cycles": units.parse_cycles,
-    "scheduler.vhpu_switch_cycles": units.parse_cycles,
-    "scheduler.messages": units.parse_count,
-    "pcie.byte_time": units.parse_rate,
-    "pcie.latency": units.parse_time,
-    "pcie.write_payload": units.parse_bytes,
-    "pcie.write_overhead": units.parse_bytes,
-    "pcie.event_bytes": units.parse_bytes,
-    "host.clock": units.parse_frequency,
-    "host.memory_latency": units.parse_time,
-    "host.streamed_in_flight": units.parse_count,
-    "host.strided_in_flight": units.parse_count,
-    "host.scattered_in_flight": units.parse_count,
-    "host.refill_cycles": units.parse_rational,
-    "host.memory_byte_time": units.parse_rate,
-    "host.line": units.parse_bytes,
-    "host.cache": units.parse_bytes,
-    "host.cache_ways": units.parse_count,
-    "host.mpitypes_vector_cycles": units.parse_rational,
-    "host.mpitypes_list_cycles": units.parse_rational,
-    "host.best_vector_cycles": units.parse_rational,
-    "host.best_list_cycles": units.parse_rational,
-    "host.segment_block_cycles": units.parse_rational,
-    "host.command_latency": units.parse_time,
-    "host.call": units.parse_time,
-    "checkpoint.paper_bytes": units.parse_bytes,
-    "checkpoint.epsilon": units.parse_rational,
-    "iovec.entries": units.parse_count,
-    "iovec.refill": units.parse_time,
-    "frame.bytes_min": units.parse_bytes,
-    "frame.bytes_max": units.parse_bytes,
-    "frame.ingress_min": units.parse_cycles,
-    "frame.ingress_max": units.parse_cycles,
-}
-
-OF_THE_NIC = ("host.command_latency",)  # the way from the host to its NIC: stays when the host changes
-HOST_FIELDS = [field for field in FIELDS if field.startswith("host.") and field not in OF_THE_NIC]
-SECTIONS = tuple(dict.fromkeys(field.split(".")[0] for field in FIELDS))
-
-# Fields that only profiles with that core have; every other field stands in every profile.
-ONLY_WITH_CORE = {
-    field: field.split(".")[0] if field.startswith(("a15.", "pulp.")) else "a15"
-    for field in FIELDS
-    if field.startswith(("a15.", "pulp.", "memory.channel")) or field == "hpu.memory_latency"
-}
-
-
-OPTIONAL = "frame."  # a profile has the whole section or nothing of it
 
 
 def fields_of(core: str, present: Iterable[str] = ()) -> list[str]:
@@ -243,12 +113,10 @@ def load_host(name_or_path: str | Path) -> tuple[str, str, dict[str, Entry]]:
     table, path = read_toml(str(name_or_path), "hosts", "host", hosts())
     name, about = name_and_about(table, path)
     written = entries_in(table, path)
-    for field in written:
-        if not field.startswith("host."):
-            raise Trouble("invalid", f"{path}: a host profile has a section [host] only, not {field}")
-    missing = [field for field in HOST_FIELDS if field not in written]
-    if missing:
-        raise Trouble("invalid", f"{path}: key {missing[0]} is missing")
+    others = [field for field in written if not field.startswith("host.")]
+    if others:
+        raise Trouble("invalid", f"{path}: a host profile has a section [host] only, not {', '.join(others)}")
+    refuse_missing(path, [field for field in HOST_FIELDS if field not in written])
     return name, about, {field: read_entry(path, field, entry) for field, entry in written.items()}
 
 
@@ -281,27 +149,40 @@ def changed(profile: Profile, changes: Iterable[tuple[str, str]]) -> Profile:
 def read(table: dict, path: Path, based_on_it: tuple[Path, ...] = ()) -> Profile:
     """A profile from a parsed TOML table; `path` names the file in errors."""
     name, about = name_and_about(table, path)
-    base, host = table.pop("base", None), table.pop("host_profile", None)
-    inherited, host_name = based_on(str(base), path, based_on_it) if base is not None else ({}, "")
+    base, host = table.pop("from", None), table.pop("host_profile", None)
+    inherited, host_name = inherit(str(base), path, based_on_it) if base is not None else ({}, "")
     if host is not None:
         host_name, _, of_host = load_host(file_beside(str(host), path))
         inherited = {**inherited, **of_host}
     written = entries_in(table, path)
+    present = [*written, *inherited]
+    if "hpu.core" not in present:
+        needed = [field for field in fields_of("", present) if field not in ONLY_WITH_CORE]
+        refuse_missing(path, [field for field in needed if field not in present])
     core = core_in(path, written, inherited)
-    needed = fields_of(core, [*written, *inherited])
-    for field in written:
-        if field not in needed:
-            raise Trouble("invalid", f"{path}: {field} belongs to hpu.core = {ONLY_WITH_CORE[field]}")
-    missing = [field for field in needed if field not in written and field not in inherited]
-    if missing:
-        unused = [field for field in written if field.split(".")[0] == missing[0].split(".")[0]]
-        beside_it = f"; its section has {', '.join(unused)}" if unused else "; its section is missing too"
-        raise Trouble("invalid", f"{path}: key {missing[0]} is missing{beside_it}")
+    needed = fields_of(core, present)
+    if others := [field for field in written if field not in needed]:
+        belong = "belongs" if len(others) == 1 else "belong"
+        other = ONLY_WITH_CORE[others[0]]
+        raise Trouble(
+            "invalid", f"{path}: {', '.join(others)} {belong} to hpu.core = {other}; this one is {core}"
+        )
+    refuse_missing(path, [field for field in needed if field not in present], is_whole=base is None)
     entries = {
         field: read_entry(path, field, written[field]) if field in written else inherited[field]
         for field in needed
     }
     return Profile(name, about, entries, host=host_name)
+
+
+def refuse_missing(path: Path, missing: list[str], is_whole: bool = False) -> None:
+    """Raises Trouble('invalid') that names all fields that are missing. is_whole: the file has no `from`."""
+    if not missing:
+        return
+    hint = '; from = "NAME" at the file\'s top takes those of another profile' if is_whole else ""
+    which = "key" if len(missing) == 1 else f"{len(missing)} keys"
+    are = "is" if len(missing) == 1 else "are"
+    raise Trouble("invalid", f"{path}: {which} {', '.join(missing)} {are} missing{hint}")
 
 
 def name_and_about(table: dict, path: Path) -> tuple[str, str]:
@@ -313,13 +194,13 @@ def name_and_about(table: dict, path: Path) -> tuple[str, str]:
     return name, about
 
 
-def based_on(base: str, path: Path, others: tuple[Path, ...]) -> tuple[dict[str, Entry], str]:
+def inherit(base: str, path: Path, others: tuple[Path, ...]) -> tuple[dict[str, Entry], str]:
     """The numbers of another profile, and the name of its host. `others`: those based on this one."""
     table, file = read_toml(file_beside(base, path), "nics", "NIC", names())
     above = (*others, path.resolve())
     if file.resolve() in above:
         whose = "is the file itself" if len(above) == 1 else "is based on this file"
-        raise Trouble("invalid", f"{path}: base = '{base}' {whose}")
+        raise Trouble("invalid", f"{path}: from = '{base}' {whose}")
     base_profile = read(table, file, above)
     return base_profile.entries, base_profile.host
 
@@ -331,22 +212,24 @@ def file_beside(name: str, path: Path) -> str:
 
 def entries_in(table: dict, path: Path) -> dict[str, object]:
     """{"section.key": entry} of a parsed file; unknown names are refused."""
+    unknown = []
     written = {}
     for section, keys in table.items():
         if not isinstance(keys, dict):
-            accepted = (*FIELDS, "name", "about", "base", "host_profile")
-            raise Trouble(
-                "invalid", f"{path}: '{section}' stands outside of a section{nearest(section, accepted)}"
-            )
-        if section not in SECTIONS:
-            raise Trouble("invalid", f"{path}: unknown section [{section}]{nearest(section, SECTIONS)}")
-        if not keys:
-            raise Trouble("invalid", f"{path}: section [{section}] is empty")
-        for key, entry in keys.items():
-            written[f"{section}.{key}"] = entry
+            accepted = (*FIELDS, "name", "about", "from", "host_profile")
+            unknown.append(f"'{section}' stands outside of a section{nearest(section, accepted)}")
+        elif section not in SECTIONS:
+            unknown.append(f"unknown section [{section}]{nearest(section, SECTIONS)}")
+        elif not keys:
+            unknown.append(f"section [{section}] is empty")
+        else:
+            written |= {f"{section}.{key}": entry for key, entry in keys.items()}
     for field in written:
         if field not in FIELDS:
-            raise Trouble("invalid", f"{path}: unknown key {field}{nearest(field, FIELDS)}")
+            beside = [known for known in FIELDS if known.startswith(field.split(".")[0] + ".")]
+            unknown.append(f"unknown key {field}{nearest(field, beside)}")
+    if unknown:
+        raise Trouble("invalid", f"{path}: {'; '.join(unknown)}")
     return written
 
 
@@ -354,8 +237,6 @@ def core_in(path: Path, written: dict, inherited: dict[str, Entry]) -> str:
     """Returns which core the file describes: it decides which fields there are."""
     if "hpu.core" not in written and "hpu.core" in inherited:
         return str(inherited["hpu.core"].value)
-    if "hpu.core" not in written:
-        raise Trouble("invalid", f"{path}: key hpu.core is missing")
     return str(read_entry(path, "hpu.core", written["hpu.core"]).value)
 
 
@@ -373,6 +254,49 @@ def read_entry(path: Path, field: str, entry: object) -> Entry:
 def parsed(field: str, text: str, where: str) -> Value:
     """The value of a field from its text; `where` begins the sentence of an error."""
     try:
-        return FIELDS[field](text)
+        return FIELDS[field].parse(text)
     except ValueError as error:
         raise Trouble("invalid", f"{where}: {field} = '{text}': {error}") from None
+
+
+TEMPLATE = """# {name} - a NIC profile that begins with the numbers of {base}
+#
+# To change a number, remove the '#' before its key, and say in `source` where your number comes from.
+# `label` is one of {labels}. Above a key stand its meaning, unit and range.
+
+name = {name_text}
+about = "{base} with other numbers"
+from = {base_text}
+# host_profile = "zen5"  # the numbers of a host, by name or FILE.toml
+"""
+
+
+def template(name: str, base: str) -> str:
+    """The text of a new profile, with every key as a comment. Raises Trouble('invalid') for the base."""
+    profile = load(base)
+    is_path = base.endswith(".toml") or "/" in base
+    shown = toml_text(profile.name)[1:-1]
+    head = TEMPLATE.format(
+        name=toml_text(name)[1:-1],
+        base=shown,
+        labels=", ".join(LABELS),
+        name_text=toml_text(name),
+        base_text=toml_text(str(Path(base).resolve()) if is_path else base),
+    )
+    return head + "".join(template_entry(entry, shown) for entry in profile.entries.values())
+
+
+def template_entry(entry: Entry, base: str) -> str:
+    """A key of a template: what it means, and a line to begin with."""
+    field = FIELDS[entry.field]
+    about = (
+        f"{field.meaning}. Unit: {field.unit}. Range: {field.range}. {base}: {entry.text} ({entry.label})."
+    )
+    comment = "".join(f"# {line}\n" for line in textwrap.wrap(about, 108))
+    value = toml_text(entry.text)
+    return f'\n{comment}# {entry.field} = {{ value = {value}, label = "proposed", source = "" }}\n'
+
+
+def toml_text(text: str) -> str:
+    """A text in quotes: what JSON escapes, TOML escapes so, too, but for one more character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -56,8 +56,8 @@ os.environ.pop("COLUMNS", None)  # a worker of xdist sets it; a table is as wide
 
 # A checkout whose engine has its Python face must have built it: then a missing engine is a failure.
 needs_engine = pytest.mark.skipif(
-    not (Path(__file__).resolve().parents[1] / "src/app/python/bindings.cpp").exists(),
-    reason="there is no src/app/python/bindings.cpp",
+    not (Path(__file__).resolve().parents[1] / "src/app/python/module.cpp").exists(),
+    reason="there is no src/app/python/module.cpp",
 )
 
 

@@ -1,8 +1,8 @@
 // Limits - the named limits that several parts of the project share. Going beyond one is an Error, or a stop, that
 // names it. A limit that concerns one file alone stands in that file.
 //
-// The Python package reads the limits that it needs from spinloom._core.limits (app/python/bindings_errors.cpp). Where limits
-// depend on each other, a static_assert here says how.
+// The Python package reads the limits that it needs from spinloom._core.limits (app/python/bindings_errors.cpp).
+// Where limits depend on each other, a static_assert here says how.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// StateFile - a file that says what a rank does now: one line "TIME STATE SENTENCE", which `spinloom trace --live` reads.
+// StateFile - a file that says what a rank does now: one line "TIME STATE SENTENCE", for `spinloom trace --live`.
 //
 // Contract: open() makes the file anew, in place of one that lies there. say() replaces the line, if state or sentence
 //   have changed. TIME (nanoseconds since the epoch) is when that was first said. STATE is `starts`, `runs`, or `left`

@@ -92,9 +92,9 @@ class GpuMove {
     std::mutex mutex_;
     std::vector<gpu::Staging> idle_;
   };
-  struct Method {  // what moves the bytes: one of these
+  struct Method {  // one of these moves the bytes
     std::optional<gpu::Plan> plan;
-    std::optional<gpu::Program> on_host;  // under SPINLOOM_GPU=shim
+    std::optional<gpu::Program> on_host;  // the program of SPINLOOM_GPU=shim
     std::shared_ptr<Areas> staged;
   };
   friend class MoveCache;

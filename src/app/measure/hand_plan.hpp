@@ -24,14 +24,14 @@ struct HandPart {
   int64_t offset = 0;  // bytes from the buffer address
   int64_t rows = 1, blocks = 1, block = 1;
   int64_t row_stride = 0, block_stride = 0;
-  const int32_t* places = nullptr;  // of each block or run; null: the blocks lie at strides
-  const int32_t* lengths = nullptr;  // of each run; null: all have `block` elements
+  const int32_t* places = nullptr;  // the place of each block or run; null: the blocks lie at strides
+  const int32_t* lengths = nullptr;  // the length of each run; null: all have `block` elements
   int64_t element = 1;  // bytes of one
 };
 
 struct HandPlan {
   std::vector<HandPart> parts;
-  std::vector<std::shared_ptr<const std::vector<int32_t>>> tables;  // what `places` and `lengths` point into
+  std::vector<std::shared_ptr<const std::vector<int32_t>>> tables;  // arrays into which `places` and `lengths` point
 };
 
 Result<HandPlan> plan_of(const layout::Blob& blob);

@@ -33,8 +33,8 @@ struct HostRates {
   double refilled_line_ns = 0;   // a line that the first-level cache lost
   double vector_block_ns = 0;    // one block with warm data, as MPITypes copies
   double list_block_ns = 0;      // one listed block, otherwise the same
-  double best_vector_block_ns = 0;  // as vector_block_ns, by our copy kernels
-  double best_list_block_ns = 0;    // as list_block_ns, by our copy kernels
+  double best_vector_block_ns = 0;  // vector_block_ns by our copy kernels
+  double best_list_block_ns = 0;    // list_block_ns by our copy kernels
   double segment_block_ns = 0;  // one block found by a walk over the compact program, nothing copied
 };
 [[nodiscard]] Result<HostRates> measure_rates(int repetitions);

@@ -18,7 +18,7 @@ namespace spinloom::app {
 namespace {
 
 constexpr int64_t guard_bytes = 256;
-constexpr int64_t warmed_bytes_max = 4 << 20;  // as in mpi_pack.c; larger messages do not stay in the caches anyway
+constexpr int64_t warmed_bytes_max = 4 << 20;  // mpi_pack.c has this; larger messages do not stay in the caches anyway
 
 // The pattern and the hash are those of mpi_pack.c.
 uint64_t pattern(uint64_t word) {

@@ -58,7 +58,7 @@ class LayoutBench {
   struct Side {
     layout::Type type;
     layout::Committed layout;
-    HandPlan plan;  // without parts where plan_of() makes no loops
+    HandPlan plan;  // a plan without parts where plan_of() makes no loops
     int64_t lines = 0;
   };
   struct HandLoops {

@@ -1,3 +1,4 @@
+// The level that each line of a walk comes from, for caches of known sizes; and a copy probe that times every movement.
 #include "app/measure/line_walk.hpp"
 
 #include <gtest/gtest.h>

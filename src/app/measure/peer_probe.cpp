@@ -82,7 +82,7 @@ Status await(std::chrono::seconds patience, const Ready& ready) {
 struct PeerProbe::MailSlot {
   alignas(128) std::atomic<uint64_t> sent;
   uint8_t record[mpi::Record::least];
-  alignas(128) std::atomic<uint64_t> meetings;  // how often its rank has come to meet()
+  alignas(128) std::atomic<uint64_t> meetings;  // the number of times that its rank has come to meet()
 };
 
 struct PeerProbe::Impl {
@@ -147,7 +147,7 @@ Result<std::unique_ptr<PeerProbe>> PeerProbe::open(const std::string& name, cons
   if (mapped == MAP_FAILED) return fail(Code::environment, "mmap of ", mailbox, ": ", std::strerror(errno));
   impl->slots = static_cast<MailSlot*>(mapped);
   mpi::Settings settings;
-  settings.staging_bytes = int64_t{1} << 47;  // as much as there is memory
+  settings.staging_bytes = int64_t{1} << 47;  // no limit but that of the machine's memory
   SPL_TRY(impl->pipeline.begin(name, rank, 2, 2, settings));
   std::unique_ptr<PeerProbe> probe(new PeerProbe(std::move(impl)));
   SPL_TRY(probe->impl_->meet());

@@ -11,7 +11,7 @@
 namespace spinloom::app {
 
 void bind_errors(nb::module_& module) {
-  nb::set_leak_warnings(false);  // what a program holds until its end is no fault of its own
+  nb::set_leak_warnings(false);  // objects that a program holds until its end are no fault of its own
   static nb::object error_type = nb::module_::import_("spinloom.errors").attr("Trouble");
   module.attr("SpinloomError") = error_type;
   nb::register_exception_translator([](const std::exception_ptr& raised, void*) {

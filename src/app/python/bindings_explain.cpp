@@ -59,7 +59,8 @@ nb::dict explain(const std::string& text_form, int64_t count) {
   if (count > 0) {
     for (const layout::LeafGroup& each : layout::leaves_of(layout::normalise(message))) leaves.append(leaf_of(each));
   }
-  const layout::Blob blob = unwrap(layout::Blob::build(type, {.keep_lists = true}));  // as a committed layout has it
+  // A committed layout keeps its lists, too.
+  const layout::Blob blob = unwrap(layout::Blob::build(type, {.keep_lists = true}));
   const layout::BlockStatistics blocks = unwrap(without_lock([&] { return layout::block_statistics(blob, count); }));
   nb::dict out;
   out["text"] = layout::print(type);

@@ -32,8 +32,8 @@ struct Recording {
   std::string program;
   bool has_ended = true;  // all ranks have
   bool is_cpu_time = false;
-  std::vector<std::string> warnings;  // of ranks whose traces are shorter than they should be
-  std::string growth;  // how the recording grew to more ranks; empty if it did not
+  std::vector<std::string> warnings;  // one for each rank whose trace is shorter than it should be
+  std::string growth;  // the way in which the recording grew to more ranks; empty if it did not
 };
 
 Result<predict::PollMeaning> polls_named(std::string_view name) {

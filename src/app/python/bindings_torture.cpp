@@ -51,7 +51,7 @@ nb::dict run_torture(const nb::dict& numbers, uint64_t first, uint64_t last, boo
   const SeedTotals totals = [&] {
     const nb::gil_scoped_release release;
     SeedTotals counted = run_seeds(config, first, last, trace);
-    std::fflush(stdout);  // so that the trace is printed now
+    std::fflush(stdout);  // the trace is printed now
     return counted;
   }();
   nb::dict out;

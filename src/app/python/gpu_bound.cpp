@@ -37,7 +37,7 @@ void add_blocks(std::vector<ByteRange>& ranges, const layout::Committed& layout,
 bool any_overlap(std::vector<ByteRange> ranges) {
   const std::less<> before;
   std::ranges::sort(ranges, before, &ByteRange::first);
-  const std::byte* read = nullptr;  // behind the last byte read so far
+  const std::byte* read = nullptr;  // the address behind the last byte read so far
   const std::byte* written = nullptr;
   for (const ByteRange& range : ranges) {
     if (before(range.first, written) || (range.written && before(range.first, read))) return true;

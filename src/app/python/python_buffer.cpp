@@ -176,7 +176,7 @@ void PythonBuffer::measure(std::vector<Axis> axes, int64_t item_bytes) {
   }
   std::erase_if(axes, [](const Axis& axis) { return axis.length == 1; });
   std::ranges::sort(axes, {}, &Axis::stride);
-  int64_t joined_bytes = run_bytes_;  // from the first to behind the last byte of the dimensions seen
+  int64_t joined_bytes = run_bytes_;  // the bytes from the first to behind the last one of the dimensions seen
   for (const Axis& axis : axes) {
     if (axis.stride < joined_bytes) {
       axes_.clear();

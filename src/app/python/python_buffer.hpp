@@ -87,7 +87,7 @@ class PythonBuffer {
   int64_t bytes_after_ = 0;  // bytes of the object from the base on
   int64_t bytes_ = 0;  // bytes of its items
   int64_t run_bytes_ = 0;  // bytes that follow each other in memory, from each item that begins a run
-  std::vector<Axis> axes_;  // by falling stride; none: all is one run, or runs overlap and nothing is known
+  std::vector<Axis> axes_;  // the largest stride is first; none: all is one run, or runs overlap and nothing is known
 };
 
 // Refuses packed bytes that overlap the memory that `count` elements at `base` span, gaps included.

@@ -27,7 +27,7 @@ struct BandwidthConfig {
 
 struct BandwidthResult {
   uint64_t blocks = 0;
-  int64_t time_ps = 0;  // from the first command until the last byte has left
+  int64_t time_ps = 0;  // the time from the first command until the last byte has left
 };
 
 // Code::unsupported for a NIC whose packets do not go to the memory of clusters, Code::mismatch if a byte arrived

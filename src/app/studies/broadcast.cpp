@@ -150,7 +150,7 @@ class Broadcast final : simulated::EventTarget {
   simulated::World& world_;
   std::vector<Rank> ranks_;
   uint32_t ranks_missing_ = 0;
-  Time last_{};  // when the newest of the ranks that have the message knew of it
+  Time last_{};  // the time when the newest of the ranks that have the message knew of it
 };
 
 }  // namespace

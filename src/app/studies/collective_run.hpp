@@ -38,7 +38,7 @@ class CollectiveRun final : simulated::EventTarget {
     std::vector<uint8_t> contribution;  // the contribution; the root's message
     std::vector<uint8_t> sum;
     std::vector<uint8_t> result;
-    std::vector<std::vector<uint8_t>> landing_buffers;  // by child: where its sum lands
+    std::vector<std::vector<uint8_t>> landing_buffers;  // one for each child: its sum lands there
     std::vector<uint32_t> child_members;  // members below it in the tree of hosts
     std::vector<ChildSum> child_sums;
     uint32_t added_sums = 0;
@@ -80,14 +80,14 @@ class CollectiveRun final : simulated::EventTarget {
   std::vector<Member> members_;
   std::vector<uint32_t> member_of_rank_;
   SwitchTree tree_;
-  std::vector<uint32_t> number_at_switch_;  // of each member, among the senders of its switch
+  std::vector<uint32_t> number_at_switch_;  // each member's number among the senders of its switch
   std::vector<simulated::Node*> switches_;
   std::vector<Side> switch_sides_;
   std::vector<uint8_t> expected_;
   int round_ = 0;
   uint32_t members_missing_ = 0;
   Time last_result_{};
-  Time add_time_{};  // how long a host adds the elements of one message
+  Time add_time_{};  // the time that a host takes to add the elements of one message
   Status trouble_;
 };
 

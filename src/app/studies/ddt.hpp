@@ -32,7 +32,7 @@ struct DdtConfig : Setup {
   int64_t count = 1;
   strategies::Strategy strategy = strategies::Strategy::seek;
   bool unexpected = false;  // the receive is posted when the message has landed
-  std::optional<strategies::HandlerCost> cost;  // for checkpoint strategies; none: calibrated
+  std::optional<strategies::HandlerCost> cost;  // checkpoint strategies use it; none: calibrated
   bool preloaded = false;         // all packets are on the NIC before time starts
   uint64_t interval_packets = 0;  // packets between checkpoints; 0: by the rule of the strategy
   bool profile_handlers = false;  // count the cycles of handlers by function
@@ -51,7 +51,7 @@ struct DdtResult {
   int64_t processing_time_ps = 0;  // first byte at the NIC until the last handler has ended and its data has left
   int64_t line_time_ps = 0;  // the message's bytes at line rate: the bound that no strategy beats
   uint64_t nic_memory_bytes = 0;
-  uint64_t nic_bytes_moved = 0;  // for one message: NIC memory written, scatter list read
+  uint64_t nic_bytes_moved = 0;  // NIC memory written and scatter list read for one message
   uint64_t iovec_refills = 0;
   uint64_t handlers = 0;
   uint64_t handler_cycles = 0;
@@ -59,7 +59,7 @@ struct DdtResult {
   uint64_t handler_first_call_cycles = 0;  // cycles until the first call, summed over handlers
   uint64_t handler_first_call_cycles_min = 0;
   uint64_t handler_instructions = 0;
-  std::map<std::string, uint64_t> function_cycles;  // of all handlers, if profile_handlers
+  std::map<std::string, uint64_t> function_cycles;  // the cycles of all handlers by function, if profile_handlers
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
   uint64_t dma_queue_peak = 0;
@@ -71,8 +71,8 @@ struct DdtResult {
   uint64_t prepared_blocks = 0;  // blocks that the host walks before the first message, for checkpoints or lists
   // These six are for ro-cp and rw-cp.
   uint64_t checkpoints = 0;
-  uint64_t checkpoint_bytes = 0;        // of one copy
-  uint64_t paper_checkpoint_bytes = 0;  // of one copy in the SC'19 paper's configuration
+  uint64_t checkpoint_bytes = 0;        // the bytes of one copy
+  uint64_t paper_checkpoint_bytes = 0;  // the bytes of one copy in the SC'19 paper's configuration
   uint64_t interval_packets = 0;
   bool interval_exceeds_epsilon = false;
   bool interval_memory_decided = false;
@@ -83,7 +83,7 @@ struct DdtResult {
   // Recordings that were asked for, in the world's time.
   simulated::Trace trace;
   simulated::DepthSeries dma_queue;
-  int64_t first_byte_ps = 0;  // when the first byte was at the NIC; time_ps counts from there
+  int64_t first_byte_ps = 0;  // the time when the first byte was at the NIC; time_ps counts from there
 };
 
 [[nodiscard]] Result<DdtResult> run_ddt(const DdtConfig& config);

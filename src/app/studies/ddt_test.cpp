@@ -1,3 +1,4 @@
+// The check of a destination: it accepts the oracle's bytes, and finds each error that is put in.
 #include "app/studies/ddt.hpp"
 
 #include <gtest/gtest.h>

@@ -35,9 +35,10 @@ struct DeliveryConfig : Setup {
 
 struct DeliveryResult {
   int64_t size_bytes = 0;
-  int64_t time_ps = 0;  // from the sender's call (late: from the receive's post) until the program has the message
+  // The time from the sender's call (late: from the receive's post) until the program has the message.
+  int64_t time_ps = 0;
   int64_t landing_ps = 0;  // late: from the sender's call until the message or its request is there; otherwise 0
-  int64_t sent_ps = 0;  // from the sender's call until the sender may write its memory again
+  int64_t sent_ps = 0;  // the time from the sender's call until the sender may write its memory again
   int64_t sender_busy_ps = 0;  // work of the sender's CPU, from its call on
   int64_t receiver_busy_ps = 0;
   strategies::Completion completion;

@@ -35,7 +35,7 @@ struct ExchangeConfig : Setup {
 struct PeerResult {
   int64_t size_bytes = 0;
   int64_t blocks = 0;
-  std::string fallback;  // why the host unpacked the message, if the NIC was to do it
+  std::string fallback;  // the reason why the host unpacked the message, if the NIC was to do it
   uint64_t program_bytes = 0;  // NIC memory that handlers only read: lists, compact programs
   uint64_t state_bytes = 0;  // NIC memory that handlers write: checkpoints and segments
   std::vector<uint8_t> destination;
@@ -43,7 +43,7 @@ struct PeerResult {
 
 struct ExchangeResult {
   int64_t time_ps = 0;  // first byte at the NIC until every message is in its place
-  int64_t bytes = 0;  // of all messages
+  int64_t bytes = 0;  // the sum over all messages
   int64_t packets = 0;
   uint64_t code_bytes = 0;  // sum of the handler images in use
   uint64_t packet_buffer_peak_bytes = 0;

@@ -19,7 +19,7 @@ namespace spinloom::app {
 
 struct FrameMachineOptions {
   std::string image;  // empty: the NIC takes no frames for itself
-  std::string rules;  // by name, as in ethernet/device/rule_text.hpp
+  std::string rules;  // a name of ethernet/device/rule_text.hpp
   std::vector<uint8_t> constants;
   uint64_t state_bytes = 0;
   uint64_t buffer_bytes = 0;
@@ -53,7 +53,7 @@ class FrameMachine {
   LoadedImages loaded_;
   uint32_t pages_;
   std::vector<uint8_t> memory_;
-  std::vector<uint8_t> newest_request_;  // by HPU: the newest request's identifier
+  std::vector<uint8_t> newest_request_;  // the identifier of each HPU's newest request
   uint64_t state_offset_ = 0;
   simulated::EventQueue events_;
   std::unique_ptr<simulated::FrameNode> node_;

@@ -24,11 +24,11 @@ enum class PingWay : uint8_t { host, nic, both };
 struct PingConfig : Setup {
   PingWay way = PingWay::nic;
   bool udp = true;
-  std::string image;  // for the nic way; empty: frame_ping
-  uint32_t payload_bytes = 16;  // behind the header of ICMP or UDP
+  std::string image;  // the image of the nic way; empty: frame_ping
+  uint32_t payload_bytes = 16;  // the bytes behind the header of ICMP or UDP
   uint32_t pings = 20;
   Time far_stack_time{};  // the client's, each way
-  Time host_answer_time{};  // from the frame in host memory to the answer at the NIC
+  Time host_answer_time{};  // the time from the frame in host memory to the answer at the NIC
   Time poll_time{};
   Time word_time{};
   Time call_time{};
@@ -38,7 +38,8 @@ struct PingResult {
   std::vector<int64_t> round_trips_ps;
   uint64_t handlers = 0;
   uint64_t handler_cycles = 0;
-  uint64_t to_send_cycles = 0;  // until a handler's first call, summed; by the nic way that call sends the answer
+  // Cycles until a handler's first call, summed; by the nic way that call sends the answer.
+  uint64_t to_send_cycles = 0;
 };
 
 [[nodiscard]] Result<PingResult> run_ping(const PingConfig& config);

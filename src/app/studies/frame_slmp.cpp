@@ -67,7 +67,7 @@ class SlmpRun final : public simulated::FrameHost, simulated::EventTarget {
     uint32_t acks_seen = 0;  // acknowledgements that the thread can read
     bool first_acknowledged = false;
     bool has_ended = false;
-    Time last_progress{};  // when it has last sent, or read an acknowledgement
+    Time last_progress{};  // the time when it has last sent, or read an acknowledgement
   };
 
   simulated::EventQueue& events() { return machine_->events(); }
@@ -204,7 +204,7 @@ class SlmpRun final : public simulated::FrameHost, simulated::EventTarget {
   const strategies::Message message_;
   std::vector<Thread> threads_;
   std::unique_ptr<FrameMachine> machine_;
-  std::vector<uint8_t> buffers_before_;  // of the buffers
+  std::vector<uint8_t> buffers_before_;  // the contents of the buffers at the beginning
   int64_t stride_ = 0;
   spin::Slab<std::vector<uint8_t>> leaving_frames_;
   uint32_t finished_messages_ = 0;

@@ -51,7 +51,8 @@ struct SlmpResult {
   uint64_t pieces = 0;  // writes to host memory
   uint32_t slots_peak = 0;  // packet slots in use, seen as packets leave the sender
   uint64_t acks = 0;
-  int64_t ack_second_ps = 0;  // when the second acknowledgement was at the sender's NIC, and the last
+  // The time when the second acknowledgement was at the sender's NIC; ack_last_ps is that of the last.
+  int64_t ack_second_ps = 0;
   int64_t ack_last_ps = 0;
   int64_t compute_ps = 0;
   int64_t poll_ps = 0;

@@ -45,7 +45,7 @@ struct HandlerConfig : Setup {
 };
 
 struct HostEvent {
-  int64_t time_ps = 0;  // when the host can read the event
+  int64_t time_ps = 0;  // the time when the host can read the event
   uint32_t rank = 0;
   nic::Event event;
 };
@@ -53,10 +53,10 @@ struct HostEvent {
 struct HandlerResult {
   bool complete = true;
   Time start;  // the first put
-  int64_t time_ps = 0;  // until rank 1's host knows that the last message has ended; -1 if it never does
-  int64_t first_byte_ps = 0;  // at rank 1's NIC; -1 if none came
+  int64_t time_ps = 0;  // the time until rank 1's host knows that the last message has ended; -1 if it never does
+  int64_t first_byte_ps = 0;  // the time of the first byte at rank 1's NIC; -1 if none came
   int64_t last_handler_ps = 0;  // its end; 0 if none ran
-  int64_t data_landed_ps = 0;  // when the newest byte was in rank 1's memory; 0 if none came
+  int64_t data_landed_ps = 0;  // the time when the newest byte was in rank 1's memory; 0 if none came
   std::vector<HostEvent> events;
   nic::CounterValue counter;  // counter of rank 1's entry
   std::vector<uint8_t> state;
@@ -66,7 +66,7 @@ struct HandlerResult {
   uint64_t packets = 0;
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
-  std::array<simulated::HandlerStatistics, 3> handlers;  // by nic::HandlerKind
+  std::array<simulated::HandlerStatistics, 3> handlers;  // one for each nic::HandlerKind
   simulated::HandlerLog log;
   simulated::Trace trace;
   std::map<std::string, uint64_t> function_cycles;

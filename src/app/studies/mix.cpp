@@ -18,7 +18,7 @@ struct PlannedMessage {
   std::vector<uint8_t> packed = {};
   std::optional<Destination> destination = {};
   strategies::RequestId request = {};
-  Time start = {};  // when its put was posted; for an early one, then when its receive was posted
+  Time start = {};  // the time when its put was posted; for an early one, later the time when its receive was posted
   MixedMessage result = {};
 };
 
@@ -187,7 +187,7 @@ class Mix {
 
   const MixConfig& config_;
   LoadedImages loaded_;
-  std::vector<strategies::Message> messages_;  // by type
+  std::vector<strategies::Message> messages_;  // one for each type
   std::unique_ptr<simulated::World> world_;
   std::optional<portals::Interface> sender_;
   std::optional<portals::Interface> receiver_;

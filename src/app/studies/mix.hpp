@@ -22,7 +22,7 @@ namespace spinloom::app {
 
 struct MixConfig : Setup {
   std::vector<SharedType> types;
-  std::optional<strategies::Strategy> strategy;  // of all types; none: each commit chooses
+  std::optional<strategies::Strategy> strategy;  // the strategy of all types; none: each commit chooses
   uint64_t rounds = 1;
   uint64_t at_once = 1;
   uint64_t early_numerator = 0;  // this part of the messages, chosen by the seed, comes before its receive
@@ -32,15 +32,15 @@ struct MixConfig : Setup {
 struct MixedMessage {
   size_t type = 0;
   strategies::Completion completion;
-  int64_t landing_ps = 0;  // for an early one: from its put until it is in an unexpected block; otherwise 0
-  int64_t time_ps = 0;  // from its put (an early one: from its receive) until the program has the message
+  int64_t landing_ps = 0;  // the time from an early one's put until it is in an unexpected block; otherwise 0
+  int64_t time_ps = 0;  // the time from its put (an early one: from its receive) until the program has the message
   int64_t host_busy_ps = 0;  // the part of time_ps in which the host worked, for an early one; otherwise 0
 };
 
 struct MixResult {
-  std::vector<MixedMessage> messages;  // in the seed's order; in a window, early ones were put first
+  std::vector<MixedMessage> messages;  // the order is the seed's; in a window, early ones were put first
   strategies::ReceiveCache::Statistics statistics;
-  std::vector<uint64_t> nic_bytes;  // by type: the most that one receive of it held
+  std::vector<uint64_t> nic_bytes;  // one for each type: the most that one receive of it held
   uint64_t nic_memory_peak_bytes = 0;
   std::vector<uint8_t> destinations;  // all bytes of all destinations, in the order of messages; the caller hashes them
 };

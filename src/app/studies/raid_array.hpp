@@ -50,7 +50,7 @@ class RaidArray final : simulated::EventTarget {
     std::vector<uint8_t> landed;  // rdma, portals4: the place where the piece lands
     std::vector<uint8_t> delta;  // rdma, portals4: the bytes for the parity node
     std::vector<uint8_t> delta_at_parity;  // rdma, portals4: the place where those land
-    std::vector<uint8_t> read_back;  // what came back to the client
+    std::vector<uint8_t> read_back;  // the bytes that came back to the client
     std::vector<uint8_t> request_landed;  // rdma: the place where a read's request lands
     ReadRequest request;
     int updated_round = 0;

@@ -34,8 +34,8 @@ struct SendResult {
   int64_t pieces = 0;        // runs of the blob's walk; each packet boundary inside a run adds a piece
   int64_t send_time_ps = 0;  // the call at the sender until the last byte is in the receiver's memory
   int64_t free_time_ps = 0;  // the call at the sender until its program can read that it may change the memory
-  int64_t host_busy_ps = 0;  // how long the sender's program packs, walks, and posts calls
-  int64_t line_time_ps = 0;  // how long the link needs for the message's bytes
+  int64_t host_busy_ps = 0;  // the time in which the sender's program packs, walks, and posts calls
+  int64_t line_time_ps = 0;  // the time that the link needs for the message's bytes
   uint64_t host_calls = 0;
   uint64_t nic_memory_bytes = 0;
   uint64_t handlers = 0;
@@ -53,8 +53,8 @@ struct SendResult {
   std::vector<uint8_t> destination;
   std::vector<uint8_t> event_log;
 
-  simulated::Trace trace;  // if SendConfig::trace, in the world's time
-  int64_t called_ps = 0;  // when the sender called; send_time_ps counts from there
+  simulated::Trace trace;  // a recording in the world's time, if SendConfig::trace
+  int64_t called_ps = 0;  // the time when the sender called; send_time_ps counts from there
 };
 
 [[nodiscard]] Result<SendResult> run_send(const SendConfig& config);

@@ -39,7 +39,7 @@ struct ShareConfig : Setup {
 
 enum class Served : uint8_t {
   prepared,  // put on the NIC for this message
-  hit,  // on the NIC from an earlier message
+  hit,  // the NIC had it from an earlier message
   fallback,  // unpacked by the host, because the NIC could not take it
   host,  // unpacked by the host, as the type's attributes say
 };
@@ -48,7 +48,7 @@ enum class Served : uint8_t {
 
 struct SharedMessage {
   Served served = Served::prepared;
-  std::string fallback;  // why the receive is a fallback, if it is
+  std::string fallback;  // the reason why the receive is a fallback, if it is
   uint64_t evictions = 0;  // receives that left the NIC for this one
   uint64_t nic_memory_bytes = 0;  // NIC memory of this receive
   uint64_t nic_memory_in_use = 0;  // NIC memory of all prepared receives, when the message is done
@@ -79,7 +79,7 @@ class Share {
 
   ShareConfig config_;
   LoadedImages loaded_;
-  std::vector<strategies::Message> messages_;  // by type
+  std::vector<strategies::Message> messages_;  // one for each type
   std::unique_ptr<simulated::World> world_;
   std::optional<portals::Interface> sender_;
   std::optional<portals::Interface> receiver_;

@@ -61,8 +61,8 @@ struct StudyResult {
   uint64_t handlers = 0;  // handlers that ran in the measured round
   uint64_t handler_cycles = 0;
   // multicast, reduce, allreduce:
-  int64_t bound_ps = 0;  // what one message alone takes through the switches (collective.hpp)
-  uint64_t link_bytes = 0;  // of the measured round, on links between switches and from switches to hosts
+  int64_t bound_ps = 0;  // the time that one message alone takes through the switches (collective.hpp)
+  uint64_t link_bytes = 0;  // the measured round's bytes on links between switches and from switches to hosts
   uint32_t switches = 0;  // switches with handlers
 };
 

@@ -8,7 +8,7 @@ namespace spinloom::app {
 namespace {
 
 struct Edges {
-  std::map<uint32_t, std::set<uint32_t>> neighbours;  // of each switch
+  std::map<uint32_t, std::set<uint32_t>> neighbours;  // the key is a switch
   std::map<uint32_t, std::vector<uint32_t>> hosts;
 };
 

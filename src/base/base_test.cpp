@@ -1,3 +1,4 @@
+// Results, units, random numbers, the nearest name, the log, and large vectors.
 #include <gtest/gtest.h>
 
 #include <algorithm>

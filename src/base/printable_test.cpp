@@ -1,3 +1,4 @@
+// Text from outside, written so that a terminal obeys none of it.
 #include "base/printable.hpp"
 
 #include <gtest/gtest.h>

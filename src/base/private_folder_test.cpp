@@ -1,3 +1,4 @@
+// Private folders: whose they must be, and where sockets lie.
 #include "base/private_folder.hpp"
 
 #include <gtest/gtest.h>

@@ -84,7 +84,7 @@ class RangeTable {
     uint32_t dirty : 1;
     uint32_t marked : 1;
     uint32_t pinned : 1;
-    uint32_t begin;  // in the entry of a range's last granule: its first granule
+    uint32_t begin;  // the first granule of a range, in the entry of its last granule
     uint32_t next;   // the next free range of the same list
     uint32_t previous;
   };

@@ -159,7 +159,7 @@ bool SharedHeap::release(void* block) {
     const uint32_t end = first + ranges_.count_of(first);
     const bool is_restored = is_private_ ? map(first, end, MAP_PRIVATE | MAP_ANONYMOUS, -1)
                                          : is_ours(file_) && map(first, end, MAP_SHARED, file_);
-    if (!is_restored) return true;  // what lies there is not ours: the block stays in use
+    if (!is_restored) return true;  // the memory there is not ours: the block stays in use
   }
   ranges_.release(first);
   if (size_t{ranges_.dirty_granules()} * granule_bytes > idle_bytes) {

@@ -65,7 +65,7 @@ SharedMapping mapping_in(const char* line) {
   if (std::strlen(at) < 6 || at[4] != 's') return {};
   found.protection = (at[1] == 'r' ? PROT_READ : 0) | (at[2] == 'w' ? PROT_WRITE : 0) | (at[3] == 'x' ? PROT_EXEC : 0);
   found.offset = std::strtoull(at + 6, &at, 16);
-  at = std::strchr(at + 1, ' ');  // behind the device
+  at = std::strchr(at + 1, ' ');  // the blank behind the device
   if (at == nullptr) return {};
   found.inode = std::strtoull(at, &at, 10);
   return std::strstr(at, "/memfd:spinloom-heap") == nullptr ? SharedMapping{} : found;

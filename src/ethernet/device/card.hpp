@@ -121,7 +121,7 @@ class Card final : private spin::HandlerCalls {
   // Returns "the payload handler of context 0" or the like, or "" if no handler runs. Any thread may call it, such as
   // one that finds that the owner's thread does not come back.
   [[nodiscard]] std::string running_handler() const;
-  [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // within native handlers, without calls
+  [[nodiscard]] uint64_t native_cycles() const { return native_cycles_; }  // cycles in native handlers without calls
 
  private:
   struct Installed {
@@ -167,7 +167,7 @@ class Card final : private spin::HandlerCalls {
   host::SharedMemory packet_memory_;
   host::SharedMemory nic_memory_;  // programs may map it
   spin::NicMemory windows_;
-  std::vector<Installed> installed_;  // by context
+  std::vector<Installed> installed_;  // one for each context
 
   frames::Actions actions_;
   spin::Fifo<spin::Her> handlers_to_run_;  // handlers that are to run
@@ -187,7 +187,7 @@ class Card final : private spin::HandlerCalls {
   std::optional<std::chrono::steady_clock::time_point> waits_since_;
   bool out_of_patience_ = false;
 
-  std::vector<std::optional<bool>> initialised_;  // by context
+  std::vector<std::optional<bool>> initialised_;  // one for each context
   std::optional<Error> port_error_;  // an Error of a port
   uint64_t to_host_lost_ = 0;  // frames for the host that its port did not take
   uint64_t unsendable_frames_ = 0;

@@ -1,3 +1,4 @@
+// Rule sets by name: the frames that each takes, and the names that are refused.
 #include "ethernet/device/rule_text.hpp"
 
 #include "ethernet/device/testing/card_rig.hpp"

@@ -26,7 +26,7 @@ namespace spinloom::ethernet {
 
 class Service final : host::NicServices, registers::Device, registers::NicMemory, host::RecordHandler {
  public:
-  static constexpr size_t stdout_characters = 8192;  // as the board's
+  static constexpr size_t stdout_characters = 8192;  // the board has as many
 
   // `rule_sets` are in force already, each for the context of its number.
   static Result<std::unique_ptr<Service>> open(const std::string& nic, Card& card,
@@ -69,11 +69,11 @@ class Service final : host::NicServices, registers::Device, registers::NicMemory
   void on_disconnect(int) override {}
 
   Card& card_;
-  std::vector<frames::RuleSet> rule_sets_;  // in force; one for each context
+  std::vector<frames::RuleSet> rule_sets_;  // the rule sets in force; one for each context
   registers::RegisterFile file_;
   std::unique_ptr<host::Desk> desk_;
   std::unique_ptr<host::Listener> tools_;
-  std::vector<uint32_t> calls_;  // by context: how often a tool has called it
+  std::vector<uint32_t> calls_;  // the number of times that a tool has called each context
   std::deque<uint32_t> printed_;
 };
 

@@ -153,7 +153,8 @@ TEST_F(ServiceTest, AMessageOfSlmpLandsWhole) {
         packets.push_back(slmp_packet(7, offset, last ? SPL_SLMP_EOM | asks : asks,
                                       FrameBytes(content.begin() + offset, content.begin() + offset + bytes)));
       }
-      rig_.wire.put(slmp_packet(9, segment, SPL_SLMP_SYN, FrameBytes(segment, 1)));  // before any first packet
+      // This one comes before any first packet.
+      rig_.wire.put(slmp_packet(9, segment, SPL_SLMP_SYN, FrameBytes(segment, 1)));
       rig_.wire.put(packets[0]);
       std::vector<size_t> order;
       for (size_t i = 1; i < packets.size(); ++i) order.insert(order.end(), 1 + random.below(2), i);

@@ -17,12 +17,12 @@ namespace spinloom::ethernet {
 
 enum class Stage : uint8_t {
   waiting,  // nothing to do, or what the host does in this process
-  receive,  // from the wire's port
+  receive,  // frames are taken from the wire's port
   match,  // rule sets, packet slots
-  store,  // to packet memory, and into the queues of messages
-  handlers,  // to their ends, with their calls, and what the host does while they wait
-  transmit,  // to the wire's port, and the slots back
-  to_host,  // to the host's port
+  store,  // frames go to packet memory, and into the queues of messages
+  handlers,  // handlers run to their ends, with their calls, and the host does its part while they wait
+  transmit,  // frames go to the wire's port, and the slots back
+  to_host,  // frames go to the host's port
   from_host,
 };
 inline constexpr size_t stage_count = 8;

@@ -62,7 +62,7 @@ class Desk final : RecordHandler {
 
   NicServices& nic_;
   std::unique_ptr<Listener> listener_;
-  std::map<uint32_t, int> owners_;  // by context
+  std::map<uint32_t, int> owners_;  // the key is the context
   std::vector<uint32_t> contexts_to_remove_;  // contexts that could not be removed yet
 };
 

@@ -1,3 +1,4 @@
+// The desk and its programs: memory, requests, notices, frames, counters; programs that die; folders that are not safe.
 #include "ethernet/host/desk.hpp"
 
 #include <gtest/gtest.h>

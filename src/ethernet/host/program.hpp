@@ -61,7 +61,7 @@ class Program {
   SharedMemory host_;
   std::span<uint8_t> state_;
   std::span<uint8_t> constants_;
-  std::array<uint8_t, 32> newest_request_{};  // by HPU: the newest request that has been returned
+  std::array<uint8_t, 32> newest_request_{};  // each HPU's newest request that has been returned
   uint32_t next_hpu_ = 0;
   uint32_t notices_ = 0;
   uint64_t frames_ = 0;  // frames that the program has taken

@@ -1,3 +1,4 @@
+// Rules of programs become the NIC's: well-known traffic, fragments, ranges of one byte and of several.
 #include <gtest/gtest.h>
 
 #include <vector>

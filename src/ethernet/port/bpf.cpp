@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint32_t tcx_ingress = 46;  // BPF_TCX_INGRESS; headers of Linux before 6.6 do not have it
 constexpr int32_t action_shot = 2;    // TC_ACT_SHOT
-constexpr int32_t queue_index_at = 16;  // in struct xdp_md
+constexpr int32_t queue_index_at = 16;  // the place in struct xdp_md
 
 int call(bpf_cmd command, bpf_attr& attributes) {
   return static_cast<int>(syscall(SYS_bpf, command, &attributes, sizeof(attributes)));

@@ -31,7 +31,7 @@ struct Counters {
   uint64_t received = 0;
   uint64_t sent = 0;
   uint64_t dropped = 0;  // lost in the kernel, which had no room for them
-  uint64_t truncated = 0;  // not whole: longer than frame_bytes_max(), or cut off in a file
+  uint64_t truncated = 0;  // frames that are not whole: longer than frame_bytes_max(), or cut off in a file
 };
 
 class FramePort {

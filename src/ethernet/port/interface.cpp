@@ -93,7 +93,7 @@ Result<int> flags_of(const std::string& name) {
 
 Status set_flag(const std::string& name, int flag, bool on) {
   SPL_ASSIGN(const int flags, flags_of(name));
-  if (((flags & flag) != 0) == on) return {};  // to set it again would need CAP_NET_ADMIN
+  if (((flags & flag) != 0) == on) return {};  // setting it again would need CAP_NET_ADMIN
   const Descriptor socket = any_socket();
   ifreq request = request_for(name);
   request.ifr_flags = static_cast<int16_t>(on ? flags | flag : flags & ~flag);

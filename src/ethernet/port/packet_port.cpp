@@ -33,7 +33,7 @@ struct VirtioHeader {
   static constexpr uint8_t needs_checksum = 1;
 
   uint8_t flags = 0;
-  uint8_t gso_type = 0;  // how to cut it into frames (GSO); 0 for one frame
+  uint8_t gso_type = 0;  // the way to cut it into frames (GSO); 0 for one frame
   uint16_t header_bytes = 0;
   uint16_t gso_bytes = 0;
   uint16_t checksum_start = 0;
@@ -165,7 +165,7 @@ class PacketPort final : public FramePort {
     if ((offload.flags & VirtioHeader::needs_checksum) != 0) {
       finish_checksum({begin, length}, offload.checksum_start, offload.checksum_offset);
     }
-    if ((head.tp_status & TP_STATUS_VLAN_VALID) != 0) {  // into the place of the virtio-net header
+    if ((head.tp_status & TP_STATUS_VLAN_VALID) != 0) {  // the tag goes into the place of the virtio-net header
       std::memmove(begin - packet::vlan_tag_bytes, begin, 12);
       begin -= packet::vlan_tag_bytes;
       length += packet::vlan_tag_bytes;

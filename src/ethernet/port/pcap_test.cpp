@@ -150,7 +150,7 @@ TEST_F(Pcap, AnswersHaveTheTimesOfTheirRequests) {
         EXPECT_EQ(again->time_ns(), times_ns[seen % times_ns.size()]) << name << " " << seen;
       }
       EXPECT_EQ(seen, frames.size() * (name.starts_with("pcap") ? 1 : rounds));
-      EXPECT_LT(calls, seen);  // those of one time are a batch
+      EXPECT_LT(calls, seen);  // frames of one time are a batch
       std::filesystem::remove(out);
     }
     std::filesystem::remove(in);
@@ -251,7 +251,7 @@ TEST_F(Pcap, FramesThatAreNotWholeAreCounted) {
   ASSERT_TRUE(writer.ok() && writer->append(frame, 0).ok() && writer->append(FrameBytes(9100, 1), 0).ok() &&
               writer->append(FrameBytes(13, 1), 0).ok() && writer->append(frame, 0).ok() && writer->flush().ok());
   std::string bytes = bytes_of("in.pcap");
-  bytes[pcap_header_bytes + 12] = 101;  // of the first frame the file has 100 bytes of 101
+  bytes[pcap_header_bytes + 12] = 101;  // the file has 100 bytes of the first frame's 101
   auto port = open_port("pcap:" + file("cut.pcap", bytes));
   ASSERT_TRUE(port.ok());
   EXPECT_EQ(all_of(**port), std::vector<FrameBytes>{frame});

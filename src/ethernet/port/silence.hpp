@@ -30,7 +30,7 @@ struct Silence {
   Descriptor claim;
   Undo changes;
   Descriptor link;
-  const char* method = "";  // how the kernel is kept quiet, in words
+  const char* method = "";  // the way in which the kernel is kept quiet, in words
 };
 
 // If `port_takes_all` is set, the port itself takes everything that comes in away from the kernel; (3) and (4) are left

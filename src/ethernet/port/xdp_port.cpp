@@ -81,7 +81,7 @@ class XdpPort final : public FramePort {
 
   Result<size_t> receive(std::span<Bytes> batch) override {
     if (transmit_ring_.unconsumed() > 0) SPL_TRY(push());
-    if (held_frames_ > 0) {  // as many are missing in the fill ring, so there is room
+    if (held_frames_ > 0) {  // the fill ring lacks this many, so there is room
       for (uint32_t i = 0; i < held_frames_; ++i)
         fill_ring_.at(i) = receive_ring_.at(i).addr / chunk_bytes_ * chunk_bytes_;
       fill_ring_.produce(held_frames_);

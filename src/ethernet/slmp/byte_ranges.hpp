@@ -43,7 +43,7 @@ class ByteRanges {
   [[nodiscard]] uint64_t end() const { return ends_.empty() ? 0 : ends_.rbegin()->second; }
 
  private:
-  std::map<uint64_t, uint64_t> ends_;  // by begin
+  std::map<uint64_t, uint64_t> ends_;  // the key is a range's begin
 };
 
 }  // namespace spinloom::slmp

@@ -75,7 +75,8 @@ Status slmp_in_range(const char* name, int64_t value, int64_t least, int64_t mos
   return fail(Code::invalid, name, " is ", value, ", it must lie from ", least, " to ", most);
 }
 
-constexpr uint32_t window_of_free_segments = 64;  // for slmp_set(SLMP_OPT_MODE, SLMP_MODE_SEGMENT) after a window of 0
+// The window that SLMP_MODE_SEGMENT has when slmp_set() chooses it after a window of 0.
+constexpr uint32_t window_of_free_segments = 64;
 constexpr int64_t tries_max = 1000;
 
 Time milliseconds_of(int count) { return count < 0 ? Time::never() : Time{int64_t{count} * 1'000'000'000}; }

@@ -26,7 +26,8 @@ namespace spinloom::slmp {
 inline constexpr uint16_t eom = 0x8000;  // the last packet of its message
 inline constexpr uint16_t syn = 0x4000;  // the receiver must acknowledge this packet
 inline constexpr uint16_t ack = 0x2000;  // this is an acknowledgement
-inline constexpr uint16_t report = 0x1000;  // with SYN: report your room, too; with ACK: the room is behind the header
+// A request with SYN: report your room, too; with ACK the room is behind the header.
+inline constexpr uint16_t report = 0x1000;
 
 inline constexpr uint16_t udp_port = 9330;
 inline constexpr size_t header_bytes = 10;
@@ -37,7 +38,7 @@ inline constexpr uint64_t message_bytes_max = uint64_t{1} << 32;  // an offset h
 struct Header {
   uint16_t flags = 0;
   uint32_t message_id = 0;
-  uint32_t offset = 0;  // in the message, of the first payload byte
+  uint32_t offset = 0;  // the place of the first payload byte in the message
   uint32_t room = 0;  // packets; 0 without ACK and REPORT
 
   [[nodiscard]] bool has(uint16_t flag) const { return (flags & flag) != 0; }

@@ -1,3 +1,4 @@
+// SLMP's header byte by byte, with acknowledgements and reports, and what is no header.
 #include "ethernet/slmp/header.hpp"
 
 #include <gtest/gtest.h>

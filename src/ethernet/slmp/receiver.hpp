@@ -31,7 +31,7 @@
 namespace spinloom::slmp {
 
 struct ReceiverConfig {
-  uint64_t bytes_max = uint64_t{1} << 30;  // for all messages that are not whole yet
+  uint64_t bytes_max = uint64_t{1} << 30;  // a limit for all messages that are not whole yet
   size_t messages_max = 256;
   size_t ranges_max = 1 << 16;
   size_t remembered_max = 1024;  // messages given out whose repeats are known

@@ -1,3 +1,4 @@
+// The receiver of SLMP: whole messages, reports of room, repeats, contradictions, and its limits of memory.
 #include "ethernet/slmp/receiver.hpp"
 
 #include <gtest/gtest.h>

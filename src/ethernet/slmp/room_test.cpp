@@ -1,3 +1,4 @@
+// The room that a receiver has reported: which packets may still leave.
 #include "ethernet/slmp/room.hpp"
 
 #include <gtest/gtest.h>

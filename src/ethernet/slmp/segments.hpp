@@ -29,7 +29,7 @@ enum class Mode : uint8_t { none, message, segment };
 
 struct Segments {
   uint32_t message_id = 0;
-  uint64_t message_bytes = 0;  // at most message_bytes_max
+  uint64_t message_bytes = 0;  // message_bytes_max is the most
   uint32_t payload_bytes = payload_bytes_max;
   Mode mode = Mode::segment;
 

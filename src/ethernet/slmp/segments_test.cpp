@@ -1,3 +1,4 @@
+// Messages in segments: their alignment, the flags of each mode, and the largest message.
 #include "ethernet/slmp/segments.hpp"
 
 #include <gtest/gtest.h>

@@ -16,8 +16,8 @@
 namespace spinloom::slmp {
 namespace {
 
-constexpr Time original_sleep{100'000'000};  // how long FPsPIN's library sleeps when there is nothing to do
-constexpr Time progress_interval{100'000'000'000};  // from one call of the progress function to the next
+constexpr Time original_sleep{100'000'000};  // the time that FPsPIN's library sleeps when there is nothing to do
+constexpr Time progress_interval{100'000'000'000};  // the time from one call of the progress function to the next
 constexpr uint64_t packets_at_once = 32;
 
 // A run of the message's segments, with the file that wakes the thread that sends it.

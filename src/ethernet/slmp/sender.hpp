@@ -35,20 +35,21 @@ namespace spinloom::slmp {
 
 struct SenderConfig {
   uint32_t window = 64;  // packets
-  Time gap{0};  // from one packet to the next
+  Time gap{0};  // the time from one packet to the next
   bool retransmit = true;
   bool fixed_window = false;
   bool reports = false;  // ask for reports; a run behind the first segment assumes that the receiver gives them
   uint32_t senders = 1;  // number of senders that share the reported room
-  uint32_t tries_max = 12;  // with retransmission: the number of times that a segment leaves before its message fails
-  Time timeout_first{200'000'000'000};  // until a round trip has been measured
+  uint32_t tries_max = 12;  // the number of times that a segment leaves before its message fails, with retransmission
+  Time timeout_first{200'000'000'000};  // the time-out until a round trip has been measured
   Time timeout_min{10'000'000'000};
   Time timeout_max{1'000'000'000'000};
-  Time silence_max{1'000'000'000'000};  // without retransmission, before all have left: the longest standstill
-  Time drain_max{2'000'000'000'000};  // without retransmission: from the last packet until all is acknowledged
+  Time silence_max{1'000'000'000'000};  // the longest standstill before all have left, without retransmission
+  // The longest time from the last packet until all is acknowledged, without retransmission.
+  Time drain_max{2'000'000'000'000};
 
   static constexpr uint32_t window_max = 1 << 16;
-  static constexpr uint32_t asks_max = 2;  // how often an unanswered first packet asks for a report
+  static constexpr uint32_t asks_max = 2;  // the number of times that an unanswered first packet asks for a report
 };
 
 [[nodiscard]] Status check(const SenderConfig& config);
@@ -59,14 +60,15 @@ struct SenderCounts {
   uint64_t acknowledged = 0;
   uint64_t duplicates = 0;  // acknowledgements of what was acknowledged before
   uint64_t foreign = 0;  // headers that acknowledge nothing of this run
-  uint64_t settled_bytes = 0;  // of packets that were acknowledged, or that have left and need no acknowledgement
+  // The bytes of packets that were acknowledged, or that have left and need no acknowledgement.
+  uint64_t settled_bytes = 0;
 };
 
 class Sender {
  public:
   struct Packet {
     Header header;
-    uint64_t offset = 0;  // of the payload in the message
+    uint64_t offset = 0;  // the place of the payload in the message
     uint32_t length = 0;
   };
 
@@ -115,12 +117,12 @@ class Sender {
   Room room_;
   bool receiver_reports_;
   std::unordered_map<uint32_t, Flight> flights_;
-  std::set<std::pair<Time, uint32_t>> deadlines_;  // of the flights that are not lost
+  std::set<std::pair<Time, uint32_t>> deadlines_;  // the deadlines of the flights that are not lost
   std::deque<uint32_t> lost_;  // segments that leave again before new ones
   Time next_departure_{0};  // no packet leaves earlier
   Time began_{-1};
-  Time last_acknowledged_{0};  // when something was acknowledged, or the message began
-  Time last_progress_{0};  // when a packet left, or was acknowledged before all had left
+  Time last_acknowledged_{0};  // the time when something was acknowledged, or the message began
+  Time last_progress_{0};  // the time when a packet left, or was acknowledged before all had left
   uint64_t transmissions_ = 0;
   SenderCounts counts_;
   Status status_;

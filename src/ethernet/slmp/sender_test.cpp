@@ -1,3 +1,4 @@
+// The sender of SLMP: its window, time-outs, reports, and how it gives up.
 #include "ethernet/slmp/sender.hpp"
 
 #include <gtest/gtest.h>
@@ -172,7 +173,7 @@ TEST(SlmpSender, OnlyItsOwnAcknowledgementsCount) {
   EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
   sender.on_acknowledgement(ms(1), {ack, 8, 0});    // another message
   sender.on_acknowledgement(ms(1), {ack, 7, 50});   // no segment begins there
-  sender.on_acknowledgement(ms(1), {ack, 7, 100});  // not sent yet
+  sender.on_acknowledgement(ms(1), {ack, 7, 100});  // this segment is not sent yet
   sender.on_acknowledgement(ms(1), {syn, 7, 0});    // no acknowledgement
   sender.on_acknowledgement(ms(1), {ack, 7, 4000});
   EXPECT_EQ(sender.counts().foreign, 5);

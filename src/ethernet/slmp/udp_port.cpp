@@ -48,7 +48,7 @@ bool same_target(const sockaddr_in* one, const sockaddr_in* other) {
 // Returns how many of the first datagrams may travel as one: they go to one target and are equally long, but the last
 // may be shorter.
 size_t run_length(std::span<const Datagram> datagrams) {
-  constexpr size_t together_bytes_max = 65'000;  // of UDP's 65507
+  constexpr size_t together_bytes_max = 65'000;  // a little less than UDP's 65507
   if (datagrams.empty() || datagrams.front().bytes() == 0) return 0;
   const size_t bytes = datagrams.front().bytes();
   const size_t most = std::min({datagrams.size(), UdpPort::batch, together_bytes_max / bytes});

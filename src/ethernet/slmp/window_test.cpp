@@ -1,3 +1,4 @@
+// The window of SLMP as it grows and shrinks, and round trips as they are measured.
 #include "ethernet/slmp/window.hpp"
 
 #include <gtest/gtest.h>

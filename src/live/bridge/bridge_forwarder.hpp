@@ -55,7 +55,7 @@ class BridgeForwarder {
   using FlowKey = std::tuple<uint32_t, uint32_t, uint8_t>;  // source, target, class
   struct Flow {
     uint64_t credited = 0;  // the target has taken the frames before this number
-    std::map<uint64_t, uint64_t> in_flight;  // by number: bytes of the admitted frames that the target has not taken
+    std::map<uint64_t, uint64_t> in_flight;  // bytes of the admitted frames that the target has not taken, by number
     std::vector<std::vector<uint8_t>> held;
     uint64_t held_bytes = 0;
     Time held_since{};

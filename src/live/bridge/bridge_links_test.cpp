@@ -109,7 +109,7 @@ TEST(BridgeLinks, WhatIsNoFrameIsRefused) {
   BridgeLinks from(3, 5), to(4, 5);
   from.link(nic::Rank{4}, link);
   ASSERT_TRUE(from.pass(nic::Rank{4}, some(1000, 5)));
-  nic::Packet bad = part_of(link.packet, 900, 200);  // beyond the end
+  nic::Packet bad = part_of(link.packet, 900, 200);  // the part lies beyond the end
   EXPECT_FALSE(to.collect(bad));
   bad = link.packet;
   bad.message_length = BridgeLinks::frame_bytes_max + 1;

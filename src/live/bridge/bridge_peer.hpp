@@ -25,7 +25,7 @@ struct BridgeTransport::Flow {
 
   // The receiving direction.
   uint64_t expected = 0;  // the number of the peer's next frame that has not been taken
-  std::map<uint64_t, std::vector<uint8_t>> early;  // by number: frames that arrived before frame `expected`
+  std::map<uint64_t, std::vector<uint8_t>> early;  // frames that arrived before frame `expected`, by number
   uint64_t granted = 0;  // this rank gives the peer credit for all frames before this number
   uint64_t announced = 0;  // the value of `granted` in the latest frame that was sent to the peer
   uint64_t unannounced_bytes = 0;
@@ -40,7 +40,8 @@ struct BridgeTransport::Peer {
   uint32_t peer_resume_count = 0;
   Outstanding outstanding_at_loss;  // the result of outstanding() at the time when the peer was lost
   std::array<Flow, 2> flows;  // indexed by BridgeClass
-  std::optional<std::array<uint64_t, 2>> end_numbers;  // if set: lost once all frames before these numbers have come
+  // The peer is lost once all frames before these numbers have come.
+  std::optional<std::array<uint64_t, 2>> end_numbers;
   Time credit_at = Time::never();
 
   [[nodiscard]] Flow& flow(wire::BridgeClass of) { return flows[static_cast<size_t>(of)]; }

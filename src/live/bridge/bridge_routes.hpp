@@ -45,7 +45,8 @@ class BridgeRoutes {
 
   std::vector<std::vector<uint64_t>> direct_;  // one bit for each pair of ranks
   std::vector<uint32_t> gateways_;
-  mutable std::unordered_map<uint64_t, Path> cached_paths_;  // by both ranks; each direction has an entry of its own
+  // The key has both ranks; each direction has an entry of its own.
+  mutable std::unordered_map<uint64_t, Path> cached_paths_;
 };
 
 }  // namespace spinloom::live

@@ -36,7 +36,8 @@ struct BridgeCounts {
   uint64_t credits = 0;  // frames among these that did nothing but give credit
   uint64_t early = 0;  // frames that arrived before a frame that was sent earlier
   uint64_t repeated = 0;
-  uint64_t malformed = 0;  // not a frame, not for this rank, off its path, beyond the window, or with a bad packet
+  // Arrivals that are no frame, or a frame for another rank, off its path, beyond the window, or with a bad packet.
+  uint64_t malformed = 0;
 };
 
 class BridgeTransport final : public Transport {
@@ -115,7 +116,7 @@ class BridgeTransport final : public Transport {
   BridgeOptions options_;
   BridgeLinks links_;
   std::unique_ptr<BridgeForwarder> forwarder_;  // null if this rank forwards nothing
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null if the rank is reached directly or not at all
+  std::vector<std::unique_ptr<Peer>> peers_;  // one for each rank; null if the rank is reached directly or not at all
   std::vector<nic::Rank> lost_links_;  // lost links that the next poll() handles
   std::vector<nic::Rank> unnotified_gateways_;  // gateways that we have not told that we leave; the farthest is last
   std::vector<nic::Rank> unconfirmed_gateways_;  // gateways that we have told and that have not confirmed

@@ -201,7 +201,7 @@ TEST(Bridge, AGatewayIsNeededUntilAllHaveLeft) {
   }
   for (uint32_t gateway = 6; gateway < 9; ++gateway) EXPECT_FALSE(rig.bridge(gateway).is_needed()) << gateway;
   for (uint32_t rank = 1; rank < rig.programs(); ++rank) {
-    ASSERT_TRUE(rig.run(true, [&] { return !rig.lost(rank).empty(); })) << rank;  // who has left counts as lost
+    ASSERT_TRUE(rig.run(true, [&] { return !rig.lost(rank).empty(); })) << rank;  // a rank that has left counts as lost
   }
   EXPECT_EQ(rig.wrong(), 0u);
 }

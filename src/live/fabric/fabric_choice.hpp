@@ -22,7 +22,7 @@ namespace spinloom::live {
 struct FabricWish {
   enum class Kind : uint8_t { none, automatic, named };
   Kind kind = Kind::automatic;
-  std::string provider;  // where `kind` is named; empty: any, at whatever cost
+  std::string provider;  // the provider that Kind::named asks for; empty: any, at whatever cost
   std::string domain;  // empty: any
 };
 

@@ -358,7 +358,8 @@ class Endpoint final : public FabricPort {
   std::deque<SendOperation> sends_;
   std::deque<ReadOperation> reads_;
   std::deque<ReadBuffer> read_buffers_;
-  std::unordered_multimap<uint64_t, FidPtr<fid_mr>> lent_;  // by key; a provider's cache may give one key twice
+  // Memory regions by key; a provider's cache may give one key twice.
+  std::unordered_multimap<uint64_t, FidPtr<fid_mr>> lent_;
   FidPtr<fid_ep> endpoint_;
   int descriptor_ = -1;
   size_t message_bytes_ = 0;
@@ -368,7 +369,7 @@ class Endpoint final : public FabricPort {
   std::vector<fi_addr_t> addresses_;  // the same addresses, as the fabric numbers them
   std::vector<SendOperation*> free_sends_;
   size_t sends_of_peer_ = 0;
-  std::vector<uint32_t> slots_in_use_;  // by rank: slots that the caller has or that are on their way
+  std::vector<uint32_t> slots_in_use_;  // one for each rank: slots that the caller has or that are on their way
   std::vector<ReadOperation*> free_reads_;
   std::vector<ReceiveOperation*> to_post_;
   // The messages that poll() has delivered, by their bytes.

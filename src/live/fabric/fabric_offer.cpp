@@ -13,7 +13,7 @@ constexpr std::string_view offer_mark = "spl1-fabric";
 // The text of an offer must fit into the launcher's exchange.
 constexpr size_t provider_letters_max = 40;
 constexpr size_t address_letters_max = 128;
-constexpr size_t trouble_letters_max = 190;  // where there is trouble, there is no address
+constexpr size_t trouble_letters_max = 190;  // an offer that tells of trouble has no address
 
 }  // namespace
 

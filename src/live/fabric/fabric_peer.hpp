@@ -47,7 +47,7 @@ struct FabricTransport::Peer {
   uint64_t expected = 0;  // the sequence of its next message
   uint64_t acknowledged = 0;      // the value of `expected` that the peer has been sent last
   std::map<uint64_t, std::vector<uint8_t>> early;  // messages that have overtaken the expected one, by number
-  Time gap_since{};  // since then the expected message has been missing, if `early` is not empty
+  Time gap_since{};  // the time since when the expected message has been missing, if `early` is not empty
   uint32_t resume_count = 0;
   uint32_t peer_resume_count = 0;
   struct Borrowed {
@@ -55,7 +55,7 @@ struct FabricTransport::Peer {
     uint32_t reads = 0;
     bool returned = false;  // the client needs it no more
   };
-  std::map<uint64_t, Borrowed> borrowed;  // by the address that the client knows
+  std::map<uint64_t, Borrowed> borrowed;  // the key is the address that the client knows
   std::deque<uint64_t> returns;           // names of loans whose return has not left yet
 
   Time heard_at{};  // the time of its latest message

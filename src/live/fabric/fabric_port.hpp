@@ -34,7 +34,7 @@ struct FabricEvent {
   enum class Kind : uint8_t {
     received,  // `bytes` are a message that has come
     read,  // the read() of this token has ended; `succeeded` says how
-    failed  // what was sent to `peer` cannot be delivered
+    failed  // a message that was sent to `peer` cannot be delivered
   };
   Kind kind = Kind::received;
   bool succeeded = false;

@@ -14,7 +14,7 @@ namespace spinloom::live {
 namespace {
 
 constexpr size_t window = 256;                    // packets to a peer that are not acknowledged
-constexpr uint64_t window_bytes = 2 << 20;        // and their bytes
+constexpr uint64_t window_bytes = 2 << 20;        // bytes of packets to a peer that are not acknowledged
 constexpr size_t waiting_max = 64;                // more packets that wait for a peer count as congestion
 constexpr uint64_t lend_from_bytes = 32 << 10;    // shorter payloads are copied into messages
 constexpr Time look_again{1'000'000'000};         // 1 ms: when to poll for something that wakes nobody

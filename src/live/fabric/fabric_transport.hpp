@@ -82,7 +82,7 @@ class FabricTransport final : public Transport {
   struct Waiting;
   struct Message {  // a message that has come and has not been taken
     std::span<const uint8_t> bytes;
-    std::vector<uint8_t> copy;  // if not empty, a copy: the port has its buffer back
+    std::vector<uint8_t> copy;  // a copy unless it is empty: the port has its buffer back
   };
 
   [[nodiscard]] Peer* find(nic::Rank rank) const;
@@ -126,7 +126,7 @@ class FabricTransport final : public Transport {
   FabricPatience patience_;
   std::atomic<bool> armed_{false};
   bool port_has_events_ = false;  // the port would not let us sleep
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: not served
+  std::vector<std::unique_ptr<Peer>> peers_;  // one for each rank; null: not served
   FabricReads reads_;
   std::vector<FabricEvent> events_;
   std::deque<Message> inbox_;

@@ -256,7 +256,7 @@ TEST(FabricTransport, WhatIsNotOfThisJobChangesOnlyACount) {
   rig.fabric.inject(1, some(100, 1));
   rig.fabric.inject(1, {});
   rig.fabric.inject(1, envelope({1, 2}, 0, 0));
-  rig.fabric.inject(1, envelope(ours, 1, 0));  // from itself
+  rig.fabric.inject(1, envelope(ours, 1, 0));  // a message from itself
   rig.fabric.inject(1, envelope(ours, 9, 0));
   rig.poll();
   EXPECT_EQ(rig.ends[1]->counts().foreign, 5u);
@@ -432,7 +432,7 @@ TEST(FabricTransport, AFetchFromADeadPeerHarmsNobodyElse) {
     nic::Send outbound = a_put(from, 0, bytes);
     std::ignore = ends[from]->send(outbound);
   };
-  fabric.swallow(1);  // what it sends still leaves; nobody gets anything out of it
+  fabric.swallow(1);  // rank 1's messages still leave; messages to it, and reads of its memory, never end
   for (int i = 0; i < 4; ++i) put(1);
   put(2);
   for (int i = 0; i < 5; ++i) {

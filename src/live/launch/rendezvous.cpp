@@ -19,7 +19,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr std::string_view meet_mark = "spl1-meet-";  // then the kind, the sender's rank, a blank, and the rest
+constexpr std::string_view meet_mark = "spl1-meet-";  // the kind, the sender's rank, a blank and the rest follow
 constexpr size_t meet_head_bytes = 32;
 constexpr size_t meet_message_bytes = meet_head_bytes + exchange_bytes_max;
 constexpr int messages_per_serve = 256;

@@ -54,7 +54,7 @@ class Rendezvous {
   struct News {
     uint32_t rank = 0;
     std::optional<BusinessCard> card;  // none: the peer is gone for this rank
-    std::string why;  // why the peer is gone; empty if it has left
+    std::string why;  // the reason why the peer is gone; empty if it has left
   };
   [[nodiscard]] std::vector<News> serve();
   // Becomes readable when there is something to serve.
@@ -83,12 +83,14 @@ class Rendezvous {
   int refusal_socket_ = -1;  // the socket of a rank that refuses
   uint64_t rejected_messages_ = 0;
   bool warned_ = false;
-  std::vector<pid_t> peer_pids_;  // by rank, the process that has sent its card; only serve() uses it
+  std::vector<pid_t> peer_pids_;  // one for each rank: the process that has sent its card; only serve() uses it
   std::mutex lock_;  // guards the members below
   std::string own_card_;
   bool any_greeting_missed_ = false;  // some rank in greeting_missed_ may be set
-  std::vector<bool> greeting_missed_;  // by rank: true if it must be greeted again, because its queue was full
-  std::vector<std::optional<std::string>> gone_reasons_;  // by rank: the reason that it gets if we are gone for it
+  // One for each rank: true if it must be greeted again, because its queue was full.
+  std::vector<bool> greeting_missed_;
+  // One for each rank: the reason that it gets if we are gone for it.
+  std::vector<std::optional<std::string>> gone_reasons_;
 };
 
 }  // namespace spinloom::live

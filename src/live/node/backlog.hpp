@@ -27,7 +27,7 @@ struct BacklogEntry {
   Transport* from = nullptr;  // the transport that fetches the payload, if it lies in a peer's memory
   uint64_t loan = 0;  // the name of that payload for the transport
   SendCompletion completion;  // reported when the payload has been read, if this process is the sender
-  bool lost = false;  // not a packet but a notice that its source is lost
+  bool lost = false;  // this is no packet but a notice that its source is lost
   bool by_handler = false;  // sent by a handler of this process
 };
 

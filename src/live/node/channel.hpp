@@ -25,8 +25,10 @@ struct ChannelMemory {
 
   alignas(64) std::atomic<uint32_t> released;  // the number of cells that the reader has released
   std::atomic<peer::Reach> reader_reach;  // the part of the sender's memory that the reader can read in place
-  alignas(64) std::atomic<uint32_t> stopped;  // not 0: the reader wants only answers; this cache line is seldom written
-  alignas(64) std::atomic<uint32_t> resume_count;  // how often the reader has gone on with what it had kept back
+  // The reader wants only answers, unless 0; this cache line is seldom written.
+  alignas(64) std::atomic<uint32_t> stopped;
+  // The number of times that the reader has gone on with what it had kept back.
+  alignas(64) std::atomic<uint32_t> resume_count;
   peer::SharedCopyMemory shared_copy;
   alignas(64) Cell cells[cells_count];
   alignas(64) uint8_t bulk[bulk_bytes];
@@ -69,7 +71,7 @@ class ChannelWriter {
   uint32_t released_ = 0;  // ChannelMemory::released, as last read
   uint64_t bulk_next_ = 0;
   uint64_t bulk_released_ = 0;
-  std::array<uint64_t, ChannelMemory::cells_count> bulk_ends_{};  // by cell: the end of its bulk bytes
+  std::array<uint64_t, ChannelMemory::cells_count> bulk_ends_{};  // the end of each cell's bulk bytes
 };
 
 class ChannelReader {

@@ -1,3 +1,4 @@
+// A channel of shared memory between two processes: order, room, bulk bytes, and a peer that lies.
 #include "live/node/channel.hpp"
 
 #include <gtest/gtest.h>

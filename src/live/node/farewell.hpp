@@ -42,7 +42,7 @@ class Farewell {
   enum class Fate : uint8_t { waited_for, silent, late };
   struct Peer {
     Outstanding left;
-    Time since;  // when `left` last changed
+    Time since;  // the time when `left` last changed
     Fate fate = Fate::waited_for;
     Time late_at{};
   };

@@ -81,7 +81,7 @@ TEST_P(FrameHandlers, TheFirstRuleThatHoldsDecides) {
   row({.protocol = 1}, 1);  // no ports: zero is not between 9000 and 9999
   Bytes other = frame_of_flow({});
   other[12] = 0x86;
-  bed.arrive(other);  // not IPv4: fields are zero
+  bed.arrive(other);  // this is not IPv4: fields are zero
   EXPECT_EQ(bed.state_at<uint32_t>(8), 2u);
   EXPECT_EQ(bed.count(frames::Count::handler_dropped), 3u);
   EXPECT_EQ(bed.count(frames::Count::frames_done), 5u);
@@ -209,7 +209,7 @@ TEST_P(FrameHandlers, SumsGoToAllSendersWhenAllHaveCome) {
       const Bytes frame = part_of(block, sender, values);
       bed.arrive(frame);
       const uint64_t dropped = bed.count(frames::Count::handler_dropped);
-      bed.arrive(frame);  // once more: dropped, whether its block is finished or not
+      bed.arrive(frame);  // the second one is dropped, whether its block is finished or not
       EXPECT_EQ(bed.count(frames::Count::handler_dropped), dropped + 1);
     }
     ASSERT_EQ(bed.sent.size(), 2u * senders);

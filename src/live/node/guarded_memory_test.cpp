@@ -1,3 +1,4 @@
+// Memory that may be missing, found out by faults; and the faults and signals that are the program's own.
 #include "live/node/guarded_memory.hpp"
 
 #include <gtest/gtest.h>

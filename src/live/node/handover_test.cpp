@@ -19,7 +19,7 @@ namespace spinloom::live {
 namespace {
 
 enum Mode : uint8_t { nobody, helper_sleeps, callers_sleep };  // Doorbell::Sleeper
-enum Until : uint8_t { now, pause, never };  // how long the helper sleeps
+enum Until : uint8_t { now, pause, never };  // the end of the helper's sleep
 enum Owner : uint8_t { free, helper_owns, caller_owns };  // caller_owns + 1 means the second caller
 
 // The sender's next step.

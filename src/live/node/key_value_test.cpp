@@ -151,7 +151,7 @@ TEST_P(KeyValue, SelectsPairsByAWordAndGoesOn) {
 
 TEST_P(KeyValue, TransactionsAreLogged) {
   bed.install(path("key_value_frame"));
-  (void)ask(request_of(Operation::insert, 5, Bytes(4)));  // of no transaction
+  (void)ask(request_of(Operation::insert, 5, Bytes(4)));  // this insert is of no transaction
   (void)ask(request_of(Operation::insert, 6, Bytes(4), 77));
   (void)ask(request_of(Operation::get, 5, {}, 77));
   (void)ask(request_of(Operation::insert, 5, Bytes(4), 78));
@@ -185,7 +185,8 @@ TEST_P(KeyValue, WhatIsWrongIsSaid) {
   EXPECT_GT(kept, slots * 3 / 4);
   bed.arrive(udp_frame(19));
   EXPECT_EQ(bed.to_host.size(), 1u) << "shorter than a request";
-  for (const auto& [field, value] : {std::pair{0, 0x21}, {17, 0xff}}) {  // to a group of stations; IP says it is longer
+  // One goes to a group of stations; in the other IP says that it is longer.
+  for (const auto& [field, value] : {std::pair{0, 0x21}, {17, 0xff}}) {
     Bytes frame = udp_frame(60);
     frame[field] = static_cast<uint8_t>(value);
     bed.arrive(frame);

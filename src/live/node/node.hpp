@@ -133,7 +133,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
     enum class Kind : uint8_t { dma_end, dma_failed, sent, left, her_ready, go_on, unreachable, lost, to_self };
     Kind kind = Kind::go_on;
     uint64_t id = 0;
-    const uint8_t* bytes = nullptr;  // for her_ready: the buffered packet
+    const uint8_t* bytes = nullptr;  // the buffered packet, if her_ready
   };
 
   // A packet that arrives, and the transport that can read its payload.
@@ -213,7 +213,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   uint64_t interrupts_ = 0;
   std::atomic<uint32_t> waiting_{0};
   std::atomic<uint32_t> asleep_{0};  // waiting callers that sleep
-  Time asleep_until_{};  // when the first sleeping caller wakes by itself
+  Time asleep_until_{};  // the time when the first sleeping caller wakes by itself
   std::atomic<bool> was_polled_{false};
 };
 

@@ -59,7 +59,7 @@ class OwnerLock {
 
   std::atomic<uint32_t> state_{free};
   std::atomic<uint32_t> waiters_{0};    // threads that wait
-  std::atomic<bool> has_sleepers_{false};  // at least one of them sleeps
+  std::atomic<bool> has_sleepers_{false};  // one or more of the waiting threads sleep
 };
 
 }  // namespace spinloom::live

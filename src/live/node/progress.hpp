@@ -52,7 +52,7 @@ class Progress {
   int stop_event_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> attentive_{true};  // the helper is awake, or will wake within a pause
-  std::atomic<int64_t> wakes_at_ps_{0};  // if the helper is not attentive: the time at which it wakes by itself
+  std::atomic<int64_t> wakes_at_ps_{0};  // the time when the helper wakes by itself, if it is not attentive
   std::thread helper_;
   std::thread watcher_;
 };

@@ -128,7 +128,7 @@ TEST_P(Pspin, MessagesHaveTheirThreeHandlers) {
 
 TEST_P(Pspin, PacketsOfPspinsTestBenchAreInTheProcessorsOrder) {
   bed.rule_set.last_frame = {0, 0xff00, 0x100, 0x100};  // its type of service is 1
-  bed.hpus = spin::HpuMask::range(9, 1);                   // of cluster 1
+  bed.hpus = spin::HpuMask::range(9, 1);                   // an HPU of cluster 1
   bed.install(path("pspin_reduce"));
   uint64_t sum = 0;
   for (uint32_t packet = 1; packet <= 5; ++packet) {

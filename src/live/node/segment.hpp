@@ -35,8 +35,8 @@ struct SegmentHeader {
   uint32_t rank;
   uint32_t ranks;
   uint64_t self;  // the address at which its process has it mapped
-  uint32_t fences;  // not 0: its process does not take part in remote fences
-  std::atomic<uint32_t> closed;  // not 0: its process has left the job and takes nothing more
+  uint32_t fences;  // its process does not take part in remote fences, unless 0
+  std::atomic<uint32_t> closed;  // its process has left the job and takes nothing more, unless 0
   std::atomic<uint64_t> heap_bytes;  // 0: its process has no heap, and the next three fields mean nothing
   uint64_t heap_base;
   uint64_t heap_inode;

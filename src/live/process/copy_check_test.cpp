@@ -1,3 +1,4 @@
+// The check whether processes can read each other's memory, and the cures that it names.
 #include "live/process/copy_check.hpp"
 
 #include <gtest/gtest.h>

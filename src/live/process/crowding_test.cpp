@@ -1,3 +1,4 @@
+// Ranks that share processors, found by the processors that each may use.
 #include "live/process/crowding.hpp"
 
 #include <gtest/gtest.h>

@@ -37,7 +37,7 @@ struct Reports {
   ptl_handle_ni_t interface = PTL_INVALID_HANDLE;
   ptl_pt_index_t portal = 0;
   ptl_ni_limits_t limits{};
-  std::vector<char> texts;  // on rank 0: report_bytes for each rank
+  std::vector<char> texts;  // report_bytes for each rank, on rank 0
   ptl_handle_ct_t arrived = PTL_CT_NONE;
 
   [[nodiscard]] bool open(uint32_t ranks) {
@@ -147,7 +147,7 @@ std::string report_of(LiveProcess& process, const std::string& machine) {
 int show_job(const Settings& settings, const std::vector<Row>& machine) {
   auto launcher = live::find_launcher();
   Settings all = settings;
-  all.meet = Meet::start;  // so that each rank can say how it reaches the others
+  all.meet = Meet::start;  // each rank can then say how it reaches the others
   auto joined = launcher ? LiveProcess::join(all, std::move(*launcher)) : launcher.error();
   if (!joined) {
     std::fprintf(stderr, "spinloom-info: %s\n", printable(joined.error().message).c_str());
@@ -176,7 +176,7 @@ int show_job(const Settings& settings, const std::vector<Row>& machine) {
   complain(process, silent);
   PtlNIFini(reports.interface);
   PtlFini();
-  joined->release();  // not freed: its threads may be inside a call
+  joined->release();  // the process is not freed: its threads may be inside a call
   return silent.empty() ? 0 : 1;
 }
 

@@ -1,3 +1,4 @@
+// The text of spinloom-info: ranges of ranks, tables, and rows that follow the settings.
 #include "live/process/info.hpp"
 
 #include <gtest/gtest.h>

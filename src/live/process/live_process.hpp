@@ -139,18 +139,20 @@ class LiveProcess final : public calls::Host {
   uint32_t empty_polls_ = 0;  // polls in a row that have found nothing
   std::unique_ptr<live::Rendezvous> rendezvous_;  // null if all ranks have met when PtlInit returns
   std::unique_ptr<live::Rendezvous> refusal_;  // held until all have met, to refuse ranks that meet one by one
-  std::vector<live::BusinessCard> cards_;  // with a rendezvous, under the node's lock: other ranks' cards come later
-  std::vector<Processors> processors_;  // by rank of this machine; an empty one counts as this rank's
+  std::vector<live::BusinessCard> cards_;  // a rendezvous lets other ranks' cards come later, under the node's lock
+  // One for each rank; ranks of this machine have theirs, and an empty one counts as this rank's.
+  std::vector<Processors> processors_;
   uint32_t programs_ = 0;  // number of ranks with programs, which come first; the ranks after them only forward
-  std::vector<uint32_t> launcher_ranks_;  // by rank, its number at the launcher; empty: the same numbers
-  live::UnreachedReasons unreached_;  // by peer: the reason why one of us cannot reach the other's memory; empty: none
+  std::vector<uint32_t> launcher_ranks_;  // each rank's number at the launcher; empty: the same numbers
+  // One for each peer: the reason why one of us cannot reach the other's memory; empty: none.
+  live::UnreachedReasons unreached_;
   std::unique_ptr<live::FabricPort> fabric_port_;  // null once the transport has it
   std::string fabric_name_;
-  std::vector<std::string> no_fabric_;  // by peer: why no fabric is shared; empty if never asked
+  std::vector<std::string> no_fabric_;  // one for each peer: the reason why no fabric is shared; empty if never asked
   live::Segment segment_;
   std::unique_ptr<live::Node> node_;
   std::unique_ptr<live::StateFile> state_;  // null if nobody has asked for the rank's state
-  std::function<std::string()> activity_;  // under the node's lock
+  std::function<std::string()> activity_;  // guarded: the node's lock
   std::unique_ptr<live::TraceLog> trace_;  // null: packets are not recorded
   std::unique_ptr<live::TracingTransport> shm_trace_;
   std::unique_ptr<live::TracingTransport> udp_trace_;

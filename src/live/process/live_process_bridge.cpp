@@ -59,7 +59,7 @@ Status LiveProcess::agree_on_bridge() {
     marks.push_back(std::move(unreached));
   }
   routes_ = std::make_unique<live::BridgeRoutes>(marks, live::gateways_of(cards_));
-  if (settings_.transport == TransportChoice::shm) return {};  // where memory is not shared, sends fail
+  if (settings_.transport == TransportChoice::shm) return {};  // sends fail where memory is not shared
   return routes_->check(programs_);
 }
 

@@ -61,7 +61,7 @@ live::FabricOffer LiveProcess::open_fabric(uint32_t ip_address) {
   }
   live::FabricWish wish = settings_.fabric;
   if (settings_.transport == TransportChoice::fabric && wish.kind == live::FabricWish::Kind::automatic) {
-    wish.kind = live::FabricWish::Kind::named;  // with no name: any provider will do
+    wish.kind = live::FabricWish::Kind::named;  // a wish with no name: any provider will do
   }
   auto opened = live::open_fabric(wish, {ip_address, settings_.libfabric});
   if (!opened) {

@@ -97,7 +97,7 @@ Result<RanksHere::EndResult> RanksHere::end() {
     const std::lock_guard inside(lock_);
     if (std::exchange(rank->ended, true)) return EndResult::clean;
   }
-  launchers_->quit(rank->number);  // so ranks that wait in PtlInit do not wait for this one
+  launchers_->quit(rank->number);  // ranks that wait in PtlInit do not wait for this one then
   const std::lock_guard one_at_a_time(rank->joining);
   if (rank->process == nullptr || leave(*rank)) return EndResult::clean;
   rank->process->abort();

@@ -1,3 +1,4 @@
+// Settings of the live library from variables, and the warnings about wrong ones.
 #include "live/process/settings.hpp"
 
 #include <gtest/gtest.h>

@@ -125,7 +125,7 @@ int ThreadsRank::run_main() {
 }
 
 void ThreadsRank::leave(int code, bool at_once) {
-  end(code, at_once);  // if exit() is called inside destructors, the rest of them does not run
+  end(code, at_once);  // exit() may be called inside destructors: then the rest of them does not run
   // NOLINTNEXTLINE(cert-err52-cpp): as in run()
   std::longjmp(exit_jump_, 1);
 }

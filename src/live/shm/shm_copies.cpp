@@ -13,7 +13,8 @@ namespace {
 // The longest part of a copy by both ends. Measured: longer parts gain nothing, and keep an end from its other work.
 constexpr uint64_t part_max_bytes = 256 << 10;
 constexpr int last_part_polls = 2000;  // polls while waiting for the peer's last part of the previous copy
-constexpr uint64_t wake_from_bytes = 256 << 10;  // from here on, it pays to wake a sleeping caller of the peer for help
+// The shortest copy for which it pays to wake a sleeping caller of the peer for help.
+constexpr uint64_t wake_from_bytes = 256 << 10;
 constexpr uint64_t page_bytes = 4096;
 
 }  // namespace

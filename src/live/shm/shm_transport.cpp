@@ -208,7 +208,7 @@ void ShmTransport::say_goodbye() {
     if (peer->card_awaited) options_.rendezvous->send_gone(rank, "");
     if (!peer->attached || peer->lost) continue;
     const ChannelWriter::Room room = peer->writer.reserve(0);
-    if (room.cell == nullptr) continue;  // without `bye` the peer notices the end of our process
+    if (room.cell == nullptr) continue;  // the peer notices the end of our process, too, without `bye`
     Cell cell;
     cell.kind = CellKind::bye;
     peer->writer.publish(room, cell);

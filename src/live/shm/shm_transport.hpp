@@ -40,7 +40,7 @@ struct ShmOptions {
   uint64_t lend_heap_from_bytes = 8 << 10;  // lower, because it costs no system call; also within a process
   uint64_t help_from_bytes = 48 << 10;  // help with shorter copies costs more system calls than it saves
   bool shared_address_space = false;  // ranks whose cards have this process's id are threads of this process
-  Rendezvous* rendezvous = nullptr;  // where later cards come from; null: all cards are there
+  Rendezvous* rendezvous = nullptr;  // the source of later cards; null: all cards are there
   Time wait_for_peers = Time::never();  // the longest wait for a card
 };
 
@@ -97,7 +97,7 @@ class ShmTransport final : public Transport {
     nic::Send outbound;
     std::vector<uint8_t> payload_copy;  // a copy of the payload, if the sender may change its memory already
     uint64_t done = 0;  // bytes of the payload that are in the channel
-    uint64_t returned_loan = no_loan;  // if not no_loan: no packet waits here, but the return of this loan to the peer
+    uint64_t returned_loan = no_loan;  // no packet waits here, but the return of this loan to the peer, unless no_loan
   };
   struct Peer {
     bool in_process = false;  // the peer is a thread of this process
@@ -114,7 +114,7 @@ class ShmTransport final : public Transport {
     bool is_reading = false;  // its channel is one of those that we read
     bool loss_noted = false;  // the next poll() reads what it had sent, and then loses it
     bool lost = false;  // the client has been told
-    Outstanding outstanding_at_loss;  // what the peer had not taken when it was lost
+    Outstanding outstanding_at_loss;  // everything that the peer had not taken when it was lost
     std::string unreachable;  // the reason why a living peer cannot be reached; empty: none
     std::deque<Waiting> waiting;  // packets that wait for room, or because the peer has said stop
     std::deque<Waiting> answers;  // answers that wait for room
@@ -174,10 +174,10 @@ class ShmTransport final : public Transport {
   std::vector<uint32_t> readable_peers_;  // peers whose channels we read
   std::vector<uint32_t> noted_losses_;  // peers that note_loss() has noted, until the next poll()
   std::vector<uint64_t> seen_attached_;  // the part of SegmentHeader::attached_peers that we have seen
-  nic::Packet small_packet_;  // for small puts: the fields that they do not set keep their values
+  nic::Packet small_packet_;  // the packet of small puts: the fields that they do not set keep their values
   Contacts contacts_;  // peers that are awaited
   uint32_t waiting_peers_ = 0;  // number of peers for which something waits for room, or that are awaited
-  Time retry_at_{};  // when full channels are tried again
+  Time retry_at_{};  // the time when full channels are tried again
   Time retry_pause_{};  // the pause until then; it doubles while nothing moves
   uint64_t open_loans_ = 0;  // number of loans to all peers
   uint32_t shared_copies_ = 0;  // number of peers that are helping us copy

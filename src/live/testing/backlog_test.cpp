@@ -136,7 +136,7 @@ TEST_P(Backlogs, AFloodCostsNoMoreThanItsBound) {
   for (uint64_t i = 0; i < small; ++i) flood.put(0, 100);
   for (uint64_t i = 0; i < large; ++i) flood.put(0, packet_bytes);
   flood.wait(1, handled_bits, small + large);
-  if (GetParam() != Over::lossy_udp) {  // where so much is lost, the handlers may be as fast
+  if (GetParam() != Over::lossy_udp) {  // the handlers may be as fast where so much is lost
     EXPECT_GE(flood.bed->backlog_peak(1).packets, Backlog::stop_at.packets / 2) << "it was a flood";
   }
   flood.expect_bounded();

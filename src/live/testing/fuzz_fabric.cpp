@@ -22,7 +22,7 @@ struct FabricStep {
   uint8_t kind = 0;
   uint8_t envelope = 0;
   uint8_t flags = 0;
-  int8_t ahead = 0;  // of the number that is expected
+  int8_t ahead = 0;  // 16 times the distance from the number that is expected; 0 unless a multiple of 16
   uint8_t received = 0;
   uint16_t body = 0;  // number of bytes that follow
 };

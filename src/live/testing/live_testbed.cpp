@@ -80,7 +80,8 @@ struct LiveTestbed::Member {
   std::unique_ptr<BridgeTransport> bridge;
   std::unique_ptr<HpuPool> pool;
   std::unique_ptr<Progress> progress;
-  std::atomic<Progress*> helper{nullptr};  // for its own thread, which may run before `progress` is set, and after
+  // A pointer for its own thread, which may run before `progress` is set, and after.
+  std::atomic<Progress*> helper{nullptr};
   LockedPort port;
   std::unique_ptr<portals::Interface> interface;
 };

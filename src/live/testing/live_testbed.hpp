@@ -48,7 +48,7 @@ class LiveTestbed final : public testbed::Testbed {
     shared_memory,
     udp,
     lossy_udp,
-    fabric,            // of this process: local_fabric.hpp
+    fabric,            // a fabric of this process: local_fabric.hpp
     fabric_in_pieces,  // one that cannot read the sender's memory
     fabric_disturbed   // one that refuses and delays messages
   };

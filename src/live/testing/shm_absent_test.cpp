@@ -213,8 +213,8 @@ TEST(ShmAbsent, WhoLeavesTellsPeersWhoseCardsItNeverGot) {
   std::ignore = rig.put(0, 7, bytes);
   rig.serve(1);               // answers with its card, and asks
   rig.serve(0);               // attaches
-  rig.ends[0]->poll();        // and sends
-  rig.ends[1]->say_goodbye();  // has not seen the other's card yet
+  rig.ends[0]->poll();        // this poll sends
+  rig.ends[1]->say_goodbye();  // it has not seen the other's card yet
   rig.serve(0);
   rig.ends[0]->poll();
   EXPECT_EQ(rig.heard[0].gone, std::vector<uint32_t>{1});

@@ -184,7 +184,7 @@ class UdpSocket final : public DatagramPort {
   size_t pack(std::span<const DatagramOut> datagrams) {
     out_.count = 0;
     out_.bytes.clear();
-    out_.bytes.reserve(messages_per_call * train_datagrams * 3);  // so that the pointers stay valid
+    out_.bytes.reserve(messages_per_call * train_datagrams * 3);  // the pointers stay valid then
     size_t packed = 0;
     for (; out_.count < messages_per_call && packed < datagrams.size(); ++out_.count) {
       const size_t index = out_.count;

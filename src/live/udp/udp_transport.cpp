@@ -153,7 +153,7 @@ void UdpTransport::perform(wire::Output& out) {
     client_.reconnected(peer);
     set_room(monotonic_now(), peer);
   }
-  if (!out.lost.empty()) deliver(out);  // what has come from a lost peer came before its loss
+  if (!out.lost.empty()) deliver(out);  // packets of a lost peer came before its loss
   for (const auto& lost : out.lost) {
     warn_lost(lost);
     client_.lost(lost.peer);

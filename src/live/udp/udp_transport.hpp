@@ -96,7 +96,7 @@ class UdpTransport final : public Transport {
   bool corks_deliveries_ = false;
   wire::Output receive_out_;
   wire::Output window_out_;
-  wire::Output acknowledge_out_;  // what arm() sends: acknowledgements before this process sleeps
+  wire::Output acknowledge_out_;  // the output of arm(): acknowledgements before this process sleeps
   struct Sender {
     bool served = false;
     bool stopped = false;

@@ -215,7 +215,8 @@ class BridgeRig {
     BridgeTap tap;
     std::unique_ptr<BridgeTransport> bridge;
     std::map<uint64_t, std::vector<uint8_t>> memory;  // payloads that are being sent, by message
-    std::map<std::pair<uint32_t, bool>, std::deque<std::pair<uint64_t, uint64_t>>> expected;  // by source and class
+    // The key is the source and the class.
+    std::map<std::pair<uint32_t, bool>, std::deque<std::pair<uint64_t, uint64_t>>> expected;
     std::map<std::pair<uint32_t, bool>, uint64_t> done;
     std::map<uint32_t, bool> stopped;
     std::map<uint32_t, uint64_t> after_stop;

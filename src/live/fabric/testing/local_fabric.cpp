@@ -41,7 +41,7 @@ class LocalFabric::Port final : public FabricPort {
     Box& box = fabric_.boxes_[peer.value];
     if (box.swallows) {
       swallowed_ = true;
-      return true;  // and its slot never comes back
+      return true;  // its slot never comes back
     }
     if (box.struck || fabric_.boxes_[rank_].struck) {
       FabricEvent failed;
@@ -81,7 +81,7 @@ class LocalFabric::Port final : public FabricPort {
     const auto found =
         std::find_if(came_.begin(), came_.end(), [&](const auto& one) { return one.data() == bytes.data(); });
     SPL_ASSERT(found != came_.end(), "a message that did not come");
-    std::fill(found->begin(), found->end(), uint8_t{0xdd});  // who still reads it notices
+    std::fill(found->begin(), found->end(), uint8_t{0xdd});  // a caller that still reads it notices
     if (found == came_.begin()) came_.pop_front();
   }
 

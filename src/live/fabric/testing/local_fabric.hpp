@@ -49,8 +49,8 @@ class LocalFabric {
 
   std::mutex lock_;
   bool has_reads_;
-  std::vector<Box> boxes_;  // by rank
-  std::map<uint64_t, std::pair<const uint8_t*, uint64_t>> lent_;  // by key
+  std::vector<Box> boxes_;  // one for each rank
+  std::map<uint64_t, std::pair<const uint8_t*, uint64_t>> lent_;  // the key is that of the memory
   uint64_t next_key_ = 1;
   uint64_t reads_ = 0;
 };

@@ -86,7 +86,7 @@ class FrameBed final {
   Frames to_host;
   std::vector<std::string> lines;
   std::function<void()> host = [] {};
-  std::optional<spin::HpuMask> hpus;  // which run the handlers; none: any
+  std::optional<spin::HpuMask> hpus;  // the HPUs that run the handlers; none: any
 
  private:
   class Calls final : public spin::HandlerCalls {

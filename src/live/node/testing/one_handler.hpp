@@ -67,7 +67,7 @@ class Answers : public spin::HandlerCalls {
   }
   Bytes last;
   Frames sent;
-  spin::HandlerCall last_call;  // of those that sent
+  spin::HandlerCall last_call;  // the last call of those that sent
 };
 
 class Interrupted final : public Answers {

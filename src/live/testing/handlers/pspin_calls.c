@@ -90,17 +90,17 @@ __handler__ void calls_ph(handler_args_t* args) {
       memcpy(&there, scratch + 8, 8);
       SAW(there >> 32);
       SAW(scratch[10]);
-      SAW(spin_dma_to_host(host + (1 << 17) - 4, frame, 8, 0, &command)); /* beyond host memory */
+      SAW(spin_dma_to_host(host + (1 << 17) - 4, frame, 8, 0, &command)); /* the end lies beyond host memory */
       SAW(spin_cmd_wait(command));
       SAW(spin_write_to_host(0xdeadbeef, 1, &command)); /* no address of host memory */
       SAW(spin_send_packet(frame, 13, &command)); /* less than an Ethernet header */
       uint64_t mine = 0x99aabbcc, back = 0;
-      SAW(spin_dma_to_host(host + 32, (uint32_t)&mine, 8, 0, &command)); /* from the stack, and back to it */
+      SAW(spin_dma_to_host(host + 32, (uint32_t)&mine, 8, 0, &command)); /* the stack is written out, and read back */
       SAW(spin_cmd_wait(command));
       SAW(spin_dma_from_host(host + 32, &back, 8, 0, &command));
       SAW(back);
       SAW(spin_rdma_put(0, frame, 64, &command));
-      SAW(spin_send_packet((uint8_t*)scratch - (uintptr_t)scratch % 64, 64, &command)); /* from the state */
+      SAW(spin_send_packet((uint8_t*)scratch - (uintptr_t)scratch % 64, 64, &command)); /* a frame in the state */
       SAW(spin_cmd_wait(command));
       break;
     }

@@ -253,7 +253,7 @@ TEST(DevicePeers, Second) {
   ASSERT_EQ(read(static_cast<int>(std::strtol(given, nullptr, 10)), &handle, sizeof handle),
             static_cast<ssize_t>(sizeof handle));
   const Device device = *Device::at(0);
-  PeerHandle earlier = handle;  // of an allocation that was freed
+  PeerHandle earlier = handle;  // a handle of an allocation that was freed
   --earlier.allocation_id;
   ASSERT_TRUE(PeerMemory::open(device, earlier).ok());
   const auto peer = PeerMemory::open(device, handle);

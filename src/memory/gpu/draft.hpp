@@ -53,7 +53,7 @@ struct Draft {
   int64_t to = 0;
   std::shared_ptr<const PieceTable> pieces;
   bool is_walk = false;  // true for a walk: levels are empty, and block is all bytes
-  int64_t first = 0;  // for a walk, the packed byte where it begins
+  int64_t first = 0;  // the packed byte where a walk begins
 
   [[nodiscard]] int64_t bytes() const {
     int64_t all = block;
@@ -66,7 +66,7 @@ struct DraftOptions {
   bool only_pieces = false;  // no levels: tables of pieces where they are possible, else a walk
   bool only_walk = false;  // everything as a walk
   bool allow_lists = false;  // short messages of several parts as one list
-  int64_t pieces_bytes_max = 0;  // of one table of pieces
+  int64_t pieces_bytes_max = 0;  // the limit of one table of pieces
 };
 
 Result<std::vector<Draft>> drafts_of(const Message& message, const DraftOptions& options);

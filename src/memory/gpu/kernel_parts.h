@@ -29,7 +29,7 @@ constexpr u32 ends_max = 224;  // pairs of addresses of one launch
 
 enum Kind : u32 { kind_word, kind_warp, kind_tile, kind_pieces, kind_walk, kinds };
 
-struct FastDivisor {  // what replaces a division by a divisor below 2^31
+struct FastDivisor {  // the numbers that replace a division by a divisor below 2^31
   u32 divisor;
   u32 reciprocal;
   u32 shift;
@@ -42,7 +42,7 @@ struct Step {  // one side of a level
 
 struct Level {
   FastDivisor count;
-  u32 wide_from;  // not 0: entries of the table have 64 bits
+  u32 wide_from;  // entries of the table have 64 bits, unless 0
   u32 wide_to;
   u32 reserved;
   Step from;
@@ -63,7 +63,7 @@ struct Walk {
 struct Part {
   u32 kind;
   u32 width;       // 1, 2, 4, 8 or 16
-  u32 warp_below;  // where addresses allow only words of fewer bytes, a warp moves each block
+  u32 warp_below;  // a warp moves each block where addresses allow only words of fewer bytes
   u32 ends_index;        // number of the pair of addresses
   u32 first_tile;  // number of tiles of the parts before
   u32 tile_bytes;

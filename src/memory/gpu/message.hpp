@@ -29,7 +29,7 @@ struct Side {
 struct Message {
   Side from;
   Side to;
-  uint32_t ends_index = 0;  // which of the pairs of addresses that a launch is given
+  uint32_t ends_index = 0;  // the number of its pair of addresses among those that a launch is given
 };
 
 // A pair of addresses, given at launch.

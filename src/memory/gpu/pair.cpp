@@ -30,14 +30,14 @@ struct PairCard {
   PairProcess process;
   DeviceUuid device{};
   PeerHandle probe;
-  char trouble[256] = {};  // why it cannot export
+  char trouble[256] = {};  // the reason why it cannot export
 };
 
 // A process tells the other whether it could use what the other offered.
 struct PairVerdict {
   uint32_t mark = card_mark;
   uint32_t ok = 0;
-  char message[512] = {};  // what went wrong, or the name of what was made
+  char message[512] = {};  // the trouble, or the name of what was made
 
   static PairVerdict of(const Status& status, std::string_view name = {}) {
     PairVerdict verdict;

@@ -43,7 +43,7 @@ struct PairOptions {
   std::string way;  // auto, ipc, staged or packed; empty: SPINLOOM_GPU_PEER, else auto
   int patience_ms = 60'000;
   size_t piece_bytes = size_t{1} << 20;  // a multiple of 64
-  int pieces = 4;  // of each direction, at least 2
+  int pieces = 4;  // pieces of each direction, 2 or more
 };
 
 // A message under way. It may be dropped once it is over. If it is dropped before, the pair has ended, too.

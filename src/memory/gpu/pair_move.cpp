@@ -88,7 +88,7 @@ void Pair::State::wait_for_letter() {
   } else if (*received) {
     sort_letter(std::move(**received));
   } else {
-    empty_polls |= looks_between_lives - 1;  // so that pump() looks next time if the peer's process lives
+    empty_polls |= looks_between_lives - 1;  // pump() looks next time if the peer's process lives
   }
 }
 

@@ -23,7 +23,7 @@ namespace spinloom::gpu {
 
 struct PairRingShape {
   uint64_t piece_bytes = 0;
-  uint32_t pieces = 0;  // of one lane
+  uint32_t pieces = 0;  // pieces of one lane
 };
 
 class PairRing {

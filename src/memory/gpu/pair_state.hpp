@@ -31,13 +31,13 @@ inline constexpr uint32_t pair_blobs_max = 64;
 inline constexpr size_t pair_plans_max = 64;
 
 enum class PairLetterKind : uint32_t {
-  offer,  // to the receiver: a message, with its layout where that is new
-  withdrawn,  // to the receiver: a sentence, there is no message or no more of it
-  piece,  // to the receiver: packed bytes
-  go,  // to the sender: pieces may come
-  done,  // to the sender: the bytes are there
-  refused,  // to the sender: a sentence
-  ended,  // to either: a sentence, the pair has ended
+  offer,  // the receiver gets a message, with its layout where that is new
+  withdrawn,  // the receiver gets a sentence: there is no message or no more of it
+  piece,  // the receiver gets packed bytes
+  go,  // the sender learns that pieces may come
+  done,  // the sender learns that the bytes are there
+  refused,  // the sender gets a sentence
+  ended,  // either gets a sentence: the pair has ended
 };
 
 struct PairLetter {

@@ -16,7 +16,7 @@ namespace {
 static_assert(std::size(kernel_names) == kernel::kinds && ends_max == kernel::ends_max);
 
 constexpr int64_t tile_bytes_max = 16384;
-constexpr int64_t tiles_wanted = 1024;  // for a set: a few for each multiprocessor
+constexpr int64_t tiles_wanted = 1024;  // the number that a set should have: a few for each multiprocessor
 constexpr int64_t tiles_max = (int64_t{1} << 31) - 1;
 constexpr int64_t launch_bytes = int64_t{4} << 20;  // a launch takes as long as moving so many bytes
 

@@ -33,8 +33,8 @@ inline constexpr uint32_t ends_max = 224;  // pairs of addresses of one launch; 
 
 struct ProgramOptions {
   std::string kernel;  // empty: SPINLOOM_GPU_KERNEL, else chosen by shape
-  bool streaming = false;  // what is unpacked leaves the device's cache first: for memory that is not read soon
-  int64_t pieces_bytes_max = int64_t{256} << 20;  // of one table of pieces
+  bool streaming = false;  // unpacked bytes leave the device's cache first: for memory that is not read soon
+  int64_t pieces_bytes_max = int64_t{256} << 20;  // the limit of one table of pieces
 };
 
 class Program {

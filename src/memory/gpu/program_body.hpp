@@ -22,7 +22,7 @@ struct Program::Body {
   uint32_t tiles = 0;
   uint32_t kind = kernel::kind_word;  // kernel::kinds: parts differ
   uint32_t ends_count = 1;
-  std::optional<kernel::Brief> brief;  // for a short message, beside its part
+  std::optional<kernel::Brief> brief;  // a short message has this beside its part
   int64_t bytes = 0;
   int64_t bytes_touched = 0;
 

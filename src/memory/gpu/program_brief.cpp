@@ -6,7 +6,7 @@
 namespace spinloom::gpu {
 namespace {
 
-constexpr int64_t words_max = 1 << 18;  // as many threads as a large device runs at once
+constexpr int64_t words_max = 1 << 18;  // the number of threads that a large device runs at once
 constexpr uint32_t transposed_bytes_max = 1 << 19;
 
 bool fits(const kernel::Step& step, uint32_t wide) {

@@ -13,8 +13,8 @@ using kernel::Part;
 
 constexpr int64_t sector_bytes = 32;
 constexpr int64_t width_max = 16;
-constexpr int64_t warp_block_bytes = 64;   // from here on, a warp moves a block that only narrow words could move
-constexpr int64_t tile_block_bytes = 32;   // up to here, neighbours of a block share its sector
+constexpr int64_t warp_block_bytes = 64;  // the shortest block that a warp moves where only narrow words could move it
+constexpr int64_t tile_block_bytes = 32;  // the longest block whose neighbours share its sector
 constexpr int64_t tile_count_min = 4;
 constexpr int64_t tile_area_bytes = 16384;
 

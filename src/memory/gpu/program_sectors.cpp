@@ -39,7 +39,7 @@ int64_t sector_bytes_of(const Draft& draft, bool is_from, int64_t width) {
   int64_t block_bytes = bytes_in_sectors(span);
   if (offsets != nullptr && !offsets->empty()) {
     block_bytes = 0;
-    int64_t end = -1;  // where the piece before ends
+    int64_t end = -1;  // the end of the piece before
     for (size_t i = 0; i < offsets->size(); ++i) {
       const int64_t bytes = draft.pieces->starts[i + 1] - draft.pieces->starts[i];
       const int64_t gap = (*offsets)[i] - end;

@@ -56,7 +56,7 @@ struct StagingMove::State {
   Stream stream = nullptr;
   int64_t issued_bytes = 0;
   int64_t done_bytes = 0;
-  bool is_marked = false;  // for a move to the device: the last kernel and the mark are on the stream
+  bool is_marked = false;  // the last kernel of a move to the device and the mark are on the stream
   bool is_over = false;
   std::optional<Error> failed;
 

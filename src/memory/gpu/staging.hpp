@@ -26,7 +26,7 @@ namespace spinloom::gpu {
 
 struct StagingOptions {
   size_t piece_bytes = size_t{1} << 20;
-  int pieces = 3;  // at least 2; a short message gets no more than it needs
+  int pieces = 3;  // 2 or more; a short message gets no more than it needs
 };
 
 // Bytes between host and device under way.

@@ -116,7 +116,7 @@ TEST(Blob, MutatedBlobsAreRefusedOrSafe) {
   });
   EXPECT_GT(refused, 0);
   if (std::getenv("SPINLOOM_TEST_SEED") == nullptr) {
-    EXPECT_GT(accepted, 100);  // else the walkers were never tried on a foreign blob
+    EXPECT_GT(accepted, 100);  // fewer would mean that the walkers were never tried on a foreign blob
   }
 }
 

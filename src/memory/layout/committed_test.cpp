@@ -1,3 +1,4 @@
+// Copies of committed layouts against pack and unpack; overlaps, blocks and reach against the oracle.
 #include "memory/layout/committed.hpp"
 
 #include <gtest/gtest.h>

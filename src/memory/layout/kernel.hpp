@@ -152,11 +152,11 @@ struct KernelSet {
   std::array<std::array<RowKernel, block_class_count>, mode_count> row;
   TableKernels<int32_t, spl_run_narrow> narrow;
   TableKernels<int64_t, spl_run_wide> wide;
-  std::array<TransposeKernel, 5> transpose;  // for elements of 1, 2, 4, 8, 16 bytes
-  std::array<MovesKernel, moves_kernel_count> moves;  // by moves_kernel_index()
-  int64_t struct_moves_max;  // for more structs, windows (kernel_structs.hpp) are quicker than moves
+  std::array<TransposeKernel, 5> transpose;  // one for each size of elements: 1, 2, 4, 8, 16 bytes
+  std::array<MovesKernel, moves_kernel_count> moves;  // the index is moves_kernel_index()
+  int64_t struct_moves_max;  // windows (kernel_structs.hpp) are quicker than moves for more structs
   void (*piece)(std::byte* to, const std::byte* from, int64_t bytes);
-  RowKernel paced_row;  // for rows for which is_paced() is true
+  RowKernel paced_row;  // rows for which is_paced() is true
   GridKernel stream_grid;  // writes past the caches: for grids for which is_streamed() is true
 };
 

@@ -70,7 +70,7 @@ struct Window {
   int64_t from;
   Mask written;
   Mask read;
-  typename Lanes<width>::Bytes order;  // for each byte written, the place in the window of the byte read
+  typename Lanes<width>::Bytes order;  // the place in the window of the byte read, for each byte written
 };
 
 template <int64_t width>

@@ -87,7 +87,7 @@ class Collector {
 
   static int64_t windows_of(const Nest& nest, int64_t width) {
     int64_t windows = 1;
-    int64_t from = nest.offsets.front();  // where the window begins, in memory and packed
+    int64_t from = nest.offsets.front();  // the window's begin in memory; `to` is that in the packed bytes
     int64_t to = 0;
     int64_t packed = 0;
     for (int64_t i = 0; i < nest.count; ++i) {

@@ -23,7 +23,7 @@ struct LeafGroup {
   LeafShape shape = LeafShape::single;
   int64_t block_bytes = 0;  // runs: the mean, rounded down; structs: bytes of windows that one struct costs
   int64_t nodes = 0;  // different leaves of the program
-  int64_t turns = 0;  // how often a leaf is entered
+  int64_t turns = 0;  // the number of times that a leaf is entered
   int64_t blocks = 0;       // runs in all turns; for `structs`, the number of structs
   int64_t bytes = 0;
   int64_t length_changes = 0;  // runs: how often a run is not as long as the one before

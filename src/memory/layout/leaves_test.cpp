@@ -1,3 +1,4 @@
+// Leaves of layouts by their shapes, with their bytes and blocks; statistics of blocks.
 #include "memory/layout/leaves.hpp"
 
 #include <gtest/gtest.h>

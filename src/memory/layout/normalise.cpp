@@ -99,7 +99,7 @@ class Normaliser {
     const int64_t dimensions = node.sizes.size();
     PlacedNest placed = nest_of(node.children[0]);
     int64_t pitch = node.children[0].extent();
-    for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
+    for (int64_t step = 0; step < dimensions; ++step) {  // the fastest dimension is first, the slowest last
       const int64_t d = node.order == Order::c ? dimensions - 1 - step : step;
       placed = displaced(repeat(node.subsizes[d], pitch, placed), node.starts[d] * pitch);
       pitch *= node.sizes[d];
@@ -112,7 +112,7 @@ class Normaliser {
     const int64_t dimensions = node.sizes.size();
     PlacedNest placed = nest_of(node.children[0]);
     int64_t pitch = node.children[0].extent();
-    for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
+    for (int64_t step = 0; step < dimensions; ++step) {  // the fastest dimension is first, the slowest last
       const int64_t d = node.order == Order::c ? dimensions - 1 - step : step;
       const DarrayDimension& dimension = node.dimensions[static_cast<size_t>(d)];
       const int64_t start = dimension.coordinate * dimension.block;

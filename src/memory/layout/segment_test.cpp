@@ -148,7 +148,7 @@ TEST(Segment, CatchUpCountsTheBlocksOfAVector) {
   ASSERT_TRUE(segment);
   EXPECT_EQ(*segment->advance(1000), 20);
   EXPECT_EQ(*segment->advance(4800), 80);
-  EXPECT_EQ(*segment->advance(96), 2);  // behind: from the start again
+  EXPECT_EQ(*segment->advance(96), 2);  // this place is behind, so it begins from the start again
   EXPECT_FALSE(segment->advance(4801));
   EXPECT_FALSE(segment->advance(-1));
 }

@@ -8,7 +8,7 @@ namespace {
 
 using Node = Narrow::Node;
 
-constexpr int64_t extent_max = int64_t{1} << 31;  // so that no place of 2^24 elements overflows
+constexpr int64_t extent_max = int64_t{1} << 31;  // no place of 2^24 elements overflows then
 // Beyond these numbers the kernels of vectors are as quick.
 constexpr int64_t vector_blocks_max = 4;
 constexpr int64_t vector_block_bytes_max = 64;

@@ -13,7 +13,7 @@ namespace {
 constexpr auto constructors =
     std::to_array<std::string_view>({"contig", "vector", "hvector", "indexed", "hindexed", "idxblock", "hidxblock",
                                      "struct", "resized", "subarray", "darray", "dup"});
-constexpr size_t name_bytes_compared = 32;  // how much of an unknown word is compared with known names
+constexpr size_t name_bytes_compared = 32;  // the part of an unknown word that is compared with known names
 
 // Recursive descent; the depth is bounded by type_depth_max.
 class Parser {

@@ -300,7 +300,7 @@ Result<Type> subarray(IndexList sizes, IndexList subsizes, IndexList starts, Ord
   SPL_TRY(set_children(node, {child}, 3 * dimensions));
   node.size = child.size();
   Rectangle part;
-  for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
+  for (int64_t step = 0; step < dimensions; ++step) {  // the fastest dimension is first, the slowest last
     const int64_t d = order == Order::c ? dimensions - 1 - step : step;
     if (subsizes[d] < 1 || subsizes[d] > sizes[d] || starts[d] < 0 || starts[d] > sizes[d] - subsizes[d]) {
       return fail(Code::invalid, "subarray dimension ", d, ": size ", sizes[d], ", subsize ", subsizes[d], ", start ",

@@ -101,7 +101,7 @@ Result<Type> darray(const DarrayArguments& arguments, const Type& child) {
   }
   node.size = child.size();
   Rectangle part;
-  for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
+  for (int64_t step = 0; step < dimensions; ++step) {  // the fastest dimension is first, the slowest last
     const int64_t d = arguments.order == Order::c ? dimensions - 1 - step : step;
     const OwnedElements owned = owned_elements(node.dimensions[static_cast<size_t>(d)], arguments.sizes[d]);
     SPL_TRY(part.add(node, arguments.sizes[d], owned.count, owned.first, owned.last));

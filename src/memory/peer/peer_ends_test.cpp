@@ -57,7 +57,7 @@ TEST(PeerEnds, WhatIsInFrontOfAPageThatIsNotThereIsCopied) {
       }
     }
     ASSERT_TRUE(memory.write(there.address(), here.start, 0).ok());
-    fill_theirs(here);  // as before
+    fill_theirs(here);  // theirs is what it was
     ASSERT_TRUE(memory.write(there.address(), here.start, 3 * page).ok());
     ASSERT_TRUE(memory.write(there.address(4 * page), here.start + 4 * page, 2 * page).ok());
   }

@@ -32,7 +32,7 @@ class Process {
  private:
   int64_t id_ = 0;
   int descriptor_ = -1;
-  mutable std::atomic<int64_t> alive_ns_{INT64_MIN / 2};  // when the process was last found alive
+  mutable std::atomic<int64_t> alive_ns_{INT64_MIN / 2};  // the time when the process was last found alive
 };
 
 }  // namespace spinloom::peer

@@ -28,8 +28,8 @@ struct SharedCopyMemory {
   std::atomic<uint64_t> length;
   std::atomic<uint64_t> part_bytes;
   alignas(64) std::atomic<uint32_t> ended;  // parts that the helper has finished
-  std::atomic<uint32_t> failed;  // not 0: the helper could not write a part
-  alignas(64) std::atomic<uint32_t> can_help;  // not 0: the sender can write into the receiver's memory
+  std::atomic<uint32_t> failed;  // the helper could not write a part, unless 0
+  alignas(64) std::atomic<uint32_t> can_help;  // the sender can write into the receiver's memory, unless 0
 };
 
 struct CopyPart {

@@ -1,3 +1,4 @@
+// A copy that two ends share: each part is copied once, whatever a peer writes.
 #include "memory/peer/shared_copy.hpp"
 
 #include <gtest/gtest.h>

@@ -44,9 +44,9 @@ class Bytes {
 
 // A side in memory: a layout's places of packed bytes, or packed bytes, between guards.
 struct MemorySide {
-  std::vector<int64_t> places;  // in the buffer
-  int64_t base = 0;             // of the address that a launch is given
-  int64_t bytes = 0;            // of the buffer
+  std::vector<int64_t> places;  // places in the buffer
+  int64_t base = 0;             // the place in the buffer from which the layout's offsets count
+  int64_t bytes = 0;            // the size of the buffer
 };
 
 int64_t place_at(Random& random) { return random.chance(1, 2) ? guard : guard + random.between(0, 15); }

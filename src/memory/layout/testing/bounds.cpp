@@ -91,7 +91,7 @@ std::string check_copies(const Blob& blob, int64_t count, const Bounds& bounds) 
 
 std::string check_elements(const Blob& blob, int64_t count) {
   auto cursor = Cursor::open(blob, count);
-  if (!cursor) return {};  // does not fit in 64 bits
+  if (!cursor) return {};  // it does not fit in 64 bits
   const int64_t total = cursor->total();
   const int64_t span = (count - 1) * blob.extent();
   const Bounds bounds{std::min<Big>(0, span), blob.true_extent() + std::max<Big>(0, span)};

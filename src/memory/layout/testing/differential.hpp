@@ -20,7 +20,7 @@ namespace spinloom::layout::test {
 
 struct Trial {
   int64_t count = 1;
-  uint64_t seed = 1;  // for the contents of memory and the cuts
+  uint64_t seed = 1;  // the seed of the contents of memory and of the cuts
   int cuts = 0;  // cuts for each width
 };
 

@@ -41,7 +41,7 @@ int64_t in_array(const TypeNode& node, int64_t position) {
   int64_t element = 0;
   int64_t pitch = 1;
   const int64_t dimensions = node.sizes.size();
-  for (int64_t step = 0; step < dimensions; ++step) {  // from the fastest dimension to the slowest
+  for (int64_t step = 0; step < dimensions; ++step) {  // the fastest dimension is first, the slowest last
     const int64_t d = node.order == Order::c ? dimensions - 1 - step : step;
     const bool dealt = node.combiner == Combiner::darray;
     const DarrayDimension dimension = dealt ? node.dimensions[static_cast<size_t>(d)] : DarrayDimension{};

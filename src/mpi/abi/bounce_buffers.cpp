@@ -173,7 +173,8 @@ bool BounceBuffers::replace_block(void*& buffer, int64_t count, Datatype& type, 
 bool BounceBuffers::replace_as_it_lies(const OnDevice& device_buffer, void*& buffer, int64_t count, Datatype type,
                                        Use use) {
   const FormPointer form = exact_form(type, device_buffer.form);
-  const bool is_left_alone = device_buffer.form->is_known || call.kind == CallKind::reduction;  // by the layer
+  // The layer leaves it alone.
+  const bool is_left_alone = device_buffer.form->is_known || call.kind == CallKind::reduction;
   if (is_contiguous(*form, count) && is_left_alone && device_buffer.has_base && takes_device_memory())
     add_as_it_is(device_buffer.ordinal, buffer, use);
   else

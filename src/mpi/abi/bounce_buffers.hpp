@@ -48,7 +48,7 @@ class BounceBuffers {
   Comm comm = handles().comm_world;
   std::optional<File> file;
   std::optional<Win> window;
-  int target = proc_null;  // of an access to a window
+  int target = proc_null;  // the target of an access to a window
   void* stand_in = nullptr;  // the address that the MPI gets in place of the one buffer of a call on a file
   std::optional<Sending>
       sending;  // the call's message, if it may be offered where it lies in a device's memory (bounced_offers.cpp)
@@ -144,7 +144,7 @@ class BounceBuffers {
 
   std::vector<std::shared_ptr<DeviceEnd>> ends_;
   std::optional<bool> takes_device_memory_;
-  std::vector<std::shared_ptr<const void>> kept_alive_;  // what the MPI reads until the call has ended
+  std::vector<std::shared_ptr<const void>> kept_alive_;  // objects that the MPI reads until the call has ended
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

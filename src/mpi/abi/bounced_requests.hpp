@@ -22,7 +22,7 @@ struct Parts {
   Parts(size_t count, bool sent) : is_sent(sent), is_in_place(count) {}
   const bool is_sent;
   std::mutex mutex;
-  std::vector<bool> is_in_place;  // for each part of a receive: true if it has landed since the start
+  std::vector<bool> is_in_place;  // one for each part of a receive: true if it has landed since the start
 };
 
 // A request whose call's buffers are bounced.

@@ -235,7 +235,7 @@ int free_bounced(Request* request) {
   forget_parts(*request);
   std::shared_ptr<BouncedRequest> bounced = bounced_requests.take(*request);
   if (bounced == nullptr || !bounced->is_active) return HookedFree::next(request);
-  if (bounced->bounce.file) {  // which may be closed at once
+  if (bounced->bounce.file) {  // the program may close the file at once
     Status status{};
     const int code = layer.is_on ? SPINLOOM_ABI::Wait(request, &status) : real.Wait(request, &status);
     return code == success ? land(*bounced, status) : code;

@@ -49,7 +49,7 @@ class Accesses {
     for (Access& access : ended) {
       if (const int landed = land(access.bounced, Status{}); landed != success) code = landed;
     }
-    count_ = open_.size();  // not before: none() sends others away
+    count_ = open_.size();  // this comes last: none() sends others away
     return code;
   }
 

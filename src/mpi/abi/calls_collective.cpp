@@ -270,7 +270,7 @@ int persistent(Kind kind, Comm comm, const Bytes& bytes, const Describe& describ
     if (team != nullptr && bytes(*team) < team->min_bytes) team = nullptr;
   }
   const int tag = team == nullptr ? 0 : agree_on_tag(kind, comm, *team, describe);
-  if (tag == 0) return pass();  // without the lock: it may wait for other ranks
+  if (tag == 0) return pass();  // the call has no lock here: it may wait for other ranks
   auto exchange = exchange_of(kind, *team, tag, describe);
   if (exchange->is_wrong()) return pass();
   exchange->keep_types();

@@ -18,7 +18,7 @@ int Init_thread(int* argument_count, char*** arguments, int required, int* provi
 int Finalize() {
   try {
     layer.stop();
-  } catch (...) {  // what the layer keeps goes with the process
+  } catch (...) {  // everything that the layer keeps goes with the process
     layer.is_on = false;
   }
   return real.Finalize();

@@ -194,7 +194,7 @@ Outcome access(RmaWindow& window, const RemoteBuffer& remote, const MpiFunctions
 }
 
 struct Puts {
-  static constexpr size_t target = 3;  // among the arguments
+  static constexpr size_t target = 3;  // the place among the arguments
   template <class MpiFunctions, class N>
   Outcome operator()(RmaWindow& window, const MpiFunctions& mpi, const void* from, N count, Datatype type, int to,
                      Aint target_disp, N target_count, Datatype target_type, Win, Request* request = nullptr) const {

@@ -99,7 +99,7 @@ void remember_send(const void* buffer, int64_t count, Datatype type, int peer, i
     if (!form.is_known || is_plain_contiguous || place.capacity() < layer.settings.min_bytes) return;
     const int to = layer.world_rank(comm, peer);
     if (to < 0) return;
-  }  // for the report the starts of all are counted
+  }  // the report counts the starts of all
   auto* const tracked = new TrackedRequest{.place = std::move(place), .is_receive = false, .is_persistent = true};
   tracked->mode = mode;
   tracked->peer = peer;

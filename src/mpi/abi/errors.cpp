@@ -11,7 +11,7 @@ int code_of(const Error& error) {
   static std::mutex mutex;
   static std::map<std::string, int> codes;
   constexpr size_t codes_max = 64;
-  constexpr size_t text_max = 255;  // what every MPI has room for
+  constexpr size_t text_max = 255;  // the length for which every MPI has room
   const std::lock_guard lock(mutex);
   const std::string sentence = ("spinloom: " + error.message).substr(0, text_max);
   const auto found = codes.find(sentence);

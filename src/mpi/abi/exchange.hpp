@@ -52,7 +52,7 @@ class Exchange : public CarriedCall {
   enum class Means : uint8_t {
     entry,  // packed, in the slot table
     offer,  // its receiver copies it where it lies, and this rank waits for that
-    pipeline,  // as any message of the layer: by a record in the slot table, or by the MPI
+    pipeline,  // any message of the layer goes so: by a record in the slot table, or by the MPI
   };
   // One message of the call, to or from a rank.
   struct Part {
@@ -63,7 +63,7 @@ class Exchange : public CarriedCall {
     FormPointer form;
     Means means = Means::pipeline;
     const char* why = "";  // the reason for `means`, for the report
-    CopyPipeline::Source source{};  // where a receiver has found the message
+    CopyPipeline::Source source{};  // the place where a receiver has found the message
     // In a call by slot tables:
     uint64_t number = 0;  // the number of the message among those of its pair
     uint64_t pending_serial = 0;  // the serial of the message that its receiver copies; 0: none

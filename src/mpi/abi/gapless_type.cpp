@@ -128,7 +128,7 @@ std::optional<HeldType> without_gaps(Datatype type, bool& is_mixed) {
 // True under MPICH's interface before MPICH 5, and where the version is not known: it cuts messages of contiguous
 // datatypes at any byte, and gives an error where that lies within an element of the receiver's. MPICH 5 does not.
 bool cuts_anywhere() {
-  char words[8192] = {};  // what the MPIs have room for
+  char words[8192] = {};  // the length for which the MPIs have room
   int length = 0;
   if (Library::of_process().abi() != Abi::mpich) return false;
   if (real.Get_library_version(words, &length) != success) return true;

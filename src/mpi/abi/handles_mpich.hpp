@@ -72,7 +72,7 @@ inline Op op_replace() { return 0x5800000d; }
 inline Op op_no_op() { return 0x5800000e; }
 
 // True if MPI_Request_get_status leaves a persistent request as it is, as the standard says.
-inline constexpr bool looks_leave_persistent = false;  // in MPICH 4.3 and 5.0 it ends the request's start
+inline constexpr bool looks_leave_persistent = false;  // it ends the request's start in MPICH 4.3 and 5.0
 inline constexpr bool may_cancel_sends = false;  // no cancel succeeds in 4.0, 4.3 and 5.0; some end the job in 5.0
 
 inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{-1});  // NOLINT: the interface says so

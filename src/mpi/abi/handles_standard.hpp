@@ -74,8 +74,8 @@ inline Op op_replace() { return reinterpret_cast<Op>(uintptr_t{0x3c}); }  // NOL
 inline Op op_no_op() { return reinterpret_cast<Op>(uintptr_t{0x3d}); }  // NOLINT
 
 // True if MPI_Request_get_status leaves a persistent request as it is, as the standard says.
-inline constexpr bool looks_leave_persistent = false;  // in MPICH 5.0 it ends the request's start
-inline constexpr bool may_cancel_sends = false;  // in MPICH 5.0 no cancel succeeds, and some end the job
+inline constexpr bool looks_leave_persistent = false;  // it ends the request's start in MPICH 5.0
+inline constexpr bool may_cancel_sends = false;  // no cancel succeeds in MPICH 5.0, and some end the job
 
 inline const void* const in_place = reinterpret_cast<const void*>(intptr_t{1});  // NOLINT: the interface says so
 inline Status* const status_ignore = nullptr;

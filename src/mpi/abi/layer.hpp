@@ -40,7 +40,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 // A message that a probe has taken out of the MPI. Either `handle` still holds it, or its bytes are here.
 struct Claim {
   Comm comm{};
-  Status status{};  // with the message's true size
+  Status status{};  // the status has the message's true size
   MessageHandle handle{};
   bool received = false;
   int64_t length = 0;
@@ -105,7 +105,7 @@ struct TrackedRequest {
   bool is_substituted = false;
   Request substitute{};
   ClaimPointer claim{};
-  Request handle{};  // as the MPI gave it
+  Request handle{};  // the MPI's handle
   KeptType kept_type{};  // the copy of the datatype that `place` has, if it is held
   // look_at() has seen its message; what that did not put in place is left to the completion.
   bool was_looked_at = false;
@@ -158,8 +158,9 @@ struct OfferedSend {
   bool has_program_request = false;
   bool is_cancelling = false;  // the program has called MPI_Cancel: the MPI decides by the record
   bool is_moved = false;  // the receiver has taken the message, or it was packed after all, or cancelled
-  int64_t patience_ns = 0;  // how long a rank that waits leaves the message to its receiver, before it packs it
-  int64_t wait_begun_ns = -1;  // when the program first waited or tested; -1: not yet
+  // The time for which a rank that waits leaves the message to its receiver, before it packs it.
+  int64_t patience_ns = 0;
+  int64_t wait_begun_ns = -1;  // the time when the program first waited or tested; -1: not yet
 };
 
 // Returns the time of the processor's own clock, in its ticks. It is read faster than the system's clock, and is the
@@ -180,7 +181,7 @@ struct Layer {
   bool is_pack_on =
       false;  // the calls for which the layer needs no peers, such as MPI_Pack (needs_no_peers in hooks.cpp)
   bool is_threaded = false;  // the MPI has granted MPI_THREAD_MULTIPLE
-  bool is_plain = false;  // on, without threads, and without a report that counts every call
+  bool is_plain = false;  // the layer is on, without threads, and without a report that counts every call
   std::recursive_mutex mutex;
   Library* library = nullptr;
   Settings settings;
@@ -198,7 +199,7 @@ struct Layer {
   Types types;
   Teams teams;
   HandleMap<TrackedRequest*> tracked_requests;
-  HandleMap<Claim*> messages;  // by the handle that stands for them
+  HandleMap<Claim*> messages;  // the key is the handle that stands for them
   std::deque<ClaimPointer> claims;
   std::vector<std::unique_ptr<TrackedRequest>> spare_requests;  // left by receives that have ended, for the next ones
   struct Orphan {
@@ -379,7 +380,7 @@ struct Layer {
   // A receiver for which this rank has waited in vain is offered nothing for the next 2, 4, ... 64 messages
   // (`skipped_messages`).
   struct Patience {
-    uint32_t waits_in_vain = 0;  // in a row; 6 at most
+    uint32_t waits_in_vain = 0;  // the number of those in a row, 6 at most
     uint32_t skipped_messages = 0;  // the next messages that are not offered
   };
   std::vector<Patience> patience_;
@@ -391,7 +392,7 @@ struct Layer {
   HandleMap<std::vector<int>> world_ranks_by_comm_;  // ranks in MPI_COMM_WORLD of a communicator's peers
   int comm_keyval_ = 0;
   Group world_group_{};
-  Comm own_comm_{};  // of this process alone; made when it is first needed
+  Comm own_comm_{};  // a communicator of this process alone; made when it is first needed
   bool has_own_comm_ = false;
 };
 

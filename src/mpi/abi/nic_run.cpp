@@ -48,8 +48,8 @@ bool NicRun::test(int& code) {
   const Lock lock;
   code = success;
   if (start_result_ == NicSchedule::StartResult::no_room && !try_start(code_)) return false;
-  if (start_result_ ==
-      NicSchedule::StartResult::started) {  // after a failure, too: its end gives the turn to the schedule's next call
+  // This comes after a failure, too: its end gives the turn to the schedule's next call.
+  if (start_result_ == NicSchedule::StartResult::started) {
     const NicSchedule::Outcome outcome = schedule_->test();
     if (outcome == NicSchedule::Outcome::under_way) return false;
     if (outcome == NicSchedule::Outcome::failed) code_ = error_other;

@@ -35,7 +35,7 @@ class NicRun : public CarriedCall {
   struct Move {
     Place place;
     uint8_t* packed;
-    std::unique_ptr<KeptType> kept_type;  // where the MPI must move the bytes
+    std::unique_ptr<KeptType> kept_type;  // a copy of the datatype, where the MPI must move the bytes
   };
   [[nodiscard]] static Move move_of(const Place& place, uint8_t* packed);
   // Starts the call. False: its turn has not come, or the NIC has no room for it now.

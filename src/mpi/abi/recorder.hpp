@@ -244,7 +244,7 @@ class Recorder {
 
   HandleMap<uint32_t> types_;
   FreedHandles freed_types_;
-  std::vector<int64_t> extents_;  // by number
+  std::vector<int64_t> extents_;  // the extent of each datatype, by number
   uint64_t last_type_key_ = no_key;
   uint32_t last_type_ = trace::none;
   uint32_t byte_type_ = trace::none;

@@ -37,7 +37,7 @@ SPINLOOM_AS(Isendrecv, Sendrecv, nonblocking, SendReceive)
 SPINLOOM_AS(Sendrecv_replace, Sendrecv_replace, blocking, Replace)
 SPINLOOM_AS(Isendrecv_replace, Sendrecv_replace, nonblocking, Replace)
 #undef SPINLOOM_AS
-struct NotRecorded;  // for calls that move nothing between ranks
+struct NotRecorded;  // calls that move nothing between ranks have this
 using As_Pack = NotRecorded;
 using As_Unpack = NotRecorded;
 

@@ -72,7 +72,7 @@ void Layer::report() const {
   if (settings.report.empty()) return;
   const int file = open_file(settings.report, O_APPEND);
   if (file < 0) return;
-  ::flock(file, LOCK_EX);  // where that works, lines are whole however long they are
+  ::flock(file, LOCK_EX);  // lines are whole where that works, however long they are
   write_all(file, report_line(true));
   ::close(file);
   if (tally) ::unlink(part_path().c_str());
@@ -82,7 +82,7 @@ void Layer::report() const {
 void Layer::report_so_far() const {
   const std::string path = part_path();
   const std::string unfinished_path = path + ".half";
-  ::unlink(unfinished_path.c_str());  // what a rank that was killed has left; a link of somebody else is not followed
+  ::unlink(unfinished_path.c_str());  // a rank that was killed has left it; a link of somebody else is not followed
   const int file = open_file(unfinished_path, O_EXCL);
   if (file < 0) return;
   const bool is_whole = write_all(file, report_line(false));

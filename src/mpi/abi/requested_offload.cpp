@@ -141,7 +141,7 @@ uint64_t shared_block(uint64_t bytes) {
 
 std::shared_ptr<NicRun> short_run(const RequestedOffload& requested) {
   NicTeam::Facts facts = requested.facts;
-  uint64_t padding_bytes = 0;  // behind the call's own bytes
+  uint64_t padding_bytes = 0;  // bytes behind the call's own
   if (is_one_block(facts.operation)) {
     facts.bytes = shared_block(facts.bytes);
     padding_bytes = facts.bytes - requested.facts.bytes;

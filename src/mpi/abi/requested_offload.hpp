@@ -25,7 +25,7 @@ struct RequestedOffload {
   std::shared_ptr<NicTeam> team;
   bool has_send = false, has_receive = false;
   bool in_place = false;  // `send` is a part of `receive`; the NIC may take it from there
-  bool copies_send = false;  // what is sent must be copied, because what is received may overwrite it
+  bool copies_send = false;  // the call must copy what it sends, because what is received may overwrite it
   bool fills_receive = false;  // `receive` is also packed before the call: at the root of a broadcast
   bool keeps_receive = false;  // the program's memory for `receive` keeps its bytes
   Place send, receive;

@@ -88,7 +88,7 @@ int RmaWindow::find_remote(const RemoteBuffer& remote, Access& access) {
 }
 
 int RmaWindow::find_own(const Buffer& own, Access& access) {
-  if (own.count == 0 && access.bytes == 0) return success;  // then it may name any type
+  if (own.count == 0 && access.bytes == 0) return success;  // an access without bytes may name any type
   const RmaType* const type = own.count < 0 ? nullptr : types_.of(own.type);
   if (type == nullptr || Place::capacity_of(*type->form, own.count) != access.bytes) return error_other;
   access.own = *type;

@@ -109,7 +109,7 @@ class RmaWindow {
     RmaType own;
     RmaType theirs;
     std::vector<MemoryBlock> own_blocks;
-    std::vector<MemoryBlock> their_blocks;  // by offset in the target's part
+    std::vector<MemoryBlock> their_blocks;  // offsets are those in the target's part
     Part* part = nullptr;
     int64_t bytes = 0;
   };
@@ -149,7 +149,7 @@ class RmaWindow {
   bool is_started_ = false;
   bool holds_all_ = false;
   std::vector<int> started_;
-  std::vector<Hold> holds_;  // by rank
+  std::vector<Hold> holds_;  // one for each rank
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

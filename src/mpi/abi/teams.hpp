@@ -29,15 +29,15 @@ struct Team {
   Key key;  // none: its ranks cannot find each other
   Voter voter;
   std::optional<uint32_t> ballot;
-  uint64_t seen = 0;  // what Polls::join() has seen so far
+  uint64_t seen = 0;  // the state that Polls::join() has seen so far
   bool has_met = false;  // all its ranks have the ballot
-  bool meets_twice = false;  // once it has met: true if some rank has a neighbour more than once
+  bool meets_twice = false;  // some rank has a neighbour more than once; known when it has met
   int tag = 0;
   int rank = 0;
   int size = 0;
   int64_t min_bytes = 0;
   std::vector<int> peers;  // its ranks, as ranks of Teams::comm()
-  std::vector<std::atomic<uint64_t>*> counts;  // for each rank: the number of its calls
+  std::vector<std::atomic<uint64_t>*> counts;  // the number of each rank's calls
   Neighbours neighbours;
   SlotTables slot_tables;  // open once the team has met, if every founder maps the heaps of all others
   // The last blocking calls of each kind, to be done again without a look at their types and places.
@@ -47,7 +47,7 @@ struct Team {
     size_t next = 0;  // the one that is replaced next
   };
   std::array<Plans, Ballot::kinds> plans{};
-  std::array<uint8_t, Ballot::kinds> vain_looks{};  // for each kind: see decide_look() in calls_collective.cpp
+  std::array<uint8_t, Ballot::kinds> vain_looks{};  // one for each kind: see decide_look() in calls_collective.cpp
 };
 
 // The copy function of attributes that a communicator's copy does not get.

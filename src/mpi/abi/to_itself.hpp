@@ -26,7 +26,7 @@ class ToItself {
   void add(std::vector<Place>& places, const void* buffer, int64_t count, Datatype type);
 
   Comm comm_;
-  bool is_wrong_ = false;  // or left to the MPI for another reason
+  bool is_wrong_ = false;  // the call is wrong, or left to the MPI for another reason
   bool has_gaps_ = false;
   int64_t bytes_ = 0;
   std::vector<Place> sends_, receives_;

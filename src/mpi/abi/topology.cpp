@@ -84,7 +84,7 @@ constexpr OrdersOfVersion unseen = {"", {}};
 
 // Returns the MPI's version, with one space in place of each run of white space, so that it can be compared.
 std::string version_of_mpi() {
-  constexpr size_t length_max = 8'192;  // of MPICH; others' are shorter
+  constexpr size_t length_max = 8'192;  // the length of MPICH's version; others' are shorter
   std::string raw(length_max + 1, '\0');
   int length = 0;
   if (real.Get_library_version(raw.data(), &length) != success) return {};

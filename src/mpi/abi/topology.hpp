@@ -25,7 +25,7 @@ struct Neighbours {
     bool is_known = false;
     std::vector<int> slots;
   };
-  std::array<Order, 9> orders;  // by order()
+  std::array<Order, 9> orders;  // the index is order()
   // This rank has a neighbour more than once, where others cannot know: no rank of the communicator may then use
   // `orders`.
   bool meets_twice = false;

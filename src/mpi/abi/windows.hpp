@@ -97,7 +97,7 @@ class Window {
   struct Target {
     TargetMemory memory;
     bool is_known = false;
-    uint64_t seen = 0;  // what Postings::find() has seen so far
+    uint64_t seen = 0;  // the state that Postings::find() has seen so far
     Grant grant = Grant::none;
     Request grant_request{};
     uint8_t grant_byte = 0;

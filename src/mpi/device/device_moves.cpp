@@ -53,7 +53,7 @@ void add_to(std::vector<int64_t>& key, const DeviceBlock& block, int64_t origin)
 }  // namespace
 
 DeviceMoves& DeviceMoves::of_process() {
-  static auto* const moves = new DeviceMoves;  // at the end of a process the driver may have gone before
+  static auto* const moves = new DeviceMoves;  // nobody deletes it: the driver may have gone before a process ends
   return *moves;
 }
 

@@ -1,3 +1,4 @@
+// Ranks that make the same calls see the same ones go the new way, and wait for nobody.
 #include "mpi/entry/agreement.hpp"
 
 #include <gtest/gtest.h>
@@ -64,7 +65,7 @@ TEST(Agreement, CallsAreCountedBeforeTheBallotIsFound) {
   counts[1] = second.calls();
   second.join(&ballot, &counts[1]);
   EXPECT_FALSE(first.begin_call(0, all));
-  first.propose(0, all);  // from the fourth on
+  first.propose(0, all);  // the proposal holds from the fourth call on
   for (int call = 1; call < 3; ++call) EXPECT_FALSE(first.begin_call(0, all));
   EXPECT_TRUE(first.begin_call(0, all));
   EXPECT_TRUE(second.begin_call(0, all));

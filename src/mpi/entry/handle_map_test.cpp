@@ -1,3 +1,4 @@
+// The map of handles against std::unordered_map, and an empty one.
 #include "mpi/entry/handle_map.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Keys of communicators: ranks that make the same calls find the same ones, and no two communicators share one.
 #include "mpi/entry/lineage.hpp"
 
 #include <gtest/gtest.h>

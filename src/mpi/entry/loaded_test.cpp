@@ -1,3 +1,4 @@
+// Symbols of loaded libraries, by both kinds of hash tables, and the count of loads.
 #include "mpi/entry/loaded.hpp"
 
 #include <dlfcn.h>

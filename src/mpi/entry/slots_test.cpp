@@ -1,3 +1,4 @@
+// Slots of requests: the lowest free ones are taken, and a handle may have several.
 #include "mpi/entry/slots.hpp"
 
 #include <gtest/gtest.h>

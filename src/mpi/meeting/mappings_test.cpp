@@ -1,3 +1,4 @@
+// Shared memory of files is found by its place; private memory has none.
 #include "mpi/meeting/mappings.hpp"
 
 #include <gtest/gtest.h>

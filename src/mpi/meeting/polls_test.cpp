@@ -73,7 +73,7 @@ TEST_F(PollsTest, ALookAtAnUnchangedTableIsOneLoad) {
   ASSERT_TRUE(of(0).open(key, false, 1));
   EXPECT_FALSE(of(1).join({18, 4}, false, 5, seen));
   EXPECT_EQ(seen, 1U);
-  EXPECT_FALSE(of(1).join(key, false, 5, seen));  // as if it had looked for this one
+  EXPECT_FALSE(of(1).join(key, false, 5, seen));  // `seen` is as if it had looked for this one
 }
 
 TEST_F(PollsTest, KeysThatAreAlikeInOneHalfAreTwo) {

@@ -1,3 +1,4 @@
+// The name of the world and the number of local ranks, as each launcher tells them.
 #include "mpi/meeting/world.hpp"
 
 #include <gtest/gtest.h>
@@ -99,7 +100,7 @@ TEST(TasksOfNode, KnowsNothingOfOtherNodesSizesAndForms) {
 TEST_F(World, LocalRanksAreToldByALauncherOrSlurm) {
   EXPECT_EQ(local_ranks(4), 0U);
   set("SLURM_TASKS_PER_NODE", "1,3");
-  EXPECT_EQ(local_ranks(4), 0U);  // which of the nodes this is, nobody says
+  EXPECT_EQ(local_ranks(4), 0U);  // nobody says which of the nodes this is
   set("SLURM_NODEID", "1");
   EXPECT_EQ(local_ranks(4), 3U);
   set("SLURM_STEP_TASKS_PER_NODE", "2(x2)");
@@ -115,7 +116,7 @@ TEST_F(World, EachLaunchersLocalRanksAreRead) {
        {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE"}) {
     set(name, "3");
     EXPECT_EQ(local_ranks(4), 3U) << name;
-    EXPECT_EQ(local_ranks(2), 0U) << name;  // of an outer job
+    EXPECT_EQ(local_ranks(2), 0U) << name;  // the number is that of an outer job
     unsetenv(name);
   }
 }

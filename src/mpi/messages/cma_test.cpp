@@ -89,7 +89,7 @@ TEST(Cma, SaysWhereSomeBytesCannotBeWritten) {
   const peer::Process process = far.open(child);
   std::vector<int32_t> own(numbers, 5);
   EXPECT_FALSE(write_by_cma(process, far.known(), far.columns(), {*far.run, numbers, own.data()}, far.size()).ok());
-  int32_t last = 0;  // behind the page: the last number of the column
+  int32_t last = 0;  // the last number of the column, which lies behind the page
   const RemotePlace place{nullptr, 0, far.pages.address(size_t{numbers - 1} * step * sizeof last)};
   ASSERT_TRUE(read_by_cma(process, place, {*far.run, 1, &last}, sizeof last).ok());
   EXPECT_EQ(last, -1);

@@ -40,7 +40,7 @@ class JointCopy {
   [[nodiscard]] const Offer& target() const { return target_; }
 
  private:
-  static constexpr uint32_t sender_shift = 32;  // from this bit on, `taken_` counts the sender's parts
+  static constexpr uint32_t sender_shift = 32;  // the lowest bit of `taken_` that counts the sender's parts
   [[nodiscard]] static uint64_t taken_parts(uint64_t both) {
     return (both >> sender_shift) + static_cast<uint32_t>(both);
   }

@@ -1,3 +1,4 @@
+// Layouts of peers: each sender has its own numbers, and the one that was not asked for longest makes room.
 #include "mpi/messages/peer_layouts.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Settings of the MPI layer from variables, and the sentences about wrong ones.
 #include "mpi/messages/settings.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Messages between two ranks of one process: records, the places of their bytes, no room; forms of datatypes.
 #include "mpi/moving/copy_pipeline.hpp"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t types_max = 1'024;
 constexpr size_t text_bytes_max = 256 << 10;  // the longest text of one type
-constexpr size_t all_texts_bytes_max = 16 << 20;  // once all texts together have so many bytes, further ones are cut
+constexpr size_t all_texts_bytes_max = 16 << 20;  // further texts are cut when all together have so many bytes
 constexpr size_t cut_text_bytes = 400;
 constexpr size_t cells_max = 128;  // so many cells tell counts and receivers apart, as many again only receivers
 

@@ -1,3 +1,4 @@
+// The tally of an MPI job: what is counted together, and what is cut.
 #include "mpi/moving/tally.hpp"
 
 #include <gtest/gtest.h>

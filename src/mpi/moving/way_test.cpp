@@ -1,3 +1,4 @@
+// The way that a message takes, by its layout, its place and the prices.
 #include "mpi/moving/way.hpp"
 
 #include <gtest/gtest.h>

@@ -16,9 +16,9 @@ struct Engine {
   std::vector<uint64_t> made;  // the bytes of each schedule
   std::vector<uint64_t> started;
   std::map<spl_schedule*, uint64_t> schedules;
-  uint64_t room = UINT64_MAX;  // for schedules
+  uint64_t room = UINT64_MAX;  // the number of schedules that there is room for
   bool refuses = false;
-  bool is_full = false;  // for schedules that have left
+  bool is_full = false;  // no schedule finds room at its start
   std::vector<spl_schedule*> under_way;
 
   void end_first() { under_way.erase(under_way.begin()); }

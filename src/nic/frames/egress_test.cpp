@@ -1,3 +1,4 @@
+// The order in which frames of handlers and of the host leave.
 #include "nic/frames/egress.hpp"
 
 #include <gtest/gtest.h>

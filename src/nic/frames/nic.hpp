@@ -35,7 +35,7 @@ namespace spinloom::frames {
 struct Limits {
   MatcherLimits matcher;
   std::vector<SlotClass> slots = PacketAllocator::board();
-  uint32_t frame_bytes_max = 1518;  // with a VLAN tag, without the checksum
+  uint32_t frame_bytes_max = 1518;  // the length with a VLAN tag, without the checksum
   uint32_t hpus = 16;
   uint32_t message_queues = 16;  // messages with header or completion handlers, at once
   uint32_t idle_frames = 1 << 16;  // a message that had no frame among the last matched ones may lose its queue

@@ -20,7 +20,7 @@ namespace spinloom::frames {
 
 struct Packet {
   std::optional<PacketAllocator::Slot> slot;  // none: mail, or a handler that the host runs
-  PayloadRef bytes;  // in packet memory
+  PayloadRef bytes;  // bytes in packet memory
   ContextId context;
   uint32_t message = no_slot;  // the message's slot; none: frames of this context are handled one by one
   uint32_t identifier = 0;  // the message's identifier; mail: its value
@@ -125,7 +125,7 @@ struct Nic::Impl {
   Table<ContextId, InstalledContext> contexts;
   Slab<Packet> packets;
   Slab<Message> messages;
-  MessageIndex<ContextId> message_index;  // by context and identifier
+  MessageIndex<ContextId> message_index;  // the key is the context and the identifier
   PacketBuffer no_buffer{0};  // executions count no bytes: slots are counted by the allocator
   Executions executions{no_buffer};
   Scheduler scheduler;

@@ -1,3 +1,4 @@
+// Handlers of messages of frames: header, payload and completion, and random traffic.
 #include <map>
 
 #include "base/random.hpp"
@@ -106,7 +107,7 @@ TEST(FrameMessage, RandomTraffic) {
     bench.install(0, Bench::handlers(true, true, true));
     bench.install(1, Bench::handlers(false, true, random.below(2) == 0));
     bench.install(2, Bench::handlers(random.below(2) == 0, random.below(2) == 0, true));
-    std::map<std::pair<uint32_t, uint32_t>, HandlerKind> newest;  // by context and message
+    std::map<std::pair<uint32_t, uint32_t>, HandlerKind> newest;  // the key is the context and the message
     std::map<std::pair<uint32_t, uint32_t>, int> open;
     uint64_t arrived = 0;
     std::deque<std::vector<uint8_t>> frames;

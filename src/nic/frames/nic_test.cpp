@@ -1,3 +1,4 @@
+// The NIC of frames: matching, handlers and their verdicts, slots, rings of the host, sends, and contexts.
 #include "nic/frames/nic.hpp"
 
 #include <cstring>
@@ -220,7 +221,7 @@ TEST(FrameNic, InstallInitialiseActivate) {
   context.initialise_entry = 4;
   ASSERT_TRUE(bench.nic->install(ContextId{0}, {context, false}).ok());
   bench.arrive(Bench::frame(0, 1, false));
-  EXPECT_EQ(bench.take<ToHost>().size(), 1u);  // not active yet
+  EXPECT_EQ(bench.take<ToHost>().size(), 1u);  // the context is not active yet
   ASSERT_TRUE(bench.nic->initialise(ContextId{0}, bench.actions).ok());
   bench.settle();
   EXPECT_FALSE(bench.nic->activate(ContextId{0}).ok());

@@ -1,3 +1,4 @@
+// Slots of packet memory by classes of sizes: they never overlap, and classes do not borrow.
 #include "nic/frames/packet_allocator.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ TEST(PacketAllocator, SlotsNeverOverlap) {
   auto made = PacketAllocator::create({{5, 96}, {7, 32}, {3, 200}});
   ASSERT_TRUE(made.ok());
   const uint32_t sizes[] = {96, 32, 200};
-  std::map<uint32_t, PacketAllocator::Slot> taken;  // by address
+  std::map<uint32_t, PacketAllocator::Slot> taken;  // the key is the address
   for (int step = 0; step < 5000; ++step) {
     if (random.below(2) == 0 && !taken.empty()) {
       auto which = taken.begin();

@@ -1,3 +1,4 @@
+// Rule sets by the board's example and by the definition.
 #include "nic/frames/rule_set.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ constexpr Rule is_eom{10, 0x00800000, 0x00800000, 0x00800000};
 TEST(RuleSet, WordsAreLittleEndianSlices) {
   const std::vector<uint8_t> bytes{1, 2, 3, 4, 5, 6};
   EXPECT_EQ(word_of(bytes, 0), 0x04030201u);
-  EXPECT_EQ(word_of(bytes, 1), 0x00000605u);  // what is missing reads as zero
+  EXPECT_EQ(word_of(bytes, 1), 0x00000605u);  // missing bytes read as zero
   EXPECT_EQ(word_of(bytes, 2), 0u);
 }
 

@@ -78,7 +78,7 @@ enum class StopKind : uint8_t { returned, call, shared, quantum, fault };
 
 struct Stop {
   StopKind kind = StopKind::quantum;
-  uint64_t cycle = 0;  // when it happens; equals Core::cycle()
+  uint64_t cycle = 0;  // the cycle in which it happens; equals Core::cycle()
   uint32_t value = 0;  // returned: the handler's return code
   uint32_t address = 0;  // shared: address of the access, for the driver's model of contention
   bool atomic = false;  // shared: it is an atomic
@@ -91,7 +91,7 @@ struct Start {
   uint32_t pc = 0;
   std::array<uint32_t, 4> arguments{};  // a0..a3
   uint32_t stack_pointer = 0;
-  uint64_t at_cycle = 0;  // not before cycle() of what ran here last
+  uint64_t at_cycle = 0;  // the beginning, no earlier than cycle() of what ran here last
   // Answers of the command window.
   uint32_t hpu = 0;
   uint32_t vhpu = 0;
@@ -106,7 +106,7 @@ struct Start {
 // taken) branch, the wait for an operand, a busy unit, a full window, the command window or an atomic's turn, its own
 // latency.
 struct Counters {
-  uint64_t cycles = 0;  // from start to end (or to now) of every handler
+  uint64_t cycles = 0;  // the cycles from start to end (or to now) of every handler
   uint64_t instructions = 0;
   uint64_t loads = 0;  // device loads and lr included
   uint64_t stores = 0;  // device stores and sc included

@@ -55,7 +55,7 @@ struct Op {
   uint32_t raw = 0;  // the bits as fetched
   uint8_t slots = 1;  // halfwords to the next instruction
   uint8_t rs3 = 0;  // third source of fmadd and similar operations
-  Rounding rounding = Rounding::nearest_even;  // for floating-point operations that round
+  Rounding rounding = Rounding::nearest_even;  // the rounding of floating-point operations that round
   bool is_double = false;  // the format of floating-point operations
 };
 static_assert(sizeof(Op) == 16, "four decoded instructions share a cache line");

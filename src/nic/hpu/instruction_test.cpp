@@ -225,8 +225,8 @@ TEST(Instruction, ReservationBreaksWhenAnotherCoreWrites) {
   machine.begin.image = &machine.image;
   machine.begin.memory = &machine.memory;
   machine.core.start(machine.begin);
-  ASSERT_EQ(machine.core.run(1000).kind, StopKind::shared);  // before lr
-  ASSERT_EQ(machine.core.run(1000).kind, StopKind::shared);  // before sc
+  ASSERT_EQ(machine.core.run(1000).kind, StopKind::shared);  // the stop before lr
+  ASSERT_EQ(machine.core.run(1000).kind, StopKind::shared);  // the stop before sc
   machine.shared[0] = 9;
   const Stop stop = machine.core.run(1000);
   ASSERT_EQ(stop.kind, StopKind::returned);

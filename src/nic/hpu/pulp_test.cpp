@@ -16,7 +16,7 @@ using as::Assembler;
 constexpr uint64_t ret_cycles = 2;
 
 struct Measured {
-  uint64_t cycles;  // without the ret
+  uint64_t cycles;  // the cycles without the ret
   Counters counters;
 };
 

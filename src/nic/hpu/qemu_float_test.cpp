@@ -62,7 +62,7 @@ TestMachine machine_for(uint32_t operation, Random& random) {
   FloatOperands singles(random, single_format);
   FloatOperands doubles(random, double_format);
   const bool is_double = (operation >> 25 & 1) != 0;
-  const bool converts = operation >> 27 == 8;  // from the other format
+  const bool converts = operation >> 27 == 8;  // the operation converts from the other format
   FloatOperands& operands = is_double != converts ? doubles : singles;
   const uint64_t box = is_double != converts ? 0 : 0xffffffff00000000u;
   for (uint32_t i = 0; i < triples; ++i) {

@@ -36,21 +36,21 @@ struct A15Parameters {
   uint32_t float_multiply_add_cycles = 5;
   uint32_t float_divide_cycles = 9;  // a division or a root occupies its unit for the whole time
   uint32_t float_root_cycles = 33;
-  uint32_t float_compare_cycles = 5;  // also minimum and maximum
+  uint32_t float_compare_cycles = 5;  // minimum and maximum take this, too
   uint32_t float_convert_cycles = 5;
-  uint32_t float_move_cycles = 3;  // between the register files, signs, classes
+  uint32_t float_move_cycles = 3;  // moves between the register files, signs, classes
   uint32_t load_cycles = 2;      // time in the pipeline; the memory's latency is added
-  uint32_t store_cycles = 2;     // from issue until the store may retire and its data can be forwarded
+  uint32_t store_cycles = 2;     // the time from issue until the store may retire and its data can be forwarded
   // Latency of the memory that answers, by LatencyClass (the papers' k = 1).
   std::array<uint32_t, latency_class_count> memory_cycles{1, 1, 1, 1};
   uint32_t misaligned_cycles = 1;      // added when a plain access is not naturally aligned
-  uint32_t front_end_cycles = 7;       // from a mispredicted branch's result to the next rename
+  uint32_t front_end_cycles = 7;       // the time from a mispredicted branch's result to the next rename
   uint32_t predictor_entries = 8192;   // 2-bit counters, a power of two
   uint32_t indirect_entries = 2048;    // last targets of indirect jumps, a power of two
   uint32_t return_stack = 16;          // return addresses
-  uint32_t device_store_cycles = 1;    // between two stores to the command window
-  uint32_t device_answer_cycles = 1;   // until a store to the command window is answered
-  uint32_t oldest_cycles = 0;          // from oldest to issue, for instructions that must be the oldest
+  uint32_t device_store_cycles = 1;    // the time between two stores to the command window
+  uint32_t device_answer_cycles = 1;   // the time until a store to the command window is answered
+  uint32_t oldest_cycles = 0;          // the time from oldest to issue, for instructions that must be the oldest
   uint32_t device_load_cycles = 2;     // a load from the command window takes at least this
 };
 
@@ -67,7 +67,7 @@ struct PulpParameters {
   uint32_t device_cycles = 1;  // an access to the command window
   // From issue to the next issue, by LatencyClass: the cluster's memory, handler memory, packets, the image's data.
   std::array<uint32_t, latency_class_count> memory_cycles{1, 21, 1, 21};
-  uint32_t atomic_near_cycles = 3;  // in memory of one cycle: until the result is there, or the next atomic issues
+  uint32_t atomic_near_cycles = 3;  // memory of one cycle: time until the result is there, or the next atomic issues
   uint32_t atomic_far_cycles = 6;   // added to the cycles of any other memory
 };
 

@@ -377,7 +377,7 @@ class A15Timing {
   uint64_t order_ = 0;  // shared accesses and calls happen no earlier
   uint64_t answer_ = 0;  // loads of memory that a call may have written issue no earlier
   uint64_t device_free_ = 0;  // the next device store leaves no earlier
-  uint64_t device_answered_ = 0;  // when the last device store is answered
+  uint64_t device_answered_ = 0;  // the cycle in which the last device store is answered
   uint64_t mispredicts_ = 0;
   uint8_t position_ = 0;  // position of the next instruction in retired_
   std::array<uint64_t, 256> retired_{};  // retire cycles of the last 256 instructions

@@ -1,3 +1,4 @@
+// Sentences about frames, and about what is wrong with them.
 #include "nic/packet/describe.hpp"
 
 #include <gtest/gtest.h>

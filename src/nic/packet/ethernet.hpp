@@ -51,7 +51,7 @@ struct Ethernet {
   MacAddress source;
   std::array<VlanTag, 2> tags{};  // outer first
   uint8_t tag_count = 0;
-  uint16_t type = 0;  // behind the tags
+  uint16_t type = 0;  // the type behind the tags
   Bytes payload;
 };
 

@@ -88,7 +88,7 @@ TEST(Ipv4, EndsWithItsTotalLength) {
   const FrameBytes frame = udp_frame(ends, 4000, 9330, payload);
   const auto packet = read_ipv4(read_ethernet(frame)->payload);
   ASSERT_TRUE(packet.ok()) << sentence(packet.error);
-  EXPECT_EQ(packet->payload.size(), 8 + payload.size());  // not the padding
+  EXPECT_EQ(packet->payload.size(), 8 + payload.size());  // the padding is no part of it
   EXPECT_EQ(packet->source, ends.source);
   EXPECT_EQ(packet->target, ends.target);
 }

@@ -29,7 +29,7 @@ inline constexpr uint8_t tcp = 6;
 inline constexpr uint8_t udp = 17;
 }  // namespace ip_protocol
 
-inline constexpr size_t ipv4_header_bytes = 20;  // without options
+inline constexpr size_t ipv4_header_bytes = 20;  // a header without options
 inline constexpr size_t ipv4_options_bytes_max = 40;
 inline constexpr size_t ipv4_bytes_max = 65535;  // the longest datagram, header and all
 
@@ -38,7 +38,7 @@ struct Ipv4 {
   uint16_t identification = 0;
   bool dont_fragment = false;
   bool more_fragments = false;
-  uint16_t fragment_offset = 0;  // in bytes, a multiple of 8
+  uint16_t fragment_offset = 0;  // a number of bytes, a multiple of 8
   uint8_t ttl = 64;
   uint8_t protocol = 0;
   Ipv4Address source;

@@ -68,7 +68,7 @@ class ContextTable {
     Context context;
     uint32_t entries = 0;
     uint32_t messages = 0;
-    std::vector<uint64_t> iovec_ends;  // where each element of handler_host_iovec ends
+    std::vector<uint64_t> iovec_ends;  // the end of each element of handler_host_iovec
     TelemetryCounts counts{};
   };
 

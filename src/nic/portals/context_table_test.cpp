@@ -1,3 +1,4 @@
+// The table of contexts: which are refused, which are in use, and their counts.
 #include "nic/portals/context_table.hpp"
 
 #include <gtest/gtest.h>

@@ -107,7 +107,7 @@ struct Event {
   bool in_overflow = false;  // ptl_list; ack, reply: the list of the entry that took the operation
   bool after_gap = false;    // events before it were overwritten before the host took them
   uint64_t dropped_bytes = 0;
-  AtomicOperation atomic = AtomicOperation::min;  // for kinds of atomics
+  AtomicOperation atomic = AtomicOperation::min;  // the operation, in events of atomics
   Datatype datatype = Datatype::int8;
 };
 

@@ -1,3 +1,4 @@
+// Event queues: room, full queues, and slots for what the host has asked for.
 #include "nic/portals/event_queues.hpp"
 
 #include <gtest/gtest.h>

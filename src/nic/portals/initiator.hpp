@@ -74,7 +74,7 @@ class Initiator {
     ContextTable& contexts;
     Executions& executions;
     DmaTracker& dmas;
-    HostMemory* memory;  // may be null
+    HostMemory* memory;  // null is allowed
   };
   Initiator(Rank rank, const NicLimits& config, const Parts& parts);
 
@@ -157,11 +157,11 @@ class Initiator {
     Fifo<PutRegion> regions;  // regions that are not in packets yet
   };
   struct Outgoing {
-    Put put;  // for a get or a reply: the fields that it shares with a put
+    Put put;  // a get or a reply has the fields that it shares with a put
     Origin origin = {};
     Operation operation = Operation::put;
-    Request request = {};  // for a reply: only the name of the request that it answers
-    Outcome result = {};  // for a reply
+    Request request = {};  // a reply has only the name of the request that it answers
+    Outcome result = {};  // the outcome of a reply
     uint32_t sequence = 0;
     uint64_t emitted = 0;  // bytes in packets that have been handed to the driver
     bool sent = false;  // the driver has read the last byte
@@ -170,7 +170,7 @@ class Initiator {
     Outcome ack = {};  // an ack that came before the send event
     bool queued = true;  // the message is in `outbound_` or `flowing_`
     bool may_wait = false;  // the message is in `outbound_`, and its next bytes may not be there yet
-    IovecView list = {};  // where put.local is null: holds the bytes, from list_offset on
+    IovecView list = {};  // the bytes from list_offset on, where put.local is null
     uint64_t list_offset = 0;
     std::unique_ptr<Stream> stream = {};  // streaming put, until its last packet is handed to the driver
     uint32_t process_put = no_slot;  // its slot in `process_puts_`, until its last packet is handed to the driver

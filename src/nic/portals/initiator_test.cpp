@@ -1,3 +1,4 @@
+// The initiator alone: puts, gets, replies, acknowledgements, streams, and a peer that is lost.
 #include "nic/portals/initiator.hpp"
 
 #include <gtest/gtest.h>
@@ -90,7 +91,7 @@ TEST_F(InitiatorTest, AnAckAheadOfTheSendEventWaitsForIt) {
   out.clear();
   EXPECT_TRUE(initiator.take_ack(ack, out));
   EXPECT_TRUE(events().empty());
-  EXPECT_FALSE(initiator.take_ack(ack, out));  // once
+  EXPECT_FALSE(initiator.take_ack(ack, out));  // an ack is taken once
   (void)initiator.packet_sent(ack.message, out);
   EXPECT_EQ(events(), (Kinds{EventKind::send, EventKind::ack}));
 }
@@ -187,7 +188,7 @@ TEST_F(InitiatorTest, AStreamsHeaderHoldsLaterPutsBackButNotReplies) {
 TEST_F(InitiatorTest, AProcessPutsPacketsLeaveFilledAndInOrder) {
   initiator.process_put({put(40), 64, ContextId{0}}, out);
   const auto begun = take<BufferPacket>();
-  ASSERT_EQ(begun.size(), 2u);  // as many as there are slots
+  ASSERT_EQ(begun.size(), 2u);  // there are two slots
   const Owner owner = executions[begun[0].her].owner;
   EXPECT_EQ(owner.kind, OwnerKind::process_put);
   EXPECT_EQ(initiator.process_put_work(owner.slot).hers_open, 2u);

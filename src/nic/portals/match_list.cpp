@@ -5,7 +5,7 @@
 namespace spinloom::nic {
 namespace {
 
-constexpr uint32_t compact_min = 32;  // for few lines closing up costs more than it saves
+constexpr uint32_t compact_min = 32;  // closing up costs more than it saves for fewer lines
 
 }  // namespace
 
@@ -72,7 +72,7 @@ uint32_t MatchList::find(const Slab<ListedEntry>& slab, const MatchKey& key, uin
   for (const Line* line = begin; line != end; ++line) {
     const bool differs = (((line->match_bits ^ key.match_bits) & line->match_mask) |
                           ((line->rank ^ key.source.value) & line->rank_mask)) != 0;
-    if (differs) [[likely]] {  // without the hint, the compiler splits the loop in two
+    if (differs) [[likely]] {  // the compiler splits the loop in two without the hint
       continue;
     }
     if (line->slot == no_slot || !matches(slab[line->slot], key)) continue;

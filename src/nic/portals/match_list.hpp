@@ -34,13 +34,13 @@ struct ListedEntry {
   EntryId id;
   PortalIndex portal;
   ListKind list = ListKind::priority;
-  bool places_payload = true;  // without a payload handler, the NIC puts bytes at their offset
-  uint64_t local_offset = 0;   // for manage_local
+  bool places_payload = true;  // the NIC puts bytes at their offset, because there is no payload handler
+  uint64_t local_offset = 0;   // the offset of the next message under manage_local
   uint64_t sequence = 0;       // sequence number of its append
   uint32_t messages_open = 0;
   uint32_t headers_kept = 0;   // unexpected headers that lie in this (overflow) entry
   bool linked = false;
-  bool awaits_context = false;  // in no list until its context is activated
+  bool awaits_context = false;  // it is in no list until its context is activated
   bool claiming = false;  // takes headers that came before it; meanwhile counts as one of its own messages
   bool auto_unlinked = false;
   bool unlink_event_reserved = false;  // flow control keeps room for its auto_unlink event

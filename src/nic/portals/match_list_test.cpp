@@ -19,7 +19,7 @@ TEST(MatchList, WalksAsAPlainListDoes) {
   for (int round = 0; round < 20; ++round) {
     Slab<ListedEntry> slab;
     MatchList list;
-    std::vector<uint32_t> linked;  // in order of sequence
+    std::vector<uint32_t> linked;  // the order is that of sequence
     std::vector<uint32_t> away;
     uint64_t sequence = 0;
     const auto earlier = [&](uint32_t a, uint32_t b) { return slab[a].sequence < slab[b].sequence; };

@@ -39,7 +39,7 @@ struct NicState {
   uint32_t early_packets = 0;
   uint32_t dmas_open = 0;
   uint64_t dropped_messages = 0;
-  uint32_t messages_outgoing = 0;    // not yet read from their buffers, or not yet acknowledged
+  uint32_t messages_outgoing = 0;    // messages not yet read from their buffers, or not yet acknowledged
   uint32_t outbound_packets = 0;     // slots of the outbound buffer in use
   uint32_t outbound_packets_peak = 0;
   uint32_t unexpected_headers = 0;

@@ -282,7 +282,7 @@ TEST(HandlerCalls, AProcessPutIsTheHosts) {
   EXPECT_EQ(filling.context, ContextId{put.context});
   HandlerCall read = bench.made(SPL_CALL_DMA_FROM_HOST_NB, LocalMemory::packet);
   read.local = const_cast<uint8_t*>(filling.payload.bytes);
-  read.offset = 400;  // of the memory from byte 100 on, to the entry's end at 512
+  read.offset = 400;  // an offset in the memory from byte 100 on, to the entry's end at 512
   read.length = 12;
   EXPECT_FALSE(bench.call(filling.id, read));
   EXPECT_EQ(bench.only<DmaRead>().host, bench.memory.data() + 500);

@@ -203,7 +203,7 @@ TEST(GetInitiator, ItsReplyIsHereWhenAllOfItHasLanded) {
   FetchBench bench;
   const Packet request = bench.ask(40);
   std::vector<DmaId> landing;
-  for (const uint64_t offset : {32, 0, 16}) {  // in any order
+  for (const uint64_t offset : {32, 0, 16}) {  // any order will do
     bench.arrive(bench.reply(request, 40, offset));
     const auto write = bench.only<DmaWrite>();
     EXPECT_EQ(write.host, bench.memory.data() + offset);

@@ -97,8 +97,8 @@ void Nic::Impl::handler_done(HerId id, HandlerEnd end, uint32_t code, uint64_t c
     initiator.cut_message(owner.slot, execution.packet_offset);
   }
   executions.end(execution);
-  return_hpu({execution.her.hpu, execution.her.context, execution.her.vhpu},
-             out);  // may drop other packets of this work, which must not complete before this execution counts
+  // This may drop other packets of this work, which must not complete before this execution counts.
+  return_hpu({execution.her.hpu, execution.her.context, execution.her.vhpu}, out);
   SPL_ASSERT(work.hers_open > 0, "HER ", id);
   --work.hers_open;
   release(execution);

@@ -94,7 +94,7 @@ TEST(HandlerDma, EventComesAfterAllEarlierOnesOfItsMessage) {
   HandlerBench bench;
   const HerId first = bench.start(1, 32, 0);
   const DmaId a = bench.issue(first, bench.dma_call(0, 8));
-  const DmaId b = bench.issue(first, bench.dma_call(8, 8, 0));  // with an event
+  const DmaId b = bench.issue(first, bench.dma_call(8, 8, 0));  // this DMA has an event
   const HerId second = bench.start(1, 32, 16);
   const DmaId c = bench.issue(second, bench.dma_call(16, 8));
   const DmaId d = bench.issue(second, bench.dma_call(24, 0, 0));  // empty, with an event

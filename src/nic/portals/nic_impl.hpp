@@ -40,13 +40,13 @@ struct Nic::Impl {
     uint64_t position = 0;
     uint64_t index = 0;
     uint64_t within = 0;
-    uint64_t held = 0;  // which block of config.iovec_entries elements the NIC holds
+    uint64_t held = 0;  // the number of the block of config.iovec_entries elements that the NIC holds
   };
   enum class Path : uint8_t {
     waiting,  // packets are here, their header is not
     undecided,  // the header handler has not ended: packets wait in the packet buffer
     direct,  // straight to memory
-    handlers,  // to payload handlers
+    handlers,  // packets go to payload handlers
     dropped,  // the header handler dropped the message, or failed: counted as dropped
     discard,  // no entry takes the message: counted, not kept
   };
@@ -65,7 +65,7 @@ struct Nic::Impl {
     bool ack_disabled = false;  // the entry wants no acknowledgement
     PortalIndex portal;
     uint32_t entry = no_slot;
-    PortalTable::Attached attached;  // to its entry
+    PortalTable::Attached attached;  // the message's attachment to its entry
     MessageFields fields;
     uint64_t offset = 0;  // offset in the entry
     uint64_t landing_bytes = 0;  // mlength: room_bytes if they go straight to memory; for payload handlers, all bytes
@@ -100,7 +100,7 @@ struct Nic::Impl {
 
   Rank rank;
   NicLimits config;
-  HostMemory* memory;  // may be null
+  HostMemory* memory;  // null is allowed
 
   EventQueues queues;
   Triggers triggers;

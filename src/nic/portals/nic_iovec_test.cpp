@@ -152,7 +152,7 @@ TEST(Iovec, TheTargetMayKeepTheOffset) {
 TEST(Iovec, PacketsAheadOfTheirHeaderKeepTheirPlaceUntilWritten) {
   Listed listed({10, 30}, 32);
   listed.bench.append(listed.entry);
-  listed.bench.arrive(1, 40, 16);  // as packets in order, once the header is here
+  listed.bench.arrive(1, 40, 16);  // its place is that of packets in order, once the header is here
   listed.bench.arrive(1, 40, 0);
   EXPECT_EQ(listed.pieces(), "0+10@0 13+6@10 19+16@16 ");
   EXPECT_EQ(listed.bench.nic.state().packet_buffer_used, 16u);

@@ -89,7 +89,7 @@ TEST(Match, UseOnceLeavesItsListAtMatchTimeAndTellsAfterThePut) {
   entry.options.use_once = true;
   const EntryId first = bench.append(entry);
   const EntryId second = bench.append(entry);
-  bench.arrive(1, 32, 0);  // not complete yet
+  bench.arrive(1, 32, 0);  // the message is not complete yet
   const DmaId one = bench.only<DmaWrite>().dma;
   bench.arrive(2, 16, 0);
   EXPECT_EQ(bench.out.work.entries_searched, 1u);
@@ -123,7 +123,7 @@ TEST(Match, TruncationAndNoTruncate) {
   EXPECT_EQ(header.host, bench.memory.data() + 8);
   EXPECT_EQ(header.source.length, 12u);  // 20 - 8
   bench.arrive(1, 32, 16);
-  EXPECT_TRUE(bench.actions<DmaWrite>().empty());  // beyond the end
+  EXPECT_TRUE(bench.actions<DmaWrite>().empty());  // the bytes lie beyond the end
   bench.dma_done(header.dma);
   const Event event = bench.event(EventKind::put);
   EXPECT_EQ(event.entry, truncating);
@@ -176,7 +176,7 @@ TEST(Match, AutoUnlinkComesAfterTheEventsOfAllMessagesInTheEntry) {
   EXPECT_NE(bench.error(Append{id, bench.portal, ListKind::priority, slab}, Code::invalid), "") << "it is known still";
   bench.dma_done(first);
   EXPECT_EQ(bench.kinds(), (Kinds{EventKind::put, EventKind::auto_unlink}));
-  bench.good(Append{id, bench.portal, ListKind::priority, slab});  // after the event, the id may be reused
+  bench.good(Append{id, bench.portal, ListKind::priority, slab});  // the id may be reused after the event
 }
 
 TEST(Match, NoTruncateLooksAtTheOffsetThatWillBeUsed) {

@@ -38,7 +38,7 @@ void Nic::Impl::advance(uint32_t slot, Actions& out) {
     const PortalTable::Portal& portal = *portals.find(message.portal);
     her.flow_control = portal.flow_control && !portal.enabled;
     ++message.hers_open;
-    enqueue(execution);  // not buffered first: a completion handler has no packet
+    enqueue(execution);  // nothing is buffered first: a completion handler has no packet
     return;
   }
   if (message.dmas.open > 0) return;

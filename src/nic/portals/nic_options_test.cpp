@@ -178,7 +178,7 @@ TEST(Refusals, AreCountedByReasonForTheirPartOfThePortalTable) {
   put(2, 5, 1001);
   put(3, 6, 1000);
   put(4, 7, 1000);
-  put(5, 5, 1000, 63);   // not allocated
+  put(5, 5, 1000, 63);   // entry 63 is not allocated
   put(6, 5, 1000, limits::portal_table_max + 0);  // no entry of table 0
   put(7, 5, 1000, limits::portal_table_max + 3);
   put(8, 5, 1000, 64);

@@ -361,12 +361,12 @@ TEST(CutMessage, MalformedOnesAreRefused) {
   bench.arrive(1, 64, 0);
   Packet cut = bench.packet(1, 64, 16);
   cut.missing = 32;
-  bench.arrive(cut);  // has bytes
+  bench.arrive(cut);  // it has bytes
   cut.payload = {};
-  bench.arrive(cut);  // does not end the message
+  bench.arrive(cut);  // it does not end the message
   cut.offset = 0;
   cut.missing = 64;
-  bench.arrive(cut);  // is the header
+  bench.arrive(cut);  // it is the header
   EXPECT_EQ(bench.nic.state().refused_packets, 3u);
 }
 

@@ -220,7 +220,7 @@ class QuickPair {
     perform(slow_, slow_seen_, [] {});
   }
 
-  static constexpr PortalIndex flow_portal{1};  // with flow control, and a queue that is full now and then
+  static constexpr PortalIndex flow_portal{1};  // a portal with flow control, and a queue that is full now and then
 
   Random& random_;
   std::shared_ptr<QueueIndex> quick_index_ = std::make_shared<QueueIndex>();

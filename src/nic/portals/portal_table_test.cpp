@@ -1,3 +1,4 @@
+// The portal table alone: entries, unexpected headers, disabling, refusals, and inactive contexts.
 #include "nic/portals/portal_table.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Counters and triggered operations: their order, cancelling, persistent ones, and limits.
 #include "nic/portals/triggers.hpp"
 
 #include <gtest/gtest.h>
@@ -76,7 +77,7 @@ TEST_F(TriggersTest, OneThatIsReachedAlreadyFiresAtOnce) {
 TEST_F(TriggersTest, APersistentOneComesAgain) {
   wait(put(1, 2, 2));
   count(5);
-  EXPECT_EQ(run(), (Names{1, 1}));  // at 2 and at 4
+  EXPECT_EQ(run(), (Names{1, 1}));  // it comes at 2 and at 4
   count(1);
   EXPECT_EQ(run(), Names{1});
   EXPECT_EQ(triggers.size(), 1u);

@@ -37,18 +37,18 @@ struct Context {
 };
 
 struct Configuration {
-  uint64_t matching_installs = 0;  // how often me/valid became 1
+  uint64_t matching_installs = 0;  // the number of times that me/valid became 1
   bool matching_valid = false;
   std::vector<RuleSet> rule_sets;
 
-  uint64_t context_installs = 0;  // how often her/valid became 1
+  uint64_t context_installs = 0;  // the number of times that her/valid became 1
   bool contexts_valid = false;
   std::vector<Context> contexts;
 
-  std::vector<bool> active;          // by context: true if frames may reach it
+  std::vector<bool> active;          // one for each context: true if frames may reach it
   uint32_t fetch_mask = 0;           // clusters that fetch instructions
   bool reset = false;                // processors and data path are held in reset
-  std::vector<uint32_t> core_masks;  // by cluster: the cores that take handlers
+  std::vector<uint32_t> core_masks;  // one for each cluster: the cores that take handlers
   bool operator==(const Configuration&) const = default;
 };
 

@@ -47,7 +47,7 @@ struct Entry {
   uint32_t guard_address = 0;  // no_guard: none
   uint8_t access = 0;
   uint8_t width = 0;
-  std::string path;  // at most path_bytes_max bytes
+  std::string path;  // path_bytes_max is the longest
   bool operator==(const Entry&) const = default;
 };
 
@@ -58,7 +58,7 @@ inline constexpr size_t path_bytes_max = 46;
 struct Answer {
   RequestKind kind = RequestKind::status;
   bool succeeded = true;
-  Code code = Code::invalid;  // if it is not good
+  Code code = Code::invalid;  // the error's code, unless succeeded
   std::vector<uint64_t> words;
   std::vector<Entry> entries;
   std::string text;

@@ -29,7 +29,7 @@ struct Description {
   std::string_view name;
   uint32_t group_base;
   uint32_t board_address;  // the address of the first one, in the board's shape
-  uint32_t fixed_count;  // how many there are for each element of the dimensions
+  uint32_t fixed_count;  // the number for each element of the dimensions
   std::array<Dimension, 2> dimensions;
   Access access;
   uint32_t width;
@@ -47,7 +47,7 @@ struct MemoryWindow {
 
 // The board's numbers (FPsPIN, deliverable D4.7, 4.2), unless a profile says others.
 struct Shape {
-  uint32_t rule_sets = 4;  // as many contexts can be matched
+  uint32_t rule_sets = 4;  // so many contexts can be matched
   uint32_t rules = 4;      // rules of a set; the last one finds the end of a message
   uint32_t contexts = 4;
   uint32_t clusters = 2;

@@ -62,7 +62,7 @@ class RegisterFile {
 
   Map map_;
   Device& device_;
-  std::vector<uint32_t> values_;  // by number; used for registers of access `kept`
+  std::vector<uint32_t> values_;  // one for each register; used for those of access `kept`
   Configuration configuration_;
 };
 

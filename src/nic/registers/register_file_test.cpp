@@ -152,7 +152,7 @@ TEST(RegisterFile, RulesThatCannotBeMeantAreRefused) {
   EXPECT_TRUE(contains(board.refused("me/valid", 1), "rule 0 of set 0 can never hold"));
   EXPECT_EQ(board.get("me/valid"), 0u);
   EXPECT_EQ(board.registers.configuration().matching_installs, 0u);
-  board.rule(0, 0, swapped(never()));  // as the board's library writes its bypass
+  board.rule(0, 0, swapped(never()));  // the board's library writes its bypass so
   board.set("me/idx/1", 32);
   EXPECT_TRUE(contains(board.refused("me/valid", 1), "word 32"));
   board.set("me/idx/1", 31);
@@ -304,7 +304,7 @@ TEST(RegisterFile, RandomWrites) {
       RegisterInstance place = map.place_of_number(static_cast<uint32_t>(random.below(map.register_count())));
       if (random.chance(1, 4)) place = {random.chance(1, 2) ? Register::me_valid : Register::her_valid, 0};
       auto value = static_cast<uint32_t>(random.chance(2, 3) ? random.below(3) : random.below(uint64_t{1} << 32));
-      if (place.id == Register::me_start && random.chance(7, 8)) value = 0;  // so that some rules can be meant
+      if (place.id == Register::me_start && random.chance(7, 8)) value = 0;  // some rules can be meant then
       if (place.id == Register::me_idx && random.chance(7, 8)) value %= 32;
       const auto before = all();
       const Configuration old = board.registers.configuration();

@@ -115,7 +115,7 @@ struct ActionList {
   T& add(Parts&&... parts) {
 #ifdef __cpp_aggregate_paren_init
     return *std::get_if<T>(&list.emplace_back(std::in_place_type<T>, std::forward<Parts>(parts)...));
-#else  // for Clang before 16
+#else  // Clang before 16
     return *std::get_if<T>(&list.emplace_back(T{std::forward<Parts>(parts)...}));
 #endif
   }

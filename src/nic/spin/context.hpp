@@ -68,9 +68,9 @@ struct Context {
   uint64_t budget_cycles = limits::handler_budget_cycles;
   uint64_t handler_host_start = 0;  // handler host memory
   uint64_t handler_host_length = 0;
-  std::vector<IovecElement> handler_host_iovec;  // not empty: handler host memory is this list, in its order
-  std::optional<HpuMask> hpus;                   // HPUs that may run its handlers; none: any HPU
-  bool active = true;  // if not, its entries match nothing until ContextActivate
+  std::vector<IovecElement> handler_host_iovec;  // handler host memory is this list, in its order, unless it is empty
+  std::optional<HpuMask> hpus;  // HPUs that may run its handlers; none: any HPU
+  bool active = true;  // an inactive one's entries match nothing until ContextActivate
 
   [[nodiscard]] const std::optional<uint32_t>& entry_of(HandlerKind kind) const {
     switch (kind) {

@@ -1,3 +1,4 @@
+// DMAs of handlers: the order of their reports, handles, pieces, and random ends.
 #include "nic/spin/dma_tracker.hpp"
 
 #include <gtest/gtest.h>

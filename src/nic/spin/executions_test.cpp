@@ -1,3 +1,4 @@
+// Slots of executions, the packet buffer and the outbound buffer.
 #include "nic/spin/executions.hpp"
 
 #include <gtest/gtest.h>
@@ -76,7 +77,7 @@ TEST(OutboundBuffer, PacketsLeaveInTheOrderOfTheirMessage) {
   EXPECT_EQ(buffer.pop(queue), second);
   EXPECT_TRUE(queue.empty());
   EXPECT_EQ(buffer[second].offset, 8u);
-  EXPECT_EQ(buffer.size(), 2u);  // until they have left
+  EXPECT_EQ(buffer.size(), 2u);  // both count until they have left
   buffer.give_back(first);
   EXPECT_TRUE(buffer.has_room());
   EXPECT_EQ(buffer.peak(), 2u);

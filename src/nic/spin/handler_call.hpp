@@ -38,15 +38,15 @@ struct HandlerCall {
   uint8_t* local = nullptr;  // resolved bytes, null when outside
   uint64_t offset = 0;       // offset in the host memory of the entry or of the handler
   uint64_t length = 0;
-  uint32_t handle = 0;       // for test and wait; of mail, its value
-  uint64_t success = 0;      // for counters
+  uint32_t handle = 0;       // the handle of a test or a wait; the value of mail
+  uint64_t success = 0;      // the successes of a counter's call
   uint64_t failure = 0;
   // For atomics. `local` gets the value before, or is the HPU memory operated on.
   uint64_t compare = 0;
-  uint64_t operand = 0;  // also: the argument of mail, the number of a telemetry count, the value of a debug line
+  uint64_t operand = 0;  // an atomic's operand, mail's argument, a telemetry count's number, or a debug line's value
   uint32_t width = 8;
   LocalMemory before_memory = LocalMemory::none;
-  uint8_t* before = nullptr;  // for HPU memory: gets the value before
+  uint8_t* before = nullptr;  // the place that gets the value before, for atomics on HPU memory
   // For puts, gets and atomics.
   uint32_t target = 0;
   uint64_t match_bits = 0;

@@ -1,3 +1,4 @@
+// Calls of handlers: which DMAs are issued, which are refused, and when a call is answered.
 #include "nic/spin/handler_requests.hpp"
 
 #include <gtest/gtest.h>

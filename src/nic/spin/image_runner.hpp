@@ -47,7 +47,7 @@ class ImageHandlers final : public HandlerRunner {
   mutable std::mutex pool_mutex_;  // guards the two fields below
   std::vector<std::unique_ptr<Machine>> idle_;  // machines on which no handler runs
   std::deque<hpu::Image> images_;  // addresses are stable
-  std::array<std::mutex, 64> line_mutexes_;  // for lines of shared memory, by line number modulo 64
+  std::array<std::mutex, 64> line_mutexes_;  // mutexes of lines of shared memory, by line number modulo 64
 };
 
 }  // namespace spinloom::spin

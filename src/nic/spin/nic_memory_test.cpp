@@ -1,3 +1,4 @@
+// Memory of the NIC: first fit, neighbours, and random blocks.
 #include "nic/spin/nic_memory.hpp"
 
 #include <gtest/gtest.h>

@@ -85,7 +85,7 @@ class OutboundBuffer {
   uint32_t packets_max_;
   uint64_t bytes_each_;
   Slab<Packet> slots_;
-  std::vector<std::unique_ptr<uint8_t[]>> bytes_;  // by slot
+  std::vector<std::unique_ptr<uint8_t[]>> bytes_;  // one for each slot
   uint32_t peak_ = 0;
 };
 

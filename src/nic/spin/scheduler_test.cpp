@@ -1,3 +1,4 @@
+// The scheduler of HPUs: order of readiness, masks, virtual HPUs, and random work.
 #include "nic/spin/scheduler.hpp"
 
 #include <gtest/gtest.h>
@@ -86,7 +87,7 @@ TEST(Scheduler, AContextThatWasWithoutWorkGetsNoCreditForThatTime) {
   const auto ready = [&](ContextId context) { scheduler.ready(HerId{2 * her++ + context.value}, context, {}); };
   for (int i = 0; i < 20; ++i) ready(busy);
   for (int i = 0; i < 10; ++i) run(busy);
-  for (int i = 0; i < 5; ++i) ready(late);  // from here on the two take turns
+  for (int i = 0; i < 5; ++i) ready(late);  // the two take turns from here on
   run(late);
   for (int i = 0; i < 4; ++i) {
     run(busy);
@@ -109,7 +110,7 @@ TEST(Scheduler, RandomWorkEndsAndEachHpuRunsOneAtATime) {
     ContextId context;
     VhpuId vhpu;
   };
-  std::map<uint32_t, Work> work;                    // by HER
+  std::map<uint32_t, Work> work;                    // the key is the HER
   std::map<uint32_t, uint32_t> running;             // HPU -> HER
   std::map<uint32_t, std::deque<uint32_t>> in_row;  // virtual HPU -> HERs in order of readiness
   uint32_t given = 0;

@@ -1,3 +1,4 @@
+// The slab: memory in proportion to its use, and slots that stay where they are.
 #include "nic/spin/slab.hpp"
 
 #include <gtest/gtest.h>

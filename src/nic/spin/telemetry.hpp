@@ -19,7 +19,7 @@ enum class Telemetry : uint8_t {
   completion_handlers,
   handler_cycles,       // cycles of handlers that have ended
   handler_faults,       // handlers that ended other than by returning
-  failed_messages,      // for whatever reason
+  failed_messages,      // messages that failed for whatever reason
   dropped_bytes,        // bytes that handlers dropped, or that no handler saw because the message was stopped
   refused_messages,     // no entry, no room, or the entry does not permit it; counted for the NIC only
   portals_disabled,     // portal table entries disabled by flow control; counted for the NIC only

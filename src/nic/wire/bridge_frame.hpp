@@ -41,7 +41,8 @@ struct BridgeHeader {
   bool is_last_packet = false;  // the packet is the last one of its message
   nic::Rank source;
   nic::Rank target;
-  uint32_t resume_count = 0;  // how often the source has gone on with packets of the target that it had kept back
+  // The number of times that the source has gone on with packets of the target that it had kept back.
+  uint32_t resume_count = 0;
   uint64_t sequence = 0;
   std::array<uint64_t, 2> received{};
 };

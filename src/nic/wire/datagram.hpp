@@ -41,11 +41,11 @@ struct DatagramHeader {
   uint32_t offset = 0;  // offset in the message of the first payload byte
   nic::Rank source;
   nic::Rank target;
-  uint32_t source_epoch = 0;  // which life of the source sends this; every restart begins a new life
-  uint32_t target_epoch = 0;  // which life of the target this datagram is meant for
+  uint32_t source_epoch = 0;  // the life of the source that sends this; every restart begins a new life
+  uint32_t target_epoch = 0;  // the life of the target that this datagram is meant for
   uint32_t sequence = 0;  // counts the segments of a source to a target; segments without SYN have a count of their own
   uint32_t received = 0;  // the source of this datagram has received every segment with SYN before this one
-  uint32_t window = 0;  // how many segments beyond `received` the source of this datagram takes
+  uint32_t window = 0;  // the number of segments beyond `received` that the source of this datagram takes
   uint32_t ordinal = 0;  // counts what a source sends to a target with SYN; a segment sent again has another ordinal
   uint32_t echo = 0;  // the latest ordinal that has come to the source of this datagram; UINT32_MAX if none has
   uint32_t delay_ns = 0;  // time since that ordinal came

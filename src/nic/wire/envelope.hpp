@@ -40,7 +40,8 @@ struct EnvelopeHeader {
   nic::Rank target;
   uint64_t sequence = 0;  // counts the envelopes from this source to this target
   uint64_t received = 0;  // the source has taken every envelope of the target before this one
-  uint32_t resume_count = 0;  // how often the source has gone on with packets of the target that it had kept back
+  // The number of times that the source has gone on with packets of the target that it had kept back.
+  uint32_t resume_count = 0;
 };
 
 // Memory of the source that the target may read.
@@ -48,7 +49,7 @@ struct Loan {
   uint64_t id = 0;  // the lender's number for this loan
   uint64_t length = 0;  // bytes
   uint64_t key = 0;  // the fabric's key for the memory region
-  uint64_t address = 0;  // of the first byte, as the fabric wants it
+  uint64_t address = 0;  // the address of the first byte, as the fabric wants it
 };
 
 struct Envelope {

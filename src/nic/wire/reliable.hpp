@@ -57,21 +57,21 @@ enum class Reliability : uint8_t { none, message, segment };
 
 struct ReliableConfig {
   SipKey secret;  // shared by the processes of the job
-  uint32_t epoch = 1;  // which life of this process: grows each time the process starts again
+  uint32_t epoch = 1;  // the life of this process: grows each time the process starts again
   size_t datagram_bytes = 1472;  // the link's MTU
   uint32_t window = 64;  // segments to a peer that may wait for an acknowledgement; at most window_max
   uint32_t window_first = 16;  // the window at first; losses never make it less than window_min
   uint64_t copy_bytes = 256;  // payloads up to here are copied, so that their buffers are free at once
   Time ack_delay{20'000'000};  // the longest that an acknowledgement waits for a packet that takes it along
   uint32_t acks_after = 32;  // the acknowledgement of this many segments leaves at once
-  Time timeout_first{1'000'000'000};  // until the round trip has been measured
+  Time timeout_first{1'000'000'000};  // the time-out until the round trip has been measured
   Time timeout_min{200'000'000};  // more than ack_delay
   Time timeout_max{1'000'000'000'000};
   // A peer is lost at a time-out that follows `timeouts_max` others in a row, if no datagram has come from it for the
   // time `silence`.
   uint32_t timeouts_max = 12;
   Time silence{};
-  Time keepalive = Time::never();  // how long a peer may be silent before this end asks it for a sign of life
+  Time keepalive = Time::never();  // the time that a peer may be silent before this end asks it for a sign of life
   bool peers_may_return = false;  // lost peers may come back
   Time knock_every{500'000'000'000};  // see Return above
 
@@ -84,7 +84,7 @@ struct ReliableConfig {
 struct SendOptions {
   Reliability reliability = Reliability::segment;
   bool copy = false;  // on_send reads the payload before it returns
-  uint64_t ticket = 0;  // not 0: `released` names it once the payload is free, and message_sent does not
+  uint64_t ticket = 0;  // `released` names it once the payload is free, and message_sent does not, unless 0
 };
 
 // The reason why a peer is lost: it was silent, a later life of it has come, or it has lost this end and knocks.
@@ -94,9 +94,9 @@ struct Output {
   // A datagram: `head_bytes` of `bytes` from `at` on, then `payload`, then the tag, which follows the head in `bytes`.
   struct Transmit {
     nic::Rank to;
-    size_t at = 0;  // where the datagram begins in `bytes`
+    size_t at = 0;  // the place where the datagram begins in `bytes`
     size_t head_bytes = 0;
-    std::span<const uint8_t> payload;  // in the sender's memory, in `retained`, or in the stage
+    std::span<const uint8_t> payload;  // bytes in the sender's memory, in `retained`, or in the stage
   };
   struct Lost {
     nic::Rank peer;
@@ -141,7 +141,8 @@ struct Unacknowledged {
   uint64_t segments = 0;
   uint64_t acks = 0;  // segments that are acknowledgements of the NIC itself
   uint64_t bytes = 0;
-  uint32_t resume_count = 0;  // how often the peer's driver has called note_resumed, as far as the peer has told us
+  // The number of times that the peer's driver has called note_resumed, as far as the peer has told us.
+  uint32_t resume_count = 0;
   bool lost = false;
 };
 

@@ -46,7 +46,7 @@ struct Segment {
   uint16_t flags = 0;  // slmp::syn, slmp::eom
   uint32_t message_id = 0;
   uint32_t sequence = 0;
-  uint64_t ticket = 0;  // as in SendOptions
+  uint64_t ticket = 0;  // the ticket of SendOptions
   bool is_probe = false;  // it has no packet, and only asks the peer for a sign of life
   bool is_by_reference = false;  // the payload lies in the sender's memory and is not copied
   bool acked = false;
@@ -70,8 +70,8 @@ struct Peer {
   bool lost = false;
   bool quiescent = false;  // lost, and nothing is left of what was under way
   Unacknowledged at_loss;  // unacknowledged packets at the time when the peer was lost
-  uint32_t own_resume_count = 0;  // how often our driver has called note_resumed for this peer
-  uint32_t peer_resume_count = 0;  // how often the peer's driver has called note_resumed for us
+  uint32_t own_resume_count = 0;  // the number of times that our driver has called note_resumed for this peer
+  uint32_t peer_resume_count = 0;  // the number of times that the peer's driver has called note_resumed for us
 
   // Sending.
   std::deque<Segment> waiting_requests;
@@ -88,18 +88,19 @@ struct Peer {
   uint32_t lost_segments = 0;
   uint32_t since_ack_request = 0;  // segments sent since one that asked for an acknowledgement at once
   uint32_t congestion_window = 0;  // segments that may be outstanding
-  uint32_t slow_start_threshold = ReliableConfig::window_max;  // from here on the window grows slowly
+  uint32_t slow_start_threshold = ReliableConfig::window_max;  // the window grows slowly from here on
   uint32_t congestion_credit = 0;  // segments acknowledged since the congestion window last grew
   uint32_t recovery_end = 0;  // losses of segments before this one have been answered for
-  bool in_timeout_recovery = false;  // after a time-out: when `timeout_ordinal` has come, all earlier ones are lost
+  bool in_timeout_recovery = false;  // there was a time-out: when `timeout_ordinal` has come, all earlier ones are lost
   uint32_t timeout_ordinal = 0;
-  std::unordered_map<uint64_t, OpenMessage> open_messages;  // by nic::Packet::message
-  std::unordered_map<uint64_t, uint32_t> ticket_references;  // by ticket: how many segments still refer to its payload
+  std::unordered_map<uint64_t, OpenMessage> open_messages;  // the key is nic::Packet::message
+  // The number of segments that still refer to the payload of a ticket.
+  std::unordered_map<uint64_t, uint32_t> ticket_references;
   Time round_trip;  // smoothed; 0: not measured yet
   Time round_trip_variation;
   uint32_t backoff = 0;  // time-outs in a row since the peer was last heard
-  Time deadline = Time::never();  // when on_deadline() must look after this peer
-  Time last_heard;  // when its latest datagram came; before that, when the first one went to it
+  Time deadline = Time::never();  // the time when on_deadline() must look after this peer
+  Time last_heard;  // the time when its latest datagram came; before that, when the first one went to it
   bool ever_heard = false;  // a datagram of it has come
   bool contacted = false;  // a datagram has come from it or gone to it
 
@@ -112,14 +113,14 @@ struct Peer {
   uint32_t newest_ordinal = 0;
   Time newest_at;
   uint32_t received_since_ack = 0;  // segments that have come since the last acknowledgement left
-  Time ack_at = Time::never();  // when an acknowledgement must leave
+  Time ack_at = Time::never();  // the time when an acknowledgement must leave
   bool in_ack_queue = false;
   uint32_t expected_message_id = 0;
-  std::unordered_map<uint32_t, std::vector<uint8_t>> early_headers;  // by message ID: bodies of headers that came early
+  std::unordered_map<uint32_t, std::vector<uint8_t>> early_headers;  // bodies of headers that came early, by message ID
   uint32_t unreliable_end = 0;  // one after the latest unreliable segment
   SequenceSet received_unreliable;
   uint32_t expected_unreliable_message_id = 0;
-  uint32_t advertised_window = ReliableConfig::window_max;  // how many more segments the peer may send
+  uint32_t advertised_window = ReliableConfig::window_max;  // the number of further segments that the peer may send
 };
 
 struct Reliable::Impl {
@@ -127,8 +128,9 @@ struct Reliable::Impl {
 
   nic::Rank self;
   ReliableConfig config;
-  std::vector<std::unique_ptr<Peer>> peers;  // by rank
-  std::vector<Peer*> peers_in_order;  // as they were added, so that a walk has the same results on every machine
+  std::vector<std::unique_ptr<Peer>> peers;  // one for each rank
+  // The order in which they were added, so that a walk has the same results on every machine.
+  std::vector<Peer*> peers_in_order;
   ReliableCounts counts;
   Time earliest_deadline = Time::never();  // no deadline of any peer is before it
   std::vector<Peer*> ack_queue;  // peers that wait for an acknowledgement, and some that have got one

@@ -342,7 +342,7 @@ void Reliable::Impl::grow_congestion_window(Peer& peer, uint32_t acknowledged, b
 
 // Measures the round trip by the transmission that this datagram echoes, less the time that the peer kept it.
 void Reliable::Impl::sample_round_trip(Time now, Peer& peer, const DatagramHeader& header) {
-  const int32_t index = distance(peer.in_flight.front().ordinal, header.echo);  // unless segments were sent again
+  const int32_t index = distance(peer.in_flight.front().ordinal, header.echo);  // the place, if none was sent again
   if (index < 0 || index >= static_cast<int32_t>(peer.in_flight.size())) return;
   const Segment& echoed = peer.in_flight[static_cast<size_t>(index)];
   if (echoed.ordinal != header.echo || echoed.acked) return;

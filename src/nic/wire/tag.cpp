@@ -40,7 +40,7 @@ Lanes begin_lanes(const SipKey& key) {
 }
 
 [[gnu::always_inline]] inline void absorb_blocks(Lanes& stored, const uint8_t* from, size_t blocks) {
-  Lanes state = stored;  // in registers
+  Lanes state = stored;  // a copy in registers
   for (; blocks > 0; --blocks, from += block_bytes) {
     Words words;
     load(words, from);

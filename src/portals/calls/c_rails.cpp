@@ -232,7 +232,7 @@ int spl_rails_test(spl_rails* rails, spl_rails_request request, int* done, spl_r
   if (done == nullptr) return PTL_ARG_INVALID;
   return within_rails("spl_rails_test", rails, [&](Rails& layer) -> Status {
     rails->process->host().poll();
-    *done = 1;  // also if test() returns an Error
+    *done = 1;  // it is 1, too, if test() returns an Error
     SPL_ASSIGN(const auto completion, layer.test({request}));
     *done = completion ? 1 : 0;
     if (completion) spinloom::calls::fill_status(*completion, status);

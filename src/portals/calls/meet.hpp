@@ -12,7 +12,7 @@
 namespace spinloom::calls {
 
 struct MeetingPoint {
-  const char* call = "";  // for reports and errors
+  const char* call = "";  // the name that reports and errors give
   nic::PortalIndex portal;
   uint32_t number = 0;  // tells meetings at one entry apart
   std::function<void()> spend_call_time;  // spends the time of a call to the NIC

@@ -23,17 +23,17 @@ struct Queue {
 
 struct Counter {
   nic::CounterId id;
-  ptl_size_t every = 0;  // not 0: triggered operations start again each time the counter has grown by this (Trigger)
+  ptl_size_t every = 0;  // triggered operations start again each time the counter has grown by this (Trigger), unless 0
 };
 
 struct Descriptor {
   ptl_md_t description{};
-  ptl_size_t length = 0;  // in bytes, also of a list
+  ptl_size_t length = 0;  // the number of bytes, also of a list
   nic::QueueId queue;
   nic::CounterId counter;
   nic::DescriptorRef shared;  // shared with the operations on it
-  bool is_plain = false;         // contiguous, and a put from it without acknowledgement makes no event
-  bool is_sparse = false;        // parts of the memory may not be there
+  bool is_plain = false;  // contiguous, and a put from it without acknowledgement makes no event
+  bool is_sparse = false;  // parts of the memory may not be there
 };
 
 struct HpuMemory {
@@ -82,10 +82,10 @@ struct NetworkInterface {
   uint32_t open_bundles = 0;  // bundles that have begun and not ended
   ptl_ni_limits_t limits{};
   bool may_miss_memory = false;  // the program has asked to name memory that is not all there
-  std::vector<ptl_process_t> map;  // for a logical interface: node and process of each rank
-  std::vector<uint32_t> rank_of;  // by node: its rank, or PTL_RANK_ANY
+  std::vector<ptl_process_t> map;  // node and process of each rank of a logical interface
+  std::vector<uint32_t> rank_of;  // each node's rank, or PTL_RANK_ANY
   bool is_mapped = false;  // the program has set the map; until then it is the launcher's
-  std::vector<bool> portals;  // by index of the portal table: true if the entry is allocated
+  std::vector<bool> portals;  // one for each index of the portal table: true if the entry is allocated
   ptl_pt_index_t next_portal = 0;  // the search for a free index begins here
   HandleTable<Descriptor> descriptors;
   HandleTable<Entry> entries;

@@ -20,9 +20,9 @@ struct spl_schedule {
   spl_team* team = nullptr;
   bool is_cached = false;
   uint32_t number = 0;  // the schedule's number in the team
-  spinloom::collective::Graph graph;  // until make_offloaded() moves it into `offloaded`
-  std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t>
-      message_counts;  // by peer, tag and direction (true: send): the number of messages so far
+  spinloom::collective::Graph graph;  // the graph until make_offloaded() moves it into `offloaded`
+  // The number of messages so far, by peer, tag and direction (true: send).
+  std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t> message_counts;
   std::unique_ptr<uint8_t[]>
       memory;  // the own memory of a collective operation's algorithm; null for a graph of the user
   std::unique_ptr<spinloom::collective::Offloaded> offloaded;

@@ -34,7 +34,7 @@ struct spl_rma_request {
 struct spl_rma_window {
   spl_rma* rma = nullptr;
   std::unique_ptr<spinloom::rma::Window> window;
-  std::vector<spl_rma_key> keys;  // by rank
+  std::vector<spl_rma_key> keys;  // one for each rank
   spl_rma_memory memory;
 };
 
@@ -42,8 +42,8 @@ struct spl_rma {
   spinloom::calls::Process* process = nullptr;
   ptl_handle_ni_t interface = PTL_INVALID_HANDLE;
   ptl_pt_index_t portal = 0;
-  std::vector<uint32_t> nodes;  // by rank: its node
-  std::vector<uint32_t> ranks;  // by node: its rank
+  std::vector<uint32_t> nodes;  // each rank's node
+  std::vector<uint32_t> ranks;  // each node's rank
   std::list<spl_rma_memory> memories;
   std::list<spl_rma_key> keys;
   std::list<spl_rma_request> requests;

@@ -26,10 +26,11 @@ struct Collective {
   uint32_t rank = 0;
   uint32_t size = 1;
   uint32_t root = 0;
-  bool in_place = false;  // as MPI_IN_PLACE
-  bool is_grid = false;  // for neighbourhood calls: sources and destinations go in pairs, a pair for each dimension
-  uint32_t radix = 2;  // for a dissemination: a round multiplies the number of ranks of which a rank has heard by this
-  uint64_t segment_bytes = UINT64_MAX;  // for chains, binary and double trees; reductions round it to whole elements
+  bool in_place = false;  // the meaning of MPI_IN_PLACE
+  bool is_grid = false;  // neighbourhood calls: sources and destinations go in pairs, a pair for each dimension
+  uint32_t radix = 2;  // a dissemination's round multiplies the number of ranks of which a rank has heard by this
+  // Chains, binary and double trees cut messages so; reductions round it to whole elements.
+  uint64_t segment_bytes = UINT64_MAX;
   uint64_t element_bytes = 1;  // shares have whole elements
   std::vector<Part> sends = {};
   std::vector<Part> receives = {};

@@ -36,7 +36,7 @@ struct Call {
   nic::AtomicOperation op = nic::AtomicOperation::sum;
   nic::Datatype type = nic::Datatype::int8;
   uint64_t segment_bytes = 0;  // 0: chosen
-  std::vector<int32_t> sources;  // of neighbourhood operations; -1: nobody
+  std::vector<int32_t> sources;  // the sources of neighbourhood operations; -1: nobody
   std::vector<int32_t> destinations;
   bool is_grid = false;  // neighbours are in pairs, a pair for each dimension (MPI's Cartesian grid)
 };

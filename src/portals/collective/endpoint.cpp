@@ -11,7 +11,7 @@
 namespace spinloom::collective {
 namespace {
 
-constexpr uint64_t block_mark = uint64_t{1} << 63;  // in user pointers of events
+constexpr uint64_t block_mark = uint64_t{1} << 63;  // a bit of user pointers of events
 
 }  // namespace
 
@@ -134,7 +134,7 @@ Status Endpoint::progress() {
   }
   if (waiting_schedules_.empty()) return {};
   std::vector<Offloaded*> still_waiting;
-  std::set<uint32_t> blocked_teams;  // what starts later in them waits behind
+  std::set<uint32_t> blocked_teams;  // schedules of these teams that start later wait behind
   for (Offloaded* const schedule : std::exchange(waiting_schedules_, {})) {
     if (const auto overrun = overrun_error_of(schedule->ranks_)) {
       schedule->fail_with(*overrun);

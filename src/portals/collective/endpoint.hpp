@@ -216,10 +216,10 @@ class Endpoint {
   nic::EntryId notice_entry_;
   nic::EntryId drop_all_entry_;  // drops all early messages while this Endpoint opens
   nic::EntryId drop_entry_;  // drops early messages that may not wait (message_bits.hpp)
-  std::map<uint64_t, Notice> notices_;  // by the bits of their schedules
+  std::map<uint64_t, Notice> notices_;  // the key has the bits of their schedules
   std::set<uint32_t> failed_teams_;  // teams in which messages may wait that no receive takes
   std::set<uint32_t> overrun_;  // ranks that are overrun, maybe this one
-  std::unordered_map<uint64_t, Block> blocks_;  // by number
+  std::unordered_map<uint64_t, Block> blocks_;  // the key is the number
   std::vector<uint64_t> free_blocks_;
   std::unordered_map<uint64_t, nic::EntryId> linked_blocks_;  // entries of blocks
   uint64_t next_block_ = 0;

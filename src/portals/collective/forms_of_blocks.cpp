@@ -43,7 +43,7 @@ Picoseconds recursive_doubling_allgather(const Model& model, const CallShape& sh
 // together. The largest distances, those that begin as P - 1 does and have ones behind, have the most rounds.
 Picoseconds bruck_alltoall(const Model& model, const CallShape& shape) {
   std::vector<Picoseconds> rounds;
-  Picoseconds nic_time = 0;  // in which one NIC sends all that it has
+  Picoseconds nic_time = 0;  // the time in which one NIC sends all that it has
   for (uint64_t distance = 1; distance < shape.ranks; distance *= 2) {
     const uint64_t in_whole_groups = shape.ranks / (2 * distance) * distance;
     const uint64_t rest = shape.ranks % (2 * distance);

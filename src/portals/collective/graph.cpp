@@ -63,7 +63,7 @@ class Dataflow {
     }
   }
 
-  std::map<uint64_t, Use> uses_;  // by begin
+  std::map<uint64_t, Use> uses_;  // the key is the begin
 };
 
 Pieces pieces_of(const Part& part, const CallArguments& arguments) {

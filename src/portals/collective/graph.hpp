@@ -27,7 +27,7 @@ namespace spinloom::collective {
 enum class VertexKind : uint8_t {
   send,
   receive,
-  combine,  // to = to op from
+  combine,  // `to` = `to` op `from`
   copy,
   put,      // put, get and atomic go to an entry of the target's own
   get,
@@ -47,7 +47,7 @@ struct MessageName {
   static constexpr uint32_t tag_count = 1 << 16;
   bool is_signal = false;
   bool is_exposed = false;
-  uint32_t message = 0;  // below 2^28: the number, or tag * number_count + number
+  uint32_t message = 0;  // the number, or tag * number_count + number; less than 2^28
   bool operator==(const MessageName&) const = default;
 };
 

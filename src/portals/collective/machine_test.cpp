@@ -60,7 +60,7 @@ struct Played {
   nic::EntryId window_entry;
   nic::EntryId sum_entry;
   std::vector<uint32_t> dependent;  // operations that wait for enable(), by number
-  std::vector<size_t> written;  // by operation: the cell that it alone writes, or none
+  std::vector<size_t> written;  // the cell that each operation alone writes, or none
   std::vector<bool> enabled;
   std::unique_ptr<Offloaded> offloaded;
   uint64_t started = 0;
@@ -72,7 +72,7 @@ struct Mate {
   Endpoint::Team team;
   std::vector<std::unique_ptr<Played>> parts;
   std::vector<uint32_t> order;
-  size_t at = 0;  // of the order
+  size_t at = 0;  // a place in the order
 };
 
 struct Machine {
@@ -80,7 +80,7 @@ struct Machine {
   std::unique_ptr<Endpoint> endpoint;
   nic::QueueId queue;
   nic::PortalIndex windows;
-  std::map<uint32_t, Mate> members;  // by group
+  std::map<uint32_t, Mate> members;  // the key is the group
 };
 
 uint64_t bits_of(uint32_t group, uint32_t schedule, bool sums) {

@@ -53,13 +53,13 @@ class Meeting {
   uint32_t number_;
   std::function<void()> spend_call_time_;
   nic::QueueId answer_queue_;
-  std::vector<nic::CounterId> heard_counters_;  // by round
+  std::vector<nic::CounterId> heard_counters_;  // one for each round
   std::vector<nic::EntryId> entries_;
   uint32_t round_ = 0;
   bool is_sent_ = false;  // the message of this round is under way
   bool is_acknowledged_ = false;  // the target has the message of this round
   uint32_t idle_steps_ = 0;  // calls of step() that found nothing
-  uint32_t asked_distance_ = 0;  // from this rank to the one that was asked last
+  uint32_t asked_distance_ = 0;  // the distance from this rank to the one that was asked last
   bool is_asking_ = false;  // the answer to the last question is still to come
 };
 

@@ -26,7 +26,7 @@ inline constexpr uint64_t fence = kind(7);  // its answer says that all messages
 
 inline constexpr uint64_t message_mask = (uint64_t{1} << 28) - 1;
 
-inline constexpr uint64_t may_wait = kind(0);  // under may_wait_mask
+inline constexpr uint64_t may_wait = kind(0);  // a value of may_wait_mask's bits
 inline constexpr uint64_t may_wait_mask = kind(4);
 
 [[nodiscard]] constexpr uint64_t team_bits(uint32_t team) { return uint64_t{team} << 44; }

@@ -17,7 +17,7 @@ namespace spinloom::collective {
 struct Needs {
   uint64_t entries = 0;  // memory descriptors and match list entries
   uint64_t triggered = 0;
-  uint64_t counters = 0;  // for dependencies
+  uint64_t counters = 0;  // the counters of dependencies
   uint64_t own_bytes = 0;  // bytes of memory beside the caller's
   // Takes the larger one of each pair of numbers.
   void take_maxima(const Needs& other);

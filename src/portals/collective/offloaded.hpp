@@ -101,26 +101,27 @@ class Offloaded {
   const bool cached_;
   Graph graph_;
   std::unique_ptr<uint8_t[]> memory_;
-  std::vector<std::vector<Step>> steps_;  // by operation
+  std::vector<std::vector<Step>> steps_;  // one list for each operation
   std::vector<uint32_t> entry_operations_;  // operations that are entries, in the order of their appends
   std::vector<uint32_t> cpu_dependent_operations_;  // their numbers
   Plan plan_;
   NicResources resources_;
   uint64_t number_ = 0;  // this schedule's number at the Endpoint, in user pointers of events
-  std::vector<Counter> counters_;  // by the number of the plan's counter; empty while not posted
+  std::vector<Counter> counters_;  // one for each counter of the plan; empty while not posted
   nic::DescriptorRef contiguous_descriptor_;  // counts the operations under way whose memory is in one piece
-  std::vector<nic::DescriptorRef> descriptors_;  // by operation: for memory in several pieces
-  std::vector<nic::EntryId> receives_;  // by operation: the entry of the latest start
-  std::vector<bool> enabled_;  // by operation: spl_enable() was called since the latest start
-  std::vector<bool> begun_;  // by operation, then by relay: it has begun; used if the CPU begins them
-  std::map<uint32_t, uint64_t> early_sends_;  // by rank: the number of early messages that a start sends to it
+  std::vector<nic::DescriptorRef> descriptors_;  // one for each operation: its memory, if that is in several pieces
+  std::vector<nic::EntryId> receives_;  // each operation's entry of the latest start
+  std::vector<bool> enabled_;  // one for each operation: spl_enable() was called since the latest start
+  // One for each operation, then one for each relay: it has begun; used if the CPU begins them.
+  std::vector<bool> begun_;
+  std::map<uint32_t, uint64_t> early_sends_;  // the number of early messages that a start sends to each rank
   std::set<uint32_t> partners_;  // ranks with which it exchanges messages
-  std::list<Offloaded*>::iterator resident_place_;  // in the Endpoint's resident_schedules_
+  std::list<Offloaded*>::iterator resident_place_;  // the place in the Endpoint's resident_schedules_
   uint64_t starts_ = 0;  // starts since post()
   uint64_t all_starts_ = 0;  // starts since the schedule was made
   uint64_t looks_ = 0;  // calls of has_ended() that found it under way
   bool is_posted_ = false;
-  bool is_over_ = false;  // not cached, and has been started
+  bool is_over_ = false;  // the schedule is not cached, and has been started
   bool under_way_ = false;
   bool waits_for_peer_ = false;
   std::optional<Error> failure_;

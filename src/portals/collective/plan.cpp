@@ -148,8 +148,8 @@ class PlanMaker {
   Plan plan_;
   std::vector<Set> sets_;
   std::map<Set, uint32_t> index_;
-  std::vector<std::vector<uint32_t>> sets_with_;  // by operation: the sets that contain it
-  std::vector<uint32_t> set_of_;  // by operation: the set for which it waits
+  std::vector<std::vector<uint32_t>> sets_with_;  // the sets that contain each operation
+  std::vector<uint32_t> set_of_;  // the set for which each operation waits
   std::set<uint32_t> descriptors_;
 };
 

@@ -35,12 +35,13 @@ struct Plan {
     Wait when;
     uint32_t to = counter_none;
   };
-  std::vector<uint32_t> counts_on;  // by operation: the counter that counts its end
-  std::vector<Wait> begins;  // by operation: when it begins; none for receives and exposed memory
+  std::vector<uint32_t> counts_on;  // the counter that counts each operation's end
+  std::vector<Wait> begins;  // the wait with which each operation begins; none for receives and exposed memory
   std::vector<Relay> relays;
-  std::vector<uint64_t> growth;  // by counter: its growth in an execution
-  std::vector<bool> has_any;  // by counter: true if its set is an any-of one, all operations of which end in the end
-  std::vector<bool> is_uncertain;  // by counter: true if optional operations count there
+  std::vector<uint64_t> growth;  // each counter's growth in an execution
+  // One for each counter: true if its set is an any-of one, all operations of which end in the end.
+  std::vector<bool> has_any;
+  std::vector<bool> is_uncertain;  // one for each counter: true if optional operations count there
   bool is_certain = true;  // no counter is uncertain
   uint32_t descriptors = 0;
   uint32_t entries = 0;

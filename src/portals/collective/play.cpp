@@ -19,10 +19,10 @@ struct Event {
 };
 
 struct Rank {
-  std::vector<std::vector<uint32_t>> dependents;  // by operation: the operations that wait for it
-  std::vector<uint32_t> unmet;  // by operation: the number of ends for which it still waits
-  std::vector<uint64_t> ready_ps;  // by operation: the latest of these ends so far
-  std::vector<uint32_t> partner;  // by operation: for a send, the number of the receive
+  std::vector<std::vector<uint32_t>> dependents;  // the operations that wait for each operation
+  std::vector<uint32_t> unmet;  // the number of ends for which each operation still waits
+  std::vector<uint64_t> ready_ps;  // the latest end so far of those for which each operation waits
+  std::vector<uint32_t> partner;  // the number of each send's receive
   uint64_t send_free_ps = 0;     // the time from which its NIC is free to send
   uint64_t receive_free_ps = 0;  // the time from which it is free to receive
   uint64_t compute_free_ps = 0;  // the time from which it is free to combine and copy
@@ -55,7 +55,7 @@ class Play {
 
  private:
   Status prepare() {
-    std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> receives;  // by source, target and name
+    std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> receives;  // the key is source, target and name
     for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
       const auto& operations = graphs_[rank].operations;
       Rank& played = ranks_[rank];

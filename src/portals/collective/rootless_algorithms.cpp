@@ -129,7 +129,7 @@ void linear_alltoall(const Collective& call, Rounds& rounds) {
 void bruck_alltoall(const Collective& call, Rounds& rounds) {
   const Part each = block(call.receives, 0);
   if (each.place.area != Area::receive) return bruck_messages(call, each, rounds);
-  std::vector<Part> at;  // by distance: the block for the rank so far on; at the end, that from the rank so far back
+  std::vector<Part> at;  // the block for the rank at each distance on; at the end, that from the rank so far back
   for (uint32_t number = 0; number < call.size; ++number)
     at.push_back(block(parts_to_send(call), rank_after(call, number)));
   uint64_t free = 0;

@@ -30,7 +30,7 @@ struct TreePosition {
   std::vector<uint32_t> above;
   std::vector<uint32_t> below;
   uint64_t depth;
-  uint64_t deepest;  // at least the depth of any place
+  uint64_t deepest;  // no place is deeper
 };
 
 // Each segment goes on as soon as it has come from all, while the next one comes. receive(number, peer) adds the

@@ -16,7 +16,7 @@
 namespace spinloom::collective {
 
 struct Formula {
-  std::string_view text;  // as the paper writes it
+  std::string_view text;  // the paper's notation
   uint64_t (*value)(uint64_t ranks, uint64_t bytes);
 };
 

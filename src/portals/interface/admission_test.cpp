@@ -1,3 +1,4 @@
+// Admission: which packets may pass others that wait for room.
 #include "portals/interface/admission.hpp"
 
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ void expect_applied(AtomicOperation operation, Datatype type, const std::vector<
   ASSERT_EQ(nic::bytes_of(type), sizeof(T));
   constexpr uint8_t guard = 0xa5;
   const auto* const bytes = reinterpret_cast<const uint8_t*>(targets.data());
-  std::vector<uint8_t> memory = {guard};  // so that elements are misaligned
+  std::vector<uint8_t> memory = {guard};  // elements are misaligned then
   memory.insert(memory.end(), bytes, bytes + sizeof(T) * targets.size());
   memory.push_back(guard);
   std::vector<T> before(targets.size());

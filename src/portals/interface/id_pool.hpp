@@ -82,7 +82,7 @@ class IdPool {
 
  private:
   struct Place {
-    IdType id;  // if not in use: the next id of this index
+    IdType id;  // the next id of this index, unless in use
     bool is_used = false;
   };
   const char* what_;

@@ -235,7 +235,7 @@ class Interface {
   IdPool<nic::ContextId> contexts_;
   IdPool<nic::PortalIndex> portals_;
   IdPool<nic::StreamId> streams_;
-  std::vector<nic::QueueId> portal_queues_;  // by portal table entry
+  std::vector<nic::QueueId> portal_queues_;  // one for each portal table entry
   std::vector<QueueRecord> queue_records_;
   std::vector<EntryRecord> entry_records_;
   std::deque<nic::EntryId> silent_entries_;  // entries whose ids no event gives back

@@ -1,3 +1,4 @@
+// The mailbox: events, counters, answers, and what counts as a change.
 #include "portals/interface/mailbox.hpp"
 
 #include <gtest/gtest.h>

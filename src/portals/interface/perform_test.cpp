@@ -1,3 +1,4 @@
+// Actions reach a driver as what they are and in their order; transfers move bytes.
 #include "portals/interface/perform.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ struct Driver {
   }
 };
 
-struct Deaf {  // to all but one
+struct Deaf {  // it hears one kind only
   void operator()(const nic::Send&) {}
 };
 struct AlmostDriver : Driver {

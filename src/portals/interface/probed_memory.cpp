@@ -12,7 +12,7 @@ namespace spinloom::portals {
 namespace {
 
 constexpr uint64_t page_bytes = 4096;  // the smallest page size
-constexpr uint64_t many_pages = 16;    // beyond so many pages one call for all of them is cheaper
+constexpr uint64_t many_pages = 16;    // one call for all of more pages is cheaper
 constexpr int populate_read = 22;      // MADV_POPULATE_READ, since Linux 5.14
 constexpr int populate_write = 23;     // MADV_POPULATE_WRITE
 

@@ -1,3 +1,4 @@
+// Memory that may be missing, found out by a system call that changes nothing.
 #include "portals/interface/probed_memory.hpp"
 
 #include <gtest/gtest.h>

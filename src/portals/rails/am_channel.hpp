@@ -37,8 +37,8 @@ class AmChannel {
     uint64_t words[3] = {0, 0, 0};
   };
   struct Options {
-    uint64_t message_bytes_max = 0;  // without the header
-    uint64_t unhandled_messages_max = 0;  // from all ranks, before progress takes them
+    uint64_t message_bytes_max = 0;  // the length without the header
+    uint64_t unhandled_messages_max = 0;  // messages from all ranks, before progress takes them
     uint32_t ranks = 1;
   };
   using Deliver = std::function<Status(uint32_t source, const Header& header, std::span<const uint8_t> bytes)>;
@@ -88,7 +88,7 @@ class AmChannel {
   Deliver deliver_;
   PeerLost peer_lost_;
   Arrived arrived_;
-  std::vector<InboxBlocks> inbox_blocks_;  // by rail
+  std::vector<InboxBlocks> inbox_blocks_;  // one for each rail
   std::vector<Peer> peers_;
   std::unordered_map<uint64_t, SentMessage> unacknowledged_;
   uint64_t next_number_ = 0;

@@ -50,8 +50,8 @@ class Landings {
  private:
   struct Landing {
     Receive receive;
-    std::vector<nic::EntryId> entries;  // by rail
-    std::vector<bool> closed;  // by rail
+    std::vector<nic::EntryId> entries;  // one for each rail
+    std::vector<bool> closed;  // one for each rail
     std::set<uint64_t> received_offsets;  // the offsets of the fragments that have come
     uint64_t received_bytes = 0;
     bool is_ending = false;  // all has come, or it was given up: only the memory is still to be closed

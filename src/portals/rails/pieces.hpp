@@ -20,7 +20,7 @@ namespace spinloom::rails {
 struct Pieces {
   std::vector<nic::IovecElement> elements;
   uint64_t bytes = 0;  // the sum of the elements' lengths
-  std::vector<nic::DescriptorRef> descriptors;  // by rail
+  std::vector<nic::DescriptorRef> descriptors;  // one for each rail
 };
 using PiecesRef = std::shared_ptr<const Pieces>;
 

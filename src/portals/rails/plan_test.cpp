@@ -1,3 +1,4 @@
+// Shares of a message over rails that are equal, unequal, busy or lost; and how fragments are chosen.
 #include "portals/rails/plan.hpp"
 
 #include <gtest/gtest.h>

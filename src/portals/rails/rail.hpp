@@ -28,7 +28,7 @@ namespace spinloom::rails {
 struct RailFacts {
   std::string name;  // shown to people, never compared
   Rate byte_time{100, 1};  // used until the rail has learnt its speed; by default 10 GB/s
-  std::vector<bool> reaches;  // by rank: the rail reaches it; empty: all
+  std::vector<bool> reaches;  // one for each rank: the rail reaches it; empty: all
 };
 
 struct RailPortals {
@@ -113,8 +113,8 @@ class Rail {
     uint64_t bytes = 0;
     Time since{};  // the end of the latest one, or the begin of the first
   };
-  std::vector<PeerLoad> peer_loads_;  // by rank
-  uint64_t under_way_bytes_ = 0;  // with all ranks
+  std::vector<PeerLoad> peer_loads_;  // one for each rank
+  uint64_t under_way_bytes_ = 0;  // the sum over all ranks
   uint64_t reserved_bytes_ = 0;
   uint64_t carried_bytes_ = 0;
 };

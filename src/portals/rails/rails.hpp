@@ -50,13 +50,13 @@ struct RailsOptions {
   uint64_t stripe_bytes = 512 << 10;  // shorter transfers are one fragment
   uint64_t fragment_bytes = fragment_bytes_usual;  // the longest fragment
   uint32_t window = 32;  // messages from one rank to another that no receive has taken yet; further ones wait
-  uint32_t home = 0;  // in Mode::tag the home rail of every rank
+  uint32_t home = 0;  // the home rail of every rank, in Mode::tag
   bool by_put = false;  // long messages are put by their senders, not read by their receivers
   bool offloaded = true;  // parts end by triggered puts; otherwise by the receiver's processor, for comparison
   bool words = false;  // active messages of the user, also in Mode::tag
   uint32_t ranks = 1;
   RailPortals portals;
-  std::vector<RailFacts> facts;  // by rail
+  std::vector<RailFacts> facts;  // one for each rail
   std::function<void()> spend_call_time;  // spends the time of a call to the NIC
   // Waits until something may have changed. An Error: the caller must stop waiting.
   std::function<Status()> pause;
@@ -65,7 +65,7 @@ struct RailsOptions {
 struct Completion {
   uint32_t source = 0;
   uint64_t tag = 0;
-  uint64_t bytes = 0;  // in the receiver's memory
+  uint64_t bytes = 0;  // bytes in the receiver's memory
   bool truncated = false;
 };
 
@@ -137,17 +137,17 @@ class Rails {
     RequestKind kind = RequestKind::send;
     uint8_t* into = nullptr;
     const uint8_t* from = nullptr;
-    PiecesRef pieces;  // in place of into and from
+    PiecesRef pieces;  // pieces in place of into and from
     uint64_t bytes = 0;
     uint32_t peer = 0;
     uint64_t tag = 0;
-    uint64_t ignore_bits = 0;  // for a receive
-    nic::EntryId entry;  // for a receive that the NIC matches
+    uint64_t ignore_bits = 0;  // the bits that a receive ignores
+    nic::EntryId entry;  // the entry of a receive that the NIC matches
     bool is_matched = false;
-    uint32_t handler_id = 0;  // for a word
-    std::vector<uint8_t> word_bytes;  // for a word that is copied
-    std::optional<bits::Slot> slot;  // for a send of a long message
-    bool is_begun = false;  // by put: its transfer has begun; a word with pieces: it has left
+    uint32_t handler_id = 0;  // the handler of a word
+    std::vector<uint8_t> word_bytes;  // the bytes of a word that is copied
+    std::optional<bits::Slot> slot;  // the slot of a long message's send
+    bool is_begun = false;  // its transfer by put has begun, or it is a word with pieces and has left
     Completion completion;
     std::optional<Error> error;
     bool is_done = false;
@@ -158,11 +158,11 @@ class Rails {
     uint64_t taken_messages = 0;  // messages of the peer that receives here have taken
     uint64_t reported_messages = 0;  // taken messages of which the peer has been told
     std::deque<uint64_t> held_requests;  // numbers of requests that wait for the window
-    std::vector<nic::EntryId> entries;  // by rail: for the peer's words about slots and what it has taken
-    std::vector<nic::CounterId>
-        loss_counters;  // by rail: they count losses of the peer as failures, its returns as successes
-    std::vector<uint64_t> returns_seen;  // by rail: the successes that look_for_loss_of() has seen
-    std::vector<uint64_t> losses_seen;  // by rail: the failures that look_for_loss_of() has seen
+    std::vector<nic::EntryId> entries;  // one for each rail: takes the peer's words about slots and what it has taken
+    // One for each rail: they count losses of the peer as failures, its returns as successes.
+    std::vector<nic::CounterId> loss_counters;
+    std::vector<uint64_t> returns_seen;  // one for each rail: the successes that look_for_loss_of() has seen
+    std::vector<uint64_t> losses_seen;  // one for each rail: the failures that look_for_loss_of() has seen
     uint32_t open_requests = 0;  // requests with this peer that are not done
     bool has_work = false;  // the peer is in peers_with_work_
     bool is_lost = false;
@@ -181,7 +181,7 @@ class Rails {
     std::vector<uint8_t> data;
   };
   struct ExposedMemory {
-    std::vector<nic::EntryId> entries;  // by rail
+    std::vector<nic::EntryId> entries;  // one for each rail
   };
 
   explicit Rails(RailsOptions options);
@@ -252,7 +252,7 @@ class Rails {
   std::list<EarlyMessage> early_messages_;
   std::unordered_map<uint64_t, ExposedMemory> exposed_by_key_;
   uint64_t next_key_ = 1;
-  Time last_empty_look_{};  // when progress() last found nothing
+  Time last_empty_look_{};  // the time when progress() last found nothing
 };
 
 }  // namespace spinloom::rails

@@ -145,7 +145,7 @@ TEST(Rails, RefusesWhatIsWrong) {
   uint8_t byte = 0;
   EXPECT_FALSE(bed.rank(0).send(&byte, 1, 2, 0));
   EXPECT_FALSE(bed.rank(0).receive(&byte, 1, 2, 0, 0));
-  EXPECT_FALSE(bed.rank(0).send_word(1, 0, {}));  // not opened for words
+  EXPECT_FALSE(bed.rank(0).send_word(1, 0, {}));  // the rails are not opened for words
   EXPECT_FALSE(bed.rank(0).test({12345}));
   const RequestId received = bed.rank(0).receive(&byte, 1, 1, 0, 0).value();
   const Status closed = bed.rank(0).close();

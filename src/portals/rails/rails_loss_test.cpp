@@ -45,7 +45,7 @@ void random_traffic(Random& random, Variant variant, Losses losses) {
     uint64_t tag = 0, number = 0, bytes = 0;
   };
   std::vector<Step> steps;
-  std::map<std::tuple<uint32_t, uint32_t, uint64_t>, std::vector<uint64_t>> lengths;  // from, to, tag
+  std::map<std::tuple<uint32_t, uint32_t, uint64_t>, std::vector<uint64_t>> lengths;  // the key is from, to and tag
   const uint64_t messages = 20 + random.below(60);
   for (uint64_t i = 0; i < messages; ++i) {
     const auto from = static_cast<uint32_t>(random.below(options.ranks));
@@ -74,7 +74,8 @@ void random_traffic(Random& random, Variant variant, Losses losses) {
   }
   std::vector<Sent> sent;
   std::vector<Received> received;
-  std::map<std::pair<uint32_t, uint32_t>, uint64_t> next_of_source;  // of the last tag
+  // The next number of the last tag; the key is receiver and source.
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> next_of_source;
   // In Mode::tag receivers live and die with the home rail, which is the first.
   const uint64_t first = variant.mode == Mode::tag ? 1 : 0;
   const auto unsafe =

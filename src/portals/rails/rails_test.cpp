@@ -1,3 +1,4 @@
+// Messages over several rails, in all variants: lengths, early ones, truncated ones, and pieces.
 #include "portals/rails/rails.hpp"
 
 #include <gtest/gtest.h>

@@ -29,7 +29,7 @@ class Slots {
 
   struct Message {
     const uint8_t* data = nullptr;
-    PiecesRef pieces;  // in place of `data`; they are exposed anew each time
+    PiecesRef pieces;  // pieces in place of `data`; they are exposed anew each time
     uint64_t bytes = 0;
     uint32_t rank = 0;
     uint64_t request = 0;
@@ -59,13 +59,13 @@ class Slots {
     bool is_in_use = false;
     // The next members are used by put only.
     uint32_t rank = 0;
-    std::vector<nic::CounterId> counters;  // by rail
-    std::vector<uint64_t> word_counts;  // by rail: the number of words that have come
+    std::vector<nic::CounterId> counters;  // one for each rail
+    std::vector<uint64_t> word_counts;  // one for each rail: the number of words that have come
     uint64_t wanted_words_mask = 0;  // the rails over which words come, a bit each; 0: not known before the first word
     uint64_t received_words_mask = 0;  // the rails over which a word has come
     bool is_moved = false;
     bool has_lost_rail = false;  // a rail to the rank was lost
-    std::vector<nic::EntryId> entries;  // by rail
+    std::vector<nic::EntryId> entries;  // one for each rail
   };
   [[nodiscard]] std::optional<uint32_t> find_idle(const Message& message) const;
   [[nodiscard]] Result<uint32_t> make_room();

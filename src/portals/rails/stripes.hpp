@@ -28,14 +28,14 @@
 namespace spinloom::rails {
 
 struct Transfer {
-  uint8_t* into = nullptr;  // where a get puts the bytes
-  const uint8_t* from = nullptr;  // where a put takes the bytes
-  PiecesRef pieces;  // in place of `into` or `from`
+  uint8_t* into = nullptr;  // the place where a get puts the bytes
+  const uint8_t* from = nullptr;  // the place where a put takes the bytes
+  PiecesRef pieces;  // pieces in place of `into` or `from`
   bool is_put = false;
   uint64_t bytes = 0;
   uint32_t rank = 0;
   uint64_t match_bits = 0;  // the peer's memory has them, on every rail
-  uint64_t offset = 0;  // in the peer's memory
+  uint64_t offset = 0;  // an offset in the peer's memory
   std::optional<uint64_t>
       notified_slot;  // bits::number_of() of the peer's slot, to which the ends of parts are reported
   bool is_landing = false;  // a put into a receive's memory, which may be shorter, and is closed when all has come
@@ -69,7 +69,7 @@ class Stripes {
  private:
   struct Part {
     uint32_t rail = 0;
-    uint32_t fragments = 0;  // how many there are
+    uint32_t fragments = 0;  // the number of fragments
     uint32_t fragments_left = 0;  // the number of fragments that have not ended
     RailCounter counter;
     bool ends_by_nic = false;
@@ -87,7 +87,7 @@ class Stripes {
     Transfer transfer;
     std::vector<Part> parts;
     uint32_t fragments_left = 0;  // the number of fragments that have not ended
-    bool is_cleared = false;  // by the peer, over any rail
+    bool is_cleared = false;  // the peer has cleared it, over any rail
     std::vector<IssuedFragment> orphans;  // fragments whose rail brings no word
     Status result;
   };

@@ -81,11 +81,11 @@ struct Operation {
   uint64_t bytes = 0;
   const uint8_t* from = nullptr;
   uint8_t* to = nullptr;
-  nic::DescriptorRef list;  // in place of `from` (put) or `to` (get)
+  nic::DescriptorRef list;  // a list in place of `from` (put) or `to` (get)
   uint64_t list_offset = 0;  // the operation begins at this byte of the list
-  uint32_t op = 0;  // for accumulate and fetch: a number that plan_of() knows
+  uint32_t op = 0;  // the operation of an accumulate or a fetch: a number that plan_of() knows
   spin::Datatype type = spin::Datatype::int8;
-  spin::AtomicOperand operand{};  // for compare_swap: the value to compare with
+  spin::AtomicOperand operand{};  // the value with which compare_swap compares
   std::optional<uint64_t> notice;  // the value of the notice that a put or a get leaves
   Request* request = nullptr;
 };
@@ -199,8 +199,8 @@ class Context {
   };
   // The emulation's messages from one rank.
   struct EmulationSource {
-    uint64_t next_number = 0;  // of the message to execute next
-    std::vector<uint64_t> received;  // by slot: number + 1 of the message that is there
+    uint64_t next_number = 0;  // the number of the message to execute next
+    std::vector<uint64_t> received;  // one for each slot: number + 1 of the message that is there
   };
   // The first bytes of a message of the emulation.
   struct RequestHeader {
@@ -284,8 +284,8 @@ class Context {
   nic::QueueId failure_queue_;  // events of failed operations
   nic::QueueId notice_queue_;
   std::vector<nic::EntryId> entries_;
-  std::vector<nic::CounterId> barrier_counters_;  // by round of barriers: counts its messages
-  uint64_t barriers_ = 0;  // that have ended
+  std::vector<nic::CounterId> barrier_counters_;  // one for each round of barriers: counts its messages
+  uint64_t barriers_ = 0;  // the number of barriers that have ended
   bool has_failed_barrier_ = false;
   nic::CounterId loss_counter_;  // counts ranks that are gone as failures
   bool watches_losses_ = false;
@@ -293,7 +293,7 @@ class Context {
   uint64_t control_begun_ = 0;
   std::unique_ptr<uint8_t[]> allgather_in_;
   std::unique_ptr<uint8_t[]> allgather_out_;
-  uint64_t allgathers_ = 0;  // that have begun
+  uint64_t allgathers_ = 0;  // the number of allgathers that have begun
   std::unique_ptr<uint8_t[]> requests_in_;  // slots of the emulation
   std::unique_ptr<uint8_t[]> requests_out_;
   std::unique_ptr<uint8_t[]> answers_in_;
@@ -312,8 +312,8 @@ class Context {
   std::map<uint32_t, Memory*> memory_by_number_;
   uint64_t notices_waiting_ = 0;
   bool notices_closed_ = false;
-  std::map<uint32_t, std::vector<uint8_t>>
-      neutral_elements_;  // by type of elements; spin::datatypes: zeros for all integers
+  // The key is the type of elements; spin::datatypes means zeros for all integers.
+  std::map<uint32_t, std::vector<uint8_t>> neutral_elements_;
   std::vector<uint8_t> discarded_elements_;  // memory for elements that a NIC sends back and nobody wants
   std::string first_failure_;  // the first failure since the last report
   bool is_closed_ = false;

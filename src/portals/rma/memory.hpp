@@ -49,7 +49,7 @@ class Memory {
   uint64_t counter_base = 0;  // the counter's value before it was this memory's
   uint64_t counted_by_cpu = 0;  // notified operations of the emulation
   std::deque<Notice> waiting_notices;
-  std::map<uint64_t, SharedKey> shared_keys;  // by the bits of their keys
+  std::map<uint64_t, SharedKey> shared_keys;  // the index is the bits of their keys
 
  private:
   [[nodiscard]] spin::IovecView view() const { return {pieces_, ends_}; }

@@ -113,19 +113,19 @@ class Window {
   struct Fence {
     bool is_open = false;
     bool has_flushed = false;
-    bool has_sent = false;  // has sent this round's message
+    bool has_sent = false;  // the fence has sent this round's message
     uint32_t round = 0;
     Status flush_result;
   };
 
   Context& context_;
   std::vector<uint32_t> members_;
-  std::vector<uint32_t> places_;  // by rank of the context: its place in members_, or nowhere
+  std::vector<uint32_t> places_;  // one for each rank of the context: its place in members_, or nowhere
   uint32_t own_place_ = 0;  // the place of this rank
   std::unique_ptr<uint64_t[]> words_;
   Memory* control_ = nullptr;
   Memory* memory_ = nullptr;
-  std::vector<Key> keys_;  // by place
+  std::vector<Key> keys_;  // one for each place
   std::vector<Key> control_keys_;
   std::unique_ptr<LockState[]> lock_states_;
   bool holds_all_locks_ = false;
@@ -133,8 +133,10 @@ class Window {
   std::vector<uint32_t> exposure_group_;  // the places of the group of post()
   bool is_started_ = false;
   bool is_posted_ = false;
-  std::vector<uint64_t> started_epochs_;  // by place: how often this rank has started an access epoch there
-  std::vector<uint64_t> exposed_epochs_;  // by place: how often this rank has ended an exposure epoch for it
+  // One for each place: the number of access epochs that this rank has started there.
+  std::vector<uint64_t> started_epochs_;
+  // One for each place: the number of exposure epochs that this rank has ended for it.
+  std::vector<uint64_t> exposed_epochs_;
   Fence fence_;
   uint64_t fence_count_ = 0;
 };

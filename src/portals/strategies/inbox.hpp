@@ -31,7 +31,7 @@ namespace spinloom::strategies {
 struct Envelope {
   nic::Rank source = nic::Rank::any();
   std::optional<uint32_t> tag;  // none: any
-  uint32_t communicator = 0;  // below 2^30
+  uint32_t communicator = 0;  // less than 2^30
 
   [[nodiscard]] uint64_t match_bits() const { return uint64_t{communicator} << 32 | tag.value_or(0); }
   [[nodiscard]] uint64_t ignore_bits() const { return tag ? 0 : uint64_t{UINT32_MAX}; }
@@ -49,7 +49,7 @@ enum class UnpackPath : uint8_t {
 struct Completion {
   nic::Rank source;
   uint32_t tag = 0;
-  uint64_t bytes = 0;  // in the receive's memory
+  uint64_t bytes = 0;  // bytes in the receive's memory
   bool truncated = false;
   UnpackPath unpack_path = UnpackPath::nic;
   Strategy strategy = Strategy::host_mpitypes;  // the one that the receive had
@@ -67,7 +67,8 @@ struct RequestId {
 class Inbox {
  public:
   struct Options {
-    std::optional<Strategy> strategy;  // of every message of several blocks; none: choose() decides for each
+    // The strategy of every message of several blocks; none: choose() decides for each.
+    std::optional<Strategy> strategy;
     Strategy general = Strategy::rw_cp;  // choose() takes it for types without a better strategy
     uint64_t eager_bytes = 1 << 16;  // no message without a request is longer
     uint64_t unexpected_blocks = 4;

@@ -26,7 +26,7 @@ struct HandlerImage {
 };
 
 struct Installed {
-  std::optional<uint64_t> constants_offset;  // in NIC memory
+  std::optional<uint64_t> constants_offset;  // an offset in NIC memory
   std::optional<uint64_t> state_offset;
   std::optional<nic::ContextId> context;
 };

@@ -1,3 +1,4 @@
+// The interval of checkpoints against the formulas of the SC'19 paper, with its limits.
 #include "portals/strategies/interval.hpp"
 
 #include <gtest/gtest.h>

@@ -25,9 +25,9 @@ namespace spinloom::strategies {
 // (type, count) with all elements in one blob: neighbours join across elements, and offsets from the first touched
 // byte are never negative.
 struct Message {
-  layout::Type type;     // as the caller gave it
-  int64_t count = 1;     // as the caller gave it
-  layout::Blob blob;     // of contig(count, type)
+  layout::Type type;     // the caller's type
+  int64_t count = 1;     // the caller's count
+  layout::Blob blob;     // the blob of contig(count, type)
   int64_t bytes = 0;     // packed
   layout::oracle::Reach reach;
   int64_t blocks = 0;    // contiguous, merged in typemap order

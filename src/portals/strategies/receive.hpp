@@ -78,9 +78,9 @@ class Receive {
   Message message_;
   std::optional<Plan> plan_;
   Installed installed_;
-  std::vector<uint8_t> packed_;  // for host strategies: the buffer where the message lands
+  std::vector<uint8_t> packed_;  // the buffer where the message lands, for host strategies
   uint32_t iovec_entries_;                 // elements that the NIC holds at a time
-  std::vector<nic::IovecElement> iovec_;   // for iovec: the scatter list of the posted message
+  std::vector<nic::IovecElement> iovec_;   // the scatter list of the posted message, for iovec
   uint8_t* base_ = nullptr;
   bool state_is_dirty_ = false;  // a message has changed the state on the NIC
 };

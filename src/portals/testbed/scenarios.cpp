@@ -256,7 +256,7 @@ Result<std::string> triggered_ring(Testbed& bed, uint64_t seed) {
   constexpr uint64_t laps = 3;
   const uint64_t length = 2 * bed.nic(0).limits().payload_bytes + 1;
   const uint32_t ranks = bed.ranks();
-  std::deque<GuardedBuffer> memory;  // by ring, then by rank
+  std::deque<GuardedBuffer> memory;  // one for each rank of each ring
   std::vector<nic::CounterId> counters;
   for (uint64_t ring = 0; ring < rings; ++ring) {
     for (Host& host : hosts) {

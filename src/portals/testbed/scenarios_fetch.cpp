@@ -48,7 +48,7 @@ Result<std::string> crossing_gets(Testbed& bed, uint64_t seed) {
   Trace trace;
   const uint64_t payload = bed.nic(0).limits().payload_bytes;
   const std::vector<uint64_t> sizes = {0, 1, payload - 1, payload, payload + 1, 5 * payload + 3, 2 * payload};
-  std::deque<std::vector<uint8_t>> offered;  // by rank; 5 bytes precede those asked for
+  std::deque<std::vector<uint8_t>> offered;  // one for each rank; 5 bytes precede those asked for
   std::deque<GuardedBuffer> memory;
   std::vector<nic::CounterId> replies;
   for (Host& host : hosts) {
@@ -315,7 +315,7 @@ Result<std::string> exchanging_handlers(Testbed& bed, uint64_t seed) {
   const uint64_t length = 7 * payload + 3;
   const uint64_t packets = 8;
   Host& receiver = hosts[0];
-  std::deque<std::vector<uint8_t>> offered;  // by peer
+  std::deque<std::vector<uint8_t>> offered;  // one for each peer
   std::deque<std::vector<uint8_t>> counts;
   std::deque<std::vector<uint8_t>> sent;
   std::deque<GuardedBuffer> memory;

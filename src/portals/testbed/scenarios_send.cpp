@@ -62,7 +62,7 @@ Result<std::string> streaming_puts(Testbed& bed, uint64_t seed) {
   const uint64_t payload = bed.nic(0).limits().payload_bytes;
   std::deque<StreamedMessage> streamed;
   std::deque<std::vector<uint8_t>> plain;
-  std::deque<GuardedBuffer> memory;  // by rank of the sender: streamed messages, then plain ones
+  std::deque<GuardedBuffer> memory;  // each sender's streamed messages, then its plain ones
   for (const Host& host : hosts) {
     const Host& target = hosts[1 - host.rank];
     for (uint64_t i = 0; i < messages; ++i) {
@@ -128,7 +128,7 @@ Result<std::string> process_puts(Testbed& bed, uint64_t seed) {
   std::deque<std::vector<uint8_t>> sources;
   std::deque<std::vector<uint8_t>> packed;
   std::deque<GuardedBuffer> memory;
-  std::vector<std::pair<uint32_t, nic::ContextId>> contexts;  // by rank
+  std::vector<std::pair<uint32_t, nic::ContextId>> contexts;  // each context with its rank
   for (uint32_t rank = 1; rank < hosts.size(); ++rank) {
     for (uint64_t i = 0; i < messages; ++i) {
       const auto [block, stride] = vectors[i];
@@ -185,7 +185,7 @@ Result<std::string> process_puts(Testbed& bed, uint64_t seed) {
 Result<std::string> failing_process_puts(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
-  constexpr uint64_t messages = 6;  // in turn healthy, failing, faulting
+  constexpr uint64_t messages = 6;  // the messages are in turn healthy, failing, faulting
   constexpr std::array<const char*, 3> handlers = {"gather", "fail", "fault"};
   constexpr uint32_t block = 8, stride = 24;
   const Host& receiver = hosts[0];

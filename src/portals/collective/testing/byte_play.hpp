@@ -30,7 +30,7 @@ class BytePlay {
  public:
   struct Rank {
     std::vector<Round> rounds;
-    std::array<Memory, 3> areas;  // by Area; `work` grows as needed
+    std::array<Memory, 3> areas;  // one for each Area; `work` grows as needed
   };
 
   BytePlay(std::vector<Rank> ranks, Operator combine, uint64_t element_bytes)
@@ -82,7 +82,7 @@ class BytePlay {
     size_t round = 0;
     std::vector<const Leg*> sends;
     std::vector<const Copy*> copies;
-    std::map<size_t, size_t> arrived;  // of each round
+    std::map<size_t, size_t> arrived;  // the number of arrivals of each round
   };
 
   Memory& area(uint32_t rank, Area which) { return ranks_[rank].areas[static_cast<size_t>(which)]; }
@@ -111,7 +111,7 @@ class BytePlay {
     uint32_t read = 0;
     uint32_t written = 0;
   };
-  using Uses = std::array<std::vector<Use>, 3>;  // by Area
+  using Uses = std::array<std::vector<Use>, 3>;  // one list for each Area
 
   // Within a round what is written is written once, and neither sent nor copied. Nothing lands on what was used before.
   static void check_apart(uint32_t rank, uint32_t now, const Round& round, Uses& uses) {
@@ -184,7 +184,7 @@ class BytePlay {
       write(rank, copy->to, read(rank, copy->from));
       return true;
     }
-    if (!state.sends.empty()) {  // to one peer they stay in order
+    if (!state.sends.empty()) {  // sends to one peer stay in order
       const Leg* const any = state.sends[random.below(state.sends.size())];
       const auto first = std::ranges::find(state.sends, any->peer, &Leg::peer);
       const Leg* const leg = *first;
@@ -226,7 +226,8 @@ class BytePlay {
   Operator combine_;
   uint64_t element_bytes_;
   std::vector<State> states_;
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::vector<Landing>> receives_;  // from, to, tag: not yet come
+  // Receives whose message has not come; the key is from, to and tag.
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::vector<Landing>> receives_;
 };
 
 }  // namespace spinloom::collective::test

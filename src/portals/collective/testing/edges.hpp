@@ -22,7 +22,7 @@ struct Edge {
 
 struct Connections {
   std::vector<Edge> edges;
-  std::vector<std::vector<int32_t>> sources;  // by rank, for operations among neighbours
+  std::vector<std::vector<int32_t>> sources;  // each rank's sources, in operations among neighbours
   std::vector<std::vector<int32_t>> destinations;
 
   explicit Connections(uint32_t size) : sources(size), destinations(size) {}

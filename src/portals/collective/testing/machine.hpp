@@ -44,7 +44,7 @@ struct ScriptOperation {
   size_t from = 0;  // a cell of the rank
   size_t to = 0;  // a cell of the rank
   std::vector<size_t> any_from;  // the cells of a copy that waits for one of several operations: it copies them all
-  uint32_t window = 0;  // for puts, gets and atomics: the place at the peer
+  uint32_t window = 0;  // the place at the peer, for puts, gets and atomics
   bool cpu_dependent = false;
   std::vector<uint32_t> all;  // operations of the same rank, by their numbers there
   std::vector<uint32_t> any;
@@ -55,10 +55,10 @@ struct ScriptOperation {
 struct Script {
   uint32_t ranks = 0;
   std::vector<ScriptOperation> operations;
-  std::vector<std::vector<size_t>> cells;  // by rank: how many elements each has
-  std::vector<size_t> inputs;  // by rank: how many cells are inputs
-  std::vector<uint32_t> windows;  // by rank: how many places for puts there are
-  std::vector<uint32_t> sums;  // by rank: how many places for atomics
+  std::vector<std::vector<size_t>> cells;  // each rank's cells: the number of elements that each has
+  std::vector<size_t> inputs;  // the number of each rank's cells that are inputs
+  std::vector<uint32_t> windows;  // the number of each rank's places for puts
+  std::vector<uint32_t> sums;  // the number of each rank's places for atomics
 
   static Script random(uint32_t ranks, uint32_t count, size_t elements_max, Random& random);
   // Returns the elements of each cell of each rank at the end of start `start`, if input() gives those of the inputs.

@@ -44,7 +44,7 @@ class TestPages {
   char* whole = nullptr;   // long_pages of them
   char* hole = nullptr;    // unmapped
   char* fixed = nullptr;   // read-only
-  char* closed = nullptr;  // without access
+  char* closed = nullptr;  // memory without access
   char* behind_file = nullptr;
 
  private:

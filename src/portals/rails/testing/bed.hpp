@@ -97,7 +97,7 @@ class RailBed {
   Options options_;
   Random random_;
   std::vector<std::unique_ptr<testbed::Loopback>> networks_;
-  std::vector<std::unique_ptr<portals::Interface>> interfaces_;  // by rail and rank
+  std::vector<std::unique_ptr<portals::Interface>> interfaces_;  // one for each rail and rank
   std::vector<std::unique_ptr<Rails>> ranks_;
   std::string error_;
 };

@@ -9,7 +9,7 @@ namespace spinloom::rma::test {
 namespace {
 
 constexpr Time moment{10'000'000};
-constexpr Time long_time{10'000'000'000};  // where nothing is under way
+constexpr Time long_time{10'000'000'000};  // the time that passes where nothing is under way
 
 }  // namespace
 

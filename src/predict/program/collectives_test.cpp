@@ -67,7 +67,7 @@ class OfRanks : public testing::TestWithParam<uint32_t> {
  protected:
   const uint64_t P = GetParam();
   const uint32_t size = GetParam();
-  const uint64_t s = 1000;  // not a multiple of most P
+  const uint64_t s = 1000;  // most P do not divide it
   const auto rooted(Call call, uint32_t root) const {
     return [=, this](uint32_t rank) {
       CollectiveCall made{{.root = root}, call};

@@ -30,7 +30,7 @@ struct MessageCost {
   uint64_t bytes = 0;
   uint64_t send_cpu_ps = 0;
   uint64_t receive_cpu_ps = 0;
-  uint64_t extra_latency_ps = 0;  // beyond what the network's model takes; no CPU works meanwhile
+  uint64_t extra_latency_ps = 0;  // the latency beyond what the network's model takes; no CPU works meanwhile
 };
 
 // The protocol of long messages. answer: the sender asks, the receiver answers, and then the data go. nic: the same,
@@ -40,8 +40,8 @@ enum class Handshake : uint8_t { answer, nic, fetch };
 
 // CPU time for a receive that is posted after its message has come.
 struct LateReceiveCosts {
-  uint64_t find_ps = 0;  // to find a short message that came early; the receiver then copies or unpacks it
-  uint64_t answer_ps = 0;  // to answer a request that the NIC would have answered
+  uint64_t find_ps = 0;  // the time to find a short message that came early; the receiver then copies or unpacks it
+  uint64_t answer_ps = 0;  // the time to answer a request that the NIC would have answered
 };
 
 // Costs of non-blocking and persistent collective operations as schedules that NICs execute: CPUs make them and see
@@ -70,7 +70,7 @@ struct Costs {
   // The bytes, the layout at the sender and the layout at the receiver.
   using PairKey = std::tuple<uint64_t, DataLayout, DataLayout>;
 
-  std::vector<MessageCost> message_costs;  // by ascending bytes; empty: messages cost nothing
+  std::vector<MessageCost> message_costs;  // the order is by ascending bytes; empty: messages cost nothing
   std::map<LayoutKey, EndCost> layout_costs;
   std::map<PairKey, PairCost> pair_costs;
   std::map<LayoutKey, uint64_t> host_layout_ps;  // CPU times where no NIC helps: own blocks, late receives

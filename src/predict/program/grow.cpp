@@ -47,7 +47,8 @@ class Grower {
     for (size_t comm = 0; comm < recorded.comms.size(); ++comm) {
       grown.comms.push_back(comm_of(rank, recorded.comms[comm], pattern_.comms[comm]));
     }
-    std::map<std::vector<int64_t>, uint32_t> signature_numbers;  // by the number of the recorded one, and its peers
+    // The key is the number of the recorded one, and its peers.
+    std::map<std::vector<int64_t>, uint32_t> signature_numbers;
     for (size_t number = 0; number < pattern_.events[recorded_rank].size(); ++number) {
       trace::Event event = recorded.events[pattern_.events[recorded_rank][number]];
       const CallPattern& pattern = pattern_.calls[edge_class][number];
@@ -122,7 +123,7 @@ class Grower {
       case Call::Scatterv:
         SPL_TRY(shrink_blocks(shrunk.sends, rank_divisor(), grown));
         return shrink_blocks(shrunk.receives, rank_divisor(), grown);
-      default: return {};  // what is reduced or told to all is the same on more ranks
+      default: return {};  // data that is reduced or told to all is the same on more ranks
     }
   }
 

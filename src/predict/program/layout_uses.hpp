@@ -17,8 +17,8 @@ struct LayoutUse {
   int64_t count = 0;
   Side side = Side::send;
   uint64_t bytes = 0;  // the packed size of a message or a block
-  uint64_t messages = 0;  // how many ends of messages have the layout
-  uint64_t copies = 0;  // how many ends of a rank's own blocks have it
+  uint64_t messages = 0;  // the number of ends of messages that have the layout
+  uint64_t copies = 0;  // the number of ends of a rank's own blocks that have the layout
 };
 
 [[nodiscard]] std::vector<LayoutUse> layout_uses(const Script& script);

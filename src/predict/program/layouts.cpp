@@ -8,7 +8,7 @@ namespace spinloom::predict {
 
 Result<Layouts> Layouts::build(std::span<const trace::RankTrace> traces) {
   Layouts layouts;
-  std::map<std::string, TypeLayout, std::less<>> by_blob;  // by the bytes of blobs
+  std::map<std::string, TypeLayout, std::less<>> by_blob;  // the key is the bytes of a blob
   for (const trace::RankTrace& trace : traces) {
     std::vector<TypeLayout>& types = layouts.types_.emplace_back();
     for (const trace::TypeEntry& type : trace.types) {

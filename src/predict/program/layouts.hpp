@@ -31,7 +31,7 @@ class Layouts {
     uint32_t number = trace::none;
     bool is_block = true;  // one element lies in one block
   };
-  std::vector<std::vector<TypeLayout>> types_;  // by rank and type
+  std::vector<std::vector<TypeLayout>> types_;  // one for each rank and type
   std::vector<layout::Blob> blobs_;
 };
 

@@ -12,13 +12,13 @@ using namespace test;
 
 constexpr uint64_t ns = 1000;
 constexpr uint64_t L = 1000 * ns;
-constexpr uint64_t G = 2;  // for each byte
+constexpr uint64_t G = 2;  // the time for each byte
 constexpr uint64_t bytes = 101;
-constexpr uint64_t send = 200 * ns;  // of CPUs
+constexpr uint64_t send = 200 * ns;  // the time of a CPU
 constexpr uint64_t receive = 300 * ns;
 constexpr uint64_t create = 10 * ns;
 constexpr uint64_t match = 30 * ns;
-constexpr uint64_t combine = 50 * ns + bytes * 4;  // of NICs
+constexpr uint64_t combine = 50 * ns + bytes * 4;  // the time of a NIC
 constexpr uint64_t test_ = 7 * ns;
 constexpr uint64_t hop = L + (bytes - 1) * G + match + combine;
 

@@ -167,10 +167,11 @@ class Pairing {
   std::span<const trace::RankTrace> traces_;
   std::vector<RankScript>& ranks_;
   const Tags& tags_;
-  std::vector<std::vector<uint32_t>> action_of_leg_;  // by rank and leg: the number of its action
-  std::vector<bool> has_unknown_senders_;  // by rank: it has receives whose senders are in no trace
+  std::vector<std::vector<uint32_t>> action_of_leg_;  // the number of the action of each rank's legs
+  std::vector<bool> has_unknown_senders_;  // one for each rank: it has receives whose senders are in no trace
   std::vector<Stream> streams_;
-  std::unordered_map<uint32_t, std::unordered_map<uint64_t, size_t>> stream_numbers_;  // by tag, then by both ranks
+  // The key is the tag, then both ranks.
+  std::unordered_map<uint32_t, std::unordered_map<uint64_t, size_t>> stream_numbers_;
   std::vector<std::pair<LegId, LegId>> partners_;  // the send and the receive of each message
 };
 

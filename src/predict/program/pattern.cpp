@@ -18,7 +18,7 @@ bool is_same_type(const trace::TypeEntry& a, const trace::TypeEntry& b) {
   return a.size_bytes == b.size_bytes && a.extent_bytes == b.extent_bytes && a.blob == b.blob;
 }
 
-constexpr uint32_t edge_classes_per_dimension = 3;  // at a dimension's beginning, within, at its end
+constexpr uint32_t edge_classes_per_dimension = 3;  // the beginning of a dimension, its inside, its end
 
 // Tries to explain all ranks on one grid.
 class Explainer {

@@ -40,8 +40,8 @@ struct Pattern {
   Grid grid;
   uint8_t walled_dims = 0;  // a bit for each dimension that has ends, so that ranks there have no neighbour
   bool has_edge_classes = false;  // ranks of another edge class (grid.hpp) do other calls
-  std::vector<std::vector<uint32_t>> events;  // by rank: the numbers of its events that are no polls in vain
-  std::vector<std::vector<CallPattern>> calls;  // by edge class, one for each of these events
+  std::vector<std::vector<uint32_t>> events;  // the numbers of each rank's events that are no polls in vain
+  std::vector<std::vector<CallPattern>> calls;  // one list for each edge class, with one for each of these events
   std::vector<CommPattern> comms;
 };
 

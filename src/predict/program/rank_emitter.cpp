@@ -61,7 +61,7 @@ void RankEmitter::emit_action(uint32_t number) {
     return;
   }
   Cursor entry = cursor_;
-  Cursor returned;  // what the call waits for before it returns, if it is non-blocking
+  Cursor returned;  // the operations for which the call waits before it returns, if it is non-blocking
   bool is_first = true;
   for (uint32_t round = action.first_round; round < action.rounds_end; ++round) {
     Cursor starts;

@@ -21,7 +21,8 @@ namespace spinloom::predict {
 
 inline constexpr uint8_t host_cpu = 0;
 inline constexpr uint8_t nic_cpu = 1;
-inline constexpr uint8_t message_cpu = 2;  // is never busy: what a message costs a CPU is a computation of its own
+// A CPU that is never busy: what a message costs a CPU is a computation of its own.
+inline constexpr uint8_t message_cpu = 2;
 // A delay of one message that holds up no other. Each takes one of these CPUs in turn, so that up to 61 messages of a
 // rank are delayed at the same time.
 inline constexpr uint8_t delay_cpu = 3;
@@ -138,7 +139,7 @@ class RankEmitter {
 
   const RankScript& script_;
   const Costs& costs_;
-  const std::vector<bool>* late_;  // by leg: its receive is late; null: none is
+  const std::vector<bool>* late_;  // one for each leg: its receive is late; null: none is
   LayoutNumbers& layouts_;
   schedule::Schedule& out_;
   Bill& bill_;
@@ -146,10 +147,10 @@ class RankEmitter {
   std::vector<Wait>& waits_;
   schedule::Builder builder_;
   Cursor cursor_;
-  std::vector<Cursor> ends_;  // by action: what it has ended with
+  std::vector<Cursor> ends_;  // the operations with which each action has ended
   std::set<std::vector<uint64_t>> cached_schedules_;  // schedules that the NIC keeps
   uint32_t last_send_ = 0;  // the newest send or request; a call of a send returns when it starts
-  uint32_t delays_ = 0;  // how many delays have been added
+  uint32_t delays_ = 0;  // the number of delays that have been added
 };
 
 }  // namespace spinloom::predict

@@ -44,8 +44,8 @@ inline constexpr uint32_t no_operation = UINT32_MAX;
 
 struct PricedSchedule {
   schedule::Schedule schedule;
-  std::vector<Bill> bills;  // by rank
-  std::vector<std::vector<uint32_t>> receives;  // by rank and leg: the operation that meets its message or request
+  std::vector<Bill> bills;  // one for each rank
+  std::vector<std::vector<uint32_t>> receives;  // the operation that meets the message or request of each rank's legs
   Waits waits;
 };
 

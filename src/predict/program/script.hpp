@@ -46,7 +46,7 @@ inline constexpr uint32_t unresolved = UINT32_MAX;
 enum class PollMeaning : uint8_t {
   wait,  // the program waits: the replay knows how long
   work,  // the program computes, for the time beyond that of the polls themselves
-  rule,  // by rank: it computes if its polls in vain are at least twice as far apart as a poll takes
+  rule,  // each rank's polls decide: it computes if those in vain are at least twice as far apart as a poll takes
 };
 
 // The rounds that one call begins, each of legs. The call waits for them if it is blocking.
@@ -72,9 +72,9 @@ struct ScriptRound {
 // The times of a recorded rank from the end of MPI_Init to the beginning of MPI_Finalize.
 struct RecordedTimes {
   uint64_t total_ns = 0;
-  uint64_t compute_ns = 0;  // between calls
-  uint64_t fixed_ns = 0;  // in calls that are not replayed
-  uint64_t communication_ns = 0;  // in all other calls
+  uint64_t compute_ns = 0;  // the time between calls
+  uint64_t fixed_ns = 0;  // the time in calls that are not replayed
+  uint64_t communication_ns = 0;  // the time in calls that are replayed
   uint64_t polled_ns = 0;  // part of communication_ns: in polls in vain and between them
   uint64_t between_polls_ns = 0;  // part of compute_ns: between polls in vain
 };
@@ -84,7 +84,7 @@ struct RankScript {
   std::vector<Action> actions;
   std::vector<ScriptRound> rounds;
   std::vector<Leg> legs;
-  std::vector<bool> synchronous;  // by leg: it belongs to a synchronous send, at either end
+  std::vector<bool> synchronous;  // one for each leg: it belongs to a synchronous send, at either end
   std::vector<Copy> copies;
   std::vector<uint32_t> awaited;  // numbers of actions, for the steps that await some
   RecordedTimes recorded;
@@ -100,7 +100,7 @@ struct Note {
 struct Script {
   std::vector<RankScript> ranks;
   std::vector<layout::Blob> layouts;  // a Part's type is an index of these
-  std::map<std::string, Note> left_out;  // by call, and what was done with it
+  std::map<std::string, Note> left_out;  // the key is the call, and what was done with it
   std::map<std::string, uint64_t> algorithms;  // "allreduce recursive-doubling": calls of all ranks
 };
 

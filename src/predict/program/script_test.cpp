@@ -339,7 +339,7 @@ TEST(Script, WhatWasCancelledMeetsNobody) {
   const std::vector<trace::Match> done{{0, trace::cancelled, trace::any, 0}};
   sender.isend(0, 1, 100, 0, 3).call(0, cancel(0)).wait(0, {0}, done).send(0, 1, 8, 3);
   receiver.ireceive(0, 0, 4, 0, 3).call(0, cancel(0)).wait(0, {0}, done).receive(0, 0, 8, 3);
-  receiver.ireceive(0, trace::any, 64, 0, trace::any).wait(0, {0}, done);  // as archives have it
+  receiver.ireceive(0, trace::any, 64, 0, trace::any).wait(0, {0}, done);  // archives have it so
   const Script made = script({sender.end(), receiver.end()});
   EXPECT_EQ(made.ranks[0].legs.at(0).tag, dropped);
   EXPECT_EQ(made.ranks[1].legs.at(0).tag, dropped);

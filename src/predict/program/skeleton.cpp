@@ -17,7 +17,7 @@ using trace::Signature;
 
 constexpr uint32_t type_byte = 0;
 constexpr uint32_t skeleton_ranks_max = 1U << 13;  // the trace of each has a list of all
-constexpr uint64_t calls_max = 1U << 28;  // of all ranks
+constexpr uint64_t calls_max = 1U << 28;  // the calls of all ranks
 
 // The types of all steps, by their text forms. Number 0 is a byte.
 class SkeletonTypeTable {
@@ -86,7 +86,7 @@ void exchange_halo(const SkeletonStep& step, std::span<const NumberedTypes> type
       const uint32_t extent = step.grid[dimension];
       if (extent == 1) continue;
       for (const bool is_up : {false, true}) {
-        const uint32_t steps = is_up != is_receive ? 1 : extent - 1;  // what goes up comes from below
+        const uint32_t steps = is_up != is_receive ? 1 : extent - 1;  // data that goes up comes from below
         Signature signature = signature_of(is_receive ? Call::Recv : Call::Send);
         signature.form = CallForm::nonblocking;
         signature.peer = static_cast<int32_t>(neighbour(step.grid, rank, dimension, steps));

@@ -27,12 +27,12 @@ struct SkeletonTypes {
 struct SkeletonStep {
   enum class Kind : uint8_t {
     compute,  // `compute_ns`
-    halo,  // with both neighbours in each dimension of `grid`; one of `types` for each dimension
-    alltoall,  // with every rank; `types` has one, a block for each peer
-    allreduce,  // of `bytes`
+    halo,  // exchange with both neighbours in each dimension of `grid`; one of `types` for each dimension
+    alltoall,  // exchange with every rank; `types` has one, a block for each peer
+    allreduce,  // a reduction of `bytes`
   };
   Kind kind = Kind::compute;
-  uint64_t compute_ns = 0;  // beside a halo: between its begin and its wait
+  uint64_t compute_ns = 0;  // a computation; a halo has it between its begin and its wait
   std::vector<uint32_t> grid;  // ranks in each dimension
   std::vector<SkeletonTypes> types;
   uint64_t bytes = 0;

@@ -1,3 +1,4 @@
+// Skeletons of programs: the messages of halos and all-to-alls, and their computations.
 #include "predict/program/skeleton.hpp"
 
 #include "predict/goal/model/model.hpp"
@@ -56,7 +57,7 @@ TEST(Skeleton, NeighboursOfAGridAreThoseOfRowMajorOrder) {
     if (one.call == Call::Recv) from.push_back(one.peer);
   }
   EXPECT_EQ(to, (std::vector<int32_t>{1, 1, 3, 5}));
-  EXPECT_EQ(from, (std::vector<int32_t>{1, 1, 5, 3}));  // what goes down comes from above
+  EXPECT_EQ(from, (std::vector<int32_t>{1, 1, 5, 3}));  // data that goes down comes from above
 }
 
 TEST(Skeleton, AHaloWaitsForAllThatItHasBegun) {

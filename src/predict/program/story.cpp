@@ -81,7 +81,7 @@ class StoryReader {
     bool keeps_time = false;  // its call is not replayed and keeps its recorded time, and so does the wait for it
     uint32_t action = trace::none;  // the number of the action that is under way
     const Signature* persistent = nullptr;  // the call that made a persistent request
-    uint64_t ordinal = 0;  // which persistent collective operation of its communicator it is
+    uint64_t ordinal = 0;  // its number among the persistent collective operations of its communicator
   };
 
   // Returns the time that one poll in vain takes.
@@ -432,9 +432,9 @@ class StoryReader {
   const StoryContext& context_;
   RankScript script_;
   uint32_t event_number_ = 0;
-  uint64_t last_end_ns_ = 0;  // when the calls before had all ended
-  uint64_t poll_ns_ = 0;  // what a poll in vain takes, if the program works between them; 0: it waits
-  std::vector<Request> requests_;  // by slot
+  uint64_t last_end_ns_ = 0;  // the time when the calls before had all ended
+  uint64_t poll_ns_ = 0;  // the time that a poll in vain takes, if the program works between them; 0: it waits
+  std::vector<Request> requests_;  // one for each slot
   std::map<uint32_t, uint64_t> nonblocking_count_;  // non-blocking collective operations, by communicator
   std::map<uint32_t, uint64_t> persistent_count_;  // persistent ones, by communicator
 };

@@ -18,14 +18,14 @@ struct Awaited {
   schedule::Awaits awaits = schedule::Awaits::end;
   bool operator==(const Awaited&) const = default;
 };
-using Cursor = std::vector<Awaited>;  // what the next operation of a rank waits for
+using Cursor = std::vector<Awaited>;  // the operations for which the next one of a rank waits
 
 struct Wait {
   Cursor begins;
   Cursor returns;
 };
 
-using Waits = std::vector<std::vector<Wait>>;  // by rank
+using Waits = std::vector<std::vector<Wait>>;  // one list for each rank
 
 [[nodiscard]] std::vector<uint64_t> waited_ps(const schedule::Schedule& schedule, const Waits& waits,
                                               const goal::Record& record);

@@ -105,9 +105,9 @@ class Cycle {
   }
 
   const Program& program_;
-  std::vector<uint32_t> pending_;  // by operation: the dependencies that have not come
-  std::vector<bool> is_any_met_;  // by operation: one of its any-of edges has come; empty: none has
-  std::vector<uint32_t> predecessor_;  // by operation: one that it waits for
+  std::vector<uint32_t> pending_;  // the number of each operation's dependencies that have not come
+  std::vector<bool> is_any_met_;  // one for each operation: one of its any-of edges has come; empty: none has
+  std::vector<uint32_t> predecessor_;  // an operation for which each operation waits
 };
 
 Status check_cycles(const Schedule& schedule, uint32_t rank) {
@@ -293,7 +293,7 @@ class Receiver {
   std::span<const MessageEnd> all_;
   uint32_t rank_;
   std::span<const MessageEnd> any_source_;  // the receives of any source
-  uint64_t any_source_any_tag_ = 0;  // how many of them are of any tag
+  uint64_t any_source_any_tag_ = 0;  // the number of receives of any source that are of any tag
 };
 
 // The sends and receives of all ranks. Most schedules need one pass: for each receiver, the sum of hashes of the sends
@@ -425,7 +425,7 @@ class Arrivals {
   }
 
   const Schedule& schedule_;
-  std::map<std::pair<uint32_t, uint32_t>, Counter> counters_;  // by rank and tag
+  std::map<std::pair<uint32_t, uint32_t>, Counter> counters_;  // the key is rank and tag
 };
 
 }  // namespace

@@ -21,13 +21,13 @@ struct Count {
   uint64_t computations = 0;
   uint64_t puts = 0;
   uint64_t gets = 0;
-  uint64_t atomics = 0;  // with those that fetch
+  uint64_t atomics = 0;  // all atomics, those that fetch, too
   uint64_t arrivals = 0;  // operations that wait for a count
   uint64_t edges = 0;
-  uint64_t sent_bytes = 0;  // of sends
+  uint64_t sent_bytes = 0;  // the bytes of sends
   uint64_t one_sided_bytes = 0;
   uint64_t layout_ends = 0;  // ends of transfers with a layout
-  uint32_t cpus = 0;  // how many different CPUs operations name
+  uint32_t cpus = 0;  // the number of different CPUs that operations name
   uint32_t nics = 0;
   uint32_t cpu_largest = 0;
   uint32_t nic_largest = 0;

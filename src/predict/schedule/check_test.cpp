@@ -1,3 +1,4 @@
+// The check of schedules: cycles, peers, counters, layouts, and messages that cannot meet.
 #include "predict/schedule/check.hpp"
 
 #include <gtest/gtest.h>

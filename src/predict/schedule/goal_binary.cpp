@@ -15,8 +15,8 @@ constexpr uint64_t magic_number = 4223;
 constexpr uint64_t magic_used_up = 2342;
 constexpr uint64_t magic_bytes = 8;
 constexpr uint64_t head_bytes = magic_bytes + 6;
-constexpr uint64_t entry_bytes = 16;  // of the table of ranks
-constexpr uint64_t counts_bytes = 8;  // in front of a rank's roots
+constexpr uint64_t entry_bytes = 16;  // an entry of the table of ranks
+constexpr uint64_t counts_bytes = 8;  // the numbers in front of a rank's roots
 constexpr uint64_t record_bytes = 39;
 constexpr uint64_t record_bytes_with_handlers = 104;
 
@@ -41,8 +41,8 @@ struct Record {
   uint32_t tag;
   uint8_t cpu;
   uint8_t nic;
-  std::array<uint32_t, 2> dependents;  // that wait for the end, for the start
-  std::array<uint32_t, 2> first;       // where they begin in the appendix
+  std::array<uint32_t, 2> dependents;  // numbers of those that wait for the end, for the start
+  std::array<uint32_t, 2> first;       // the begin of these dependents in the appendix
 
   static Record at(std::string_view bytes, uint64_t at) {
     return {load<uint32_t>(bytes, at),
@@ -283,9 +283,9 @@ class BinaryReader {
   uint32_t rank_ = 0;
   uint8_t cpu_max_ = 0;
   uint8_t nic_max_ = 0;
-  uint64_t blocks_end_ = 0;  // where the last block ends
+  uint64_t blocks_end_ = 0;  // the end of the last block
   uint64_t record_size_ = 0;  // the bytes of one record; 0: not known yet
-  uint32_t edges_ = 0;   // of this rank
+  uint32_t edges_ = 0;   // the edges of this rank
   Builder builder_;
 };
 
@@ -377,7 +377,7 @@ Result<std::string> write_goal_binary(const Schedule& schedule) {
   std::string out;
   store(out, magic_number);
   store(out, schedule.ranks());
-  store(out, static_cast<uint8_t>(totals.cpu_largest));  // if it does not fit, an operation does not
+  store(out, static_cast<uint8_t>(totals.cpu_largest));  // an operation does not fit if this does not
   store(out, static_cast<uint8_t>(totals.nic_largest));
   out.resize(out.size() + entry_bytes * schedule.ranks());
   for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {

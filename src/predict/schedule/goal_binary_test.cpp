@@ -1,3 +1,4 @@
+// GOAL's binary form: byte by byte, written and read again, and what is wrong with a file.
 #include <gtest/gtest.h>
 
 #include "predict/schedule/goal.hpp"

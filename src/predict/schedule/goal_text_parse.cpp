@@ -9,8 +9,8 @@ namespace spinloom::schedule {
 namespace {
 
 constexpr size_t rank_bytes_min = 8;  // "rank 0{}"
-constexpr size_t found_bytes_max = 32;  // what an error shows of the text
-constexpr uint32_t index_max = UINT32_MAX;  // of a CPU, of a NIC
+constexpr size_t found_bytes_max = 32;  // the part of the text that an error shows
+constexpr uint32_t index_max = UINT32_MAX;  // the largest index of a CPU or a NIC
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -317,10 +317,10 @@ class TextReader {
   std::string_view source_;
   Progress progress_;
   size_t at_ = 0;
-  size_t number_at_ = 0;  // where the last number began
+  size_t number_at_ = 0;  // the place where the last number began
   uint32_t ranks_ = 0;
   uint32_t rank_ = 0;
-  uint64_t requirements_ = 0;  // of this rank
+  uint64_t requirements_ = 0;  // the number of this rank's requirements
   Builder builder_;
   Labels labels_;
 };

@@ -1,3 +1,4 @@
+// GOAL's text: operations, dependencies, labels, and the errors with their lines.
 #include <gtest/gtest.h>
 
 #include "predict/schedule/goal.hpp"

@@ -27,8 +27,8 @@ uint64_t edges_between_cpus(const Schedule& schedule, const Program& program) {
 
 // Messages to a rank less its receives, as sums of hashes: 0 if they are the same.
 struct Balance {
-  uint64_t exact = 0;  // of source, tag and CPU
-  uint64_t cpus = 0;  // of the CPU alone
+  uint64_t exact = 0;  // hashes of source, tag and CPU
+  uint64_t cpus = 0;  // hashes of the CPU alone
   bool has_wildcard = false;  // a receive has any source or tag, or a message any tag
 };
 

@@ -15,7 +15,7 @@
 namespace spinloom::schedule {
 
 struct Misread {
-  uint64_t edges = 0;  // of all ranks, from an operation of one CPU to one of another
+  uint64_t edges = 0;  // edges of all ranks, from an operation of one CPU to one of another
   uint32_t receivers = 0;  // ranks that get such messages; wrong with a probability of 2^-64
   bool operator==(const Misread&) const = default;
 };

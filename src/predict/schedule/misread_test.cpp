@@ -1,3 +1,4 @@
+// The count of what LogGOPSim takes otherwise: dependencies between CPUs, and receives on another CPU.
 #include "predict/schedule/misread.hpp"
 
 #include <gtest/gtest.h>

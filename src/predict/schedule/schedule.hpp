@@ -29,7 +29,7 @@
 
 namespace spinloom::schedule {
 
-inline constexpr uint32_t any = UINT32_MAX;  // in place of a peer or a tag: every one
+inline constexpr uint32_t any = UINT32_MAX;  // every peer or every tag
 
 // The one-sided ones are done in a peer's memory without its CPU: put, get and atomic move one way, a fetching atomic
 // moves its operand there and the old value back. Each counts at its target, under its tag, when it has been done
@@ -58,7 +58,7 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-inline constexpr uint32_t contiguous = UINT32_MAX;  // in place of a layout's number: the bytes lie in one block
+inline constexpr uint32_t contiguous = UINT32_MAX;  // the bytes lie in one block: in place of a layout's number
 
 // The layouts of a transfer's bytes, by numbers of Layouts: in the memory of the operation's own rank, and for a
 // one-sided operation in its target's. The peer of a send has a receive, which gives the other layout.
@@ -106,9 +106,9 @@ class Edge {
 };
 
 struct Program {
-  Values<Operation> operations;  // of one pass
+  Values<Operation> operations;  // the operations of one pass
   Values<Edge> edges;
-  uint32_t passes = 1;  // how often it is done
+  uint32_t passes = 1;  // the number of times that it is done
 
   // From here on, everything is about all passes unless the comment says otherwise.
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(operations.size()) * passes; }
@@ -188,10 +188,10 @@ class Schedule {
   }
   // Returns a description for messages: "send of 8 B to 1 with tag 7".
   [[nodiscard]] std::string describe(uint32_t rank, const Operation& operation) const;
-  [[nodiscard]] uint64_t operations() const;  // of all ranks
+  [[nodiscard]] uint64_t operations() const;  // the operations of all ranks
   [[nodiscard]] bool repeats() const;  // a Program has several passes
   [[nodiscard]] Schedule unrolled() const;  // all Programs in one pass
-  [[nodiscard]] uint64_t memory_bytes() const;  // what it takes in memory
+  [[nodiscard]] uint64_t memory_bytes() const;  // the bytes that it takes in memory
 
   // Returns the number of a Shape, which is kept once; the same Shape with other TransferLayouts has another number.
   [[nodiscard]] uint32_t intern_shape(const Shape& shape, TransferLayouts layouts = {});
@@ -215,7 +215,7 @@ class Schedule {
   std::vector<uint32_t> program_of_;
   std::vector<Program> programs_;
   std::vector<Shape> shapes_;
-  std::vector<TransferLayouts> transfer_layouts_;  // by Shape; empty: none has a layout
+  std::vector<TransferLayouts> transfer_layouts_;  // one for each Shape; empty: none has a layout
   std::vector<Layout> layouts_;
   std::map<std::pair<std::string, int64_t>, uint32_t> layout_numbers_;
   std::vector<uint32_t> shape_slots_;  // the numbers of Shapes by hash; at most half of the slots are taken

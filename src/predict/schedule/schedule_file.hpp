@@ -33,7 +33,7 @@ struct GeneratedSchedule {
     uint32_t operations = 0;
     uint32_t edges = 0;
   };
-  std::vector<Sizes> sizes;  // by rank
+  std::vector<Sizes> sizes;  // one for each rank
   std::function<std::vector<Operation>(uint32_t rank)> operations;
   std::function<std::vector<Edge>(uint32_t rank)> edges;
 };

@@ -36,10 +36,10 @@ struct Head {
   uint32_t programs = 0;
   uint32_t shapes = 0;
   uint32_t layouts = 0;
-  uint64_t operations = 0;  // of all Programs
+  uint64_t operations = 0;  // the operations of all Programs
   uint64_t edges = 0;
   uint64_t blob_bytes = 0;
-  uint64_t checksum = 0;  // of the whole file with 0 here
+  uint64_t checksum = 0;  // the checksum of the whole file with 0 here
 };
 static_assert(sizeof(Head) == 64);
 
@@ -54,7 +54,7 @@ struct ShapeEntry {
   uint32_t tag;
   uint8_t kind;
   uint8_t peer;
-  uint8_t cpu;  // with WideEntries 0
+  uint8_t cpu;  // 0 in files with WideEntries
   uint8_t nic;
 };
 // The CPU and the NIC of a Shape, in files in which some number of them does not fit into a byte.

@@ -1,3 +1,4 @@
+// Files of schedules: byte by byte, kept whole, passes, and files that are wrong or spoilt.
 #include "predict/schedule/schedule_file.hpp"
 
 #include <gtest/gtest.h>
@@ -53,7 +54,7 @@ TEST(ScheduleFile, IsWhatTheFormatSays) {
   expected += bytes({0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0});  // programs
   expected += bytes({8, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4, 1, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 8, 0, 0, 0});
   expected += bytes({0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0});  // operations
-  expected += bytes({7, 0, 0, 0});  // to operation 1, the first of several, for its start
+  expected += bytes({7, 0, 0, 0});  // an edge to operation 1, the first of several, for its start
   EXPECT_EQ(write_schedule(five_ranks()), with_checksum(expected));
 }
 
@@ -132,7 +133,7 @@ TEST(ScheduleFile, FromAFileItStaysThere) {
     EXPECT_EQ(test::difference(schedule, copy), "");
     std::filesystem::remove(path);
     EXPECT_EQ(open_schedule(path).error().message, "No such file or directory");
-    EXPECT_EQ(test::difference(schedule, copy), "");  // who has removed it has not changed it
+    EXPECT_EQ(test::difference(schedule, copy), "");  // the removal of the file has not changed it
   });
   EXPECT_EQ(open_schedule(testing::TempDir()).error().message, "Is a directory");
   std::ofstream(path, std::ios::binary) << "num_ranks 1\nrank 0 {\ncalc 7\n}\n";

@@ -100,7 +100,7 @@ void add_shapes(ChunkedSink& out, const Schedule& schedule, uint64_t blob_bytes)
 struct Tables {
   std::vector<uint32_t> program_of;
   std::vector<file::ProgramEntry> programs;
-  std::vector<uint32_t> passes;  // by Program; empty: all have one
+  std::vector<uint32_t> passes;  // one for each Program; empty: all have one
 };
 
 template <class AddOperations, class AddEdges>

@@ -1,3 +1,4 @@
+// Schedules in memory: their size, shared shapes and programs, layouts, and descriptions.
 #include "predict/schedule/schedule.hpp"
 
 #include <gtest/gtest.h>

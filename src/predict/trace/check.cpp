@@ -41,7 +41,7 @@ class Findings {
   }
 
   std::vector<Finding> list_;
-  std::map<Key, size_t> indices_;  // into list_
+  std::map<Key, size_t> indices_;  // indices into list_
 };
 
 // True for types that match everything, or whose sequence says nothing.

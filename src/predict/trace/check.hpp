@@ -40,11 +40,11 @@ struct Finding {
   uint32_t to = none;
   int32_t tag = 0;
   uint64_t times = 0;
-  int64_t sent_bytes = 0;  // of one message
-  int64_t room_bytes = 0;  // of one receive
+  int64_t sent_bytes = 0;  // the bytes of one message
+  int64_t room_bytes = 0;  // the bytes of one receive
   int64_t bytes = 0;  // each time: bytes too many, left, sent twice, of other types, or of the missing message
-  uint64_t first_ns =
-      0;  // when the first of them began, on the clock of the sender (of the receiver, if there is none)
+  // The time when the first of them began, on the clock of the sender (of the receiver, if there is none).
+  uint64_t first_ns = 0;
   Doubt doubt = Doubt::no;
 };
 

@@ -330,7 +330,7 @@ TEST(Views, AddUpMessagesAndTypes) {
   a.add(spread);
   const RankTrace* const traces[] = {&a.trace};
   const auto lanes = matrix(traces);
-  ASSERT_EQ(lanes.size(), 3U);  // to itself, too
+  ASSERT_EQ(lanes.size(), 3U);  // a message to itself counts, too
   EXPECT_EQ(lanes[1].messages, 3U);
   EXPECT_EQ(lanes[1].bytes, 2 * 16 + 3 * 4 + 5 * 4);
   EXPECT_EQ(lanes[2].bytes, 4 + 20);

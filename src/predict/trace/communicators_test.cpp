@@ -1,3 +1,4 @@
+// Numbers of communicators in several ranks' traces, whatever the order in which threads made them.
 #include "predict/trace/communicators.hpp"
 
 #include "predict/trace/testing/programs.hpp"

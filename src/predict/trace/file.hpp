@@ -29,7 +29,7 @@ enum class Tag : uint8_t { head = 1, type, comm, signature };
 struct ChunkHeader {
   uint32_t magic = chunk_magic;
   uint32_t sequence = 0;
-  std::array<uint32_t, columns> bytes{};  // of the columns, before they are packed
+  std::array<uint32_t, columns> bytes{};  // the bytes of the columns before they are packed
   uint32_t stored_bytes = 0;
   Packing packing = Packing::raw;
   uint32_t zero = 0;
@@ -46,7 +46,7 @@ struct OpenHeader {
   std::atomic<uint64_t> sequence{0};
   std::atomic<uint64_t> lengths{0};  // 21 bits each, the first column's lowest
   std::atomic<uint64_t> under_way{0};  // the UnderWay word of a call that some thread is in; 0: none is
-  char trouble[512] = {};  // why recording has stopped; empty: it has not
+  char trouble[512] = {};  // the reason why recording has stopped; empty: it has not
 };
 static_assert(sizeof(OpenHeader) <= OpenHeader::bytes && std::atomic<uint64_t>::is_always_lock_free);
 

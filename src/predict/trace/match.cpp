@@ -164,8 +164,8 @@ class Collector {
 
   const RankTrace& trace_;
   uint32_t number_;
-  std::unordered_map<uint32_t, Places> under_way_;  // by slot: the transfers of its request
-  std::unordered_map<uint32_t, uint32_t> persistent_signatures_;  // by slot: the signature that made its request
+  std::unordered_map<uint32_t, Places> under_way_;  // the transfers of each slot's request
+  std::unordered_map<uint32_t, uint32_t> persistent_signatures_;  // the signature that made each slot's request
   std::map<std::tuple<uint32_t, int32_t, int32_t>, std::deque<size_t>> probed_;
 };
 
@@ -180,7 +180,7 @@ using Key = std::tuple<uint32_t, uint32_t, uint32_t, int32_t>;  // communicator,
 struct MessageEnds {
   std::vector<PendingTransfer*> sends;
   std::vector<PendingTransfer*> receives;
-  size_t matched = 0;  // how many of the receives have got their message
+  size_t matched = 0;  // the number of receives that have got their message
 
   void settle_cancels() {
     const bool is_doubtful =

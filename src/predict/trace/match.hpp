@@ -28,7 +28,7 @@ struct Transfer {
   uint32_t peer = none;  // rank in MPI_COMM_WORLD; none: any source, and no trace has its match
   int32_t tag = 0;
   Block block;
-  int64_t bytes = 0;  // of the message; for a receive, its room
+  int64_t bytes = 0;  // the bytes of the message; for a receive, its room
   bool is_doubtful = false;  // the trace does not tell enough to say whom it met
 };
 struct Pair {
@@ -36,9 +36,9 @@ struct Pair {
   Transfer receive;
 };
 struct Matching {
-  std::vector<Pair> pairs;  // by sender, in the order of its sends
-  std::vector<Transfer> sends;  // that met no receive
-  std::vector<Transfer> receives;  // that met no send
+  std::vector<Pair> pairs;  // the order is by sender, then that of its sends
+  std::vector<Transfer> sends;  // sends that met no receive
+  std::vector<Transfer> receives;  // receives that met no send
 };
 
 [[nodiscard]] Matching match(std::span<const RankTrace* const> traces);

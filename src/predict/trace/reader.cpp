@@ -177,7 +177,7 @@ std::optional<OpenChunk> read_open(const std::string& path) {
 }
 
 struct Chunks {
-  uint32_t complete = 0;  // how many chunks have been read
+  uint32_t complete = 0;  // the number of chunks that have been read
   std::string warning;
 };
 

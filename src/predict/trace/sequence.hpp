@@ -61,7 +61,7 @@ class Sequence {
     return result;
   }
 
-  uint64_t hash_ = 0;  // below the prime
+  uint64_t hash_ = 0;  // less than the prime
   uint64_t bytes_ = 0;
   bool is_known_ = true;
 };

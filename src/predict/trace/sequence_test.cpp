@@ -1,3 +1,4 @@
+// Hashes of sequences of basic types, which do not depend on how a type is built.
 #include "predict/trace/sequence.hpp"
 
 #include <gtest/gtest.h>

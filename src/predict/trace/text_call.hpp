@@ -20,7 +20,7 @@ namespace spinloom::trace {
 enum class TextGroup : uint8_t { same, reordered, split, untold };
 
 struct TextForm {
-  std::string_view name;  // without "MPI_"
+  std::string_view name;  // the name without "MPI_"
   Call call = Call::Init;
   CallForm call_form = CallForm::blocking;
   // One letter for each argument: b buffer, n count, v list of counts, d list of displacements, t type, p peer, g tag,
@@ -67,9 +67,9 @@ struct TextCall {
   bool has_comm = false;
   TextComm comm;
   int32_t root = any;
-  uint64_t request = 0;  // where the handle lies, or the first of them
+  uint64_t request = 0;  // the place of the handle, or of the first of them
   int64_t requests = 0;
-  uint64_t comm_place = 0;  // where the handle of a communicator lies that is made or freed
+  uint64_t comm_place = 0;  // the place of the handle of a communicator that is made or freed
   std::vector<int64_t> numbers;
   bool has_counts = true;
 };

@@ -72,7 +72,7 @@ void TextComms::find_members_of(uint32_t comm, uint32_t number, int64_t colour) 
   if (creation.group == TextGroup::split) {
     const bool has_all_arguments =
         std::ranges::all_of(parent, [&](uint32_t rank) { return creation.split_arguments.contains(rank); });
-    std::vector<std::pair<int64_t, size_t>> order;  // by key, and then as in the parent
+    std::vector<std::pair<int64_t, size_t>> order;  // keys, and places in the parent: this gives the order
     for (size_t place = 0; place < parent.size(); ++place) {
       const auto arguments = creation.split_arguments.find(parent[place]);
       if (has_all_arguments && arguments->second.colour == colour) order.emplace_back(arguments->second.key, place);

@@ -29,7 +29,7 @@ struct CommMark {
   TextGroup group = TextGroup::untold;
   int64_t colour = 0;
   int64_t key = 0;
-  uint64_t place = 0;  // for `make` and `release`: the place of the handle
+  uint64_t place = 0;  // the place of the handle, for `make` and `release`
 };
 
 class TextComms {
@@ -58,7 +58,7 @@ class TextComms {
   struct CommCreation {
     uint32_t parent = unknown;
     TextGroup group = TextGroup::untold;
-    std::map<uint32_t, SplitArguments> split_arguments;  // by rank of the world
+    std::map<uint32_t, SplitArguments> split_arguments;  // the key is the rank of the world
   };
   [[nodiscard]] uint32_t intern_creation(uint32_t parent, uint32_t nth, TextGroup group);
   [[nodiscard]] uint32_t intern_comm(uint32_t creation, int64_t colour);
@@ -66,13 +66,13 @@ class TextComms {
   void find_members_of(uint32_t comm, uint32_t creation, int64_t colour);
 
   uint32_t ranks_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> creation_numbers_;  // by parent and n
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> creation_numbers_;  // the key is the parent and n
   std::vector<CommCreation> creations_;
-  std::map<std::pair<uint32_t, int64_t>, uint32_t> comm_numbers_;  // by creation and colour
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> comm_numbers_;  // the key is the creation and the colour
   std::vector<std::vector<uint32_t>> members_;
   // The handles with which ranks use communicators, by communicator and rank of the world.
   std::vector<std::map<uint32_t, TextComm>> uses_;
-  std::vector<std::vector<TextComm>> handles_;  // by rank: the handles that it uses
+  std::vector<std::vector<TextComm>> handles_;  // the handles that each rank uses
 };
 
 class CommBinder {
@@ -104,7 +104,7 @@ class CommBinder {
   uint32_t world_rank_;
   std::optional<TextComm> world_;
   std::vector<LiveComm> live_;
-  std::map<uint32_t, uint32_t> creations_of_parent_;  // by parent: how many communicators were made of it
+  std::map<uint32_t, uint32_t> creations_of_parent_;  // the number of communicators that were made of each parent
   uint64_t ambiguous_handles_ = 0;
 };
 

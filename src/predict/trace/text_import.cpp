@@ -99,7 +99,7 @@ class FactScanner {
  private:
   FileFacts& facts_;
   uint32_t ranks_;
-  std::set<TextComm> used_;  // since communicators were made or freed
+  std::set<TextComm> used_;  // those used since communicators were made or freed
 };
 
 // Checks by the communicators of the calls that each file is that of the rank by whose number it stands, and that the

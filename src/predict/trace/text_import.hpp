@@ -24,12 +24,12 @@ enum class LeftOut : uint8_t { local, not_known, no_members, no_counts };
 
 struct TextImport {
   uint64_t calls = 0;  // imported calls of all ranks
-  std::map<std::pair<LeftOut, std::string>, uint64_t> left_out;  // by name of the call
+  std::map<std::pair<LeftOut, std::string>, uint64_t> left_out;  // the key has the name of the call
   uint64_t any_source = 0;  // receives whose sender no line tells
   uint64_t guessed_comms = 0;  // handles of ranks that fit several communicators: lower ones are older ones
   uint64_t never_ended = 0;  // requests that no completing call names after they began
   uint64_t times_back = 0;  // calls that end before the call of the line before
-  uint64_t cut_lines = 0;  // at the ends of files
+  uint64_t cut_lines = 0;  // lines that are cut at the ends of files
 };
 
 [[nodiscard]] Result<TextImport> import_text(std::span<const std::string> files, const std::string& directory);

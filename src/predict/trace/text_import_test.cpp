@@ -10,7 +10,7 @@
 namespace spinloom::trace {
 namespace {
 
-using Lines = std::vector<std::string>;  // of each rank
+using Lines = std::vector<std::string>;  // one text for each rank
 
 // The ranks' files, and what became of them.
 class Imported {
@@ -96,7 +96,7 @@ TEST(TextImport, ARingOfTwo) {
     EXPECT_EQ(type.size_bytes, 16);
     EXPECT_EQ(type.extent_bytes, 24);
     EXPECT_EQ(layout::Blob::validate(type.blob)->size(), 16);
-    EXPECT_EQ(one.call(rank, 3).requests, (std::vector<uint32_t>{1, 0}));  // in the order of their places
+    EXPECT_EQ(one.call(rank, 3).requests, (std::vector<uint32_t>{1, 0}));  // the order is that of their places
     const Signature& reduce = one.call(rank, 4);
     EXPECT_TRUE(reduce.in_place);
     EXPECT_EQ(traffic_of(trace, reduce).sent_bytes, 32);

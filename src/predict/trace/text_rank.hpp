@@ -20,7 +20,7 @@ struct FileFacts {
   bool is_mpich = false;
   bool has_int_handles = false;  // some request lies where a pointer would not
   uint64_t first_ns = UINT64_MAX;
-  double clock_ahead_us = 0;  // how far rank 0's clock is ahead of this rank's
+  double clock_ahead_us = 0;  // the time by which rank 0's clock is ahead of this rank's
   std::string host;
   std::vector<CommMark> marks;
 };
@@ -69,7 +69,7 @@ class TextRank {
   TextImport& totals_;
   TextRequests requests_;
   uint64_t last_ns_;
-  std::vector<uint32_t> comm_numbers_;  // by communicator of TextComms: its number in the trace
+  std::vector<uint32_t> comm_numbers_;  // the number in the trace of each communicator of TextComms
   std::map<TextType, uint32_t> type_numbers_;
   std::vector<TypeEntry> types_;
   Status trouble_;

@@ -13,7 +13,7 @@
 namespace spinloom::trace {
 
 struct TextFacts {
-  bool is_mpich = false;  // in MPICH any source is -2 and nobody is -1; elsewhere it is the other way round
+  bool is_mpich = false;  // MPICH says -2 for any source and -1 for nobody; elsewhere it is the other way round
   uint32_t comm = none;  // this rank's number of the call's communicator
   std::function<uint32_t(const TextType&)> type_of;
 };

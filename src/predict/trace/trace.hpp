@@ -81,7 +81,7 @@ struct Signature {
   int32_t tag = 0;
   int32_t receive_peer = any;  // Sendrecv: the source, and its tag
   int32_t receive_tag = 0;
-  int32_t error = 0;  // what the call returned: 0 is MPI_SUCCESS
+  int32_t error = 0;  // the value that the call returned: 0 is MPI_SUCCESS
   uint32_t window = none;
   // One block, or one for each peer in calls that have several (v and w forms, neighbours). A reduction has sends[0].
   std::vector<Block> sends;
@@ -104,12 +104,12 @@ struct Event {
 };
 
 struct TypeEntry {
-  std::string name;  // of a basic type ("MPI_DOUBLE"), or what MPI_Type_set_name gave; may be empty
+  std::string name;  // the name of a basic type ("MPI_DOUBLE"), or what MPI_Type_set_name gave; may be empty
   int64_t size_bytes = 0;
   int64_t extent_bytes = 0;
   std::vector<std::byte> blob;  // layout::Blob::validate() takes it; empty: a basic type, or one that is not known
-  uint64_t signature_hash = 0;  // of the sequence of basic types, counted out; 0: not known
-  std::string text{};  // for people: the beginning of its text form; empty: a basic type, or one not known
+  uint64_t signature_hash = 0;  // a hash of the sequence of basic types, counted out; 0: not known
+  std::string text{};  // the beginning of its text form, shown to people; empty: a basic type, or one not known
 };
 
 struct CommEntry {
@@ -131,7 +131,7 @@ struct RankTrace {
   uint64_t begun_ns = 0;  // the monotonic clock when the trace began
   uint64_t begun_unix_ns = 0;  // the wall clock at the same moment
   std::string host;
-  std::string mpi;  // what MPI_Get_library_version says, its first line
+  std::string mpi;  // the first line that MPI_Get_library_version gives
   std::string program;  // its command line
   bool is_cpu_time = false;  // times of events are CPU time of the rank's thread, in which it does not wait
   bool has_ended = false;  // MPI_Finalize was recorded; else the trace ends with the rank, or where recording stopped
@@ -139,8 +139,8 @@ struct RankTrace {
   bool is_under_way = false;  // a call had not ended when the rank was killed, or when the trace was read
   Call under_way = Call::Init;
   CallForm under_way_form = CallForm::blocking;
-  uint64_t under_way_ns = 0;  // when it began
-  std::string warning;  // why it is shorter than what the rank did; empty if nothing is wrong with it
+  uint64_t under_way_ns = 0;  // the time when it began
+  std::string warning;  // the reason why it is shorter than what the rank did; empty if nothing is wrong with it
   std::vector<TypeEntry> types;
   std::vector<CommEntry> comms;  // 0 is MPI_COMM_WORLD, 1 MPI_COMM_SELF
   std::vector<Signature> signatures;

@@ -28,7 +28,7 @@ class Writer {
   static Result<std::unique_ptr<Writer>> create(const std::string& directory, const Head& head);
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
-  ~Writer();  // without end(), leaves both files, like a process that is killed
+  ~Writer();  // both files stay without end(), as those of a process that is killed
 
   [[nodiscard]] uint32_t add(const TypeEntry& type);
   [[nodiscard]] uint32_t add(const CommEntry& comm);
@@ -65,7 +65,7 @@ class Writer {
   OpenHeader* open_;
   std::array<uint32_t, columns> used_bytes_{};
   uint32_t sequence_ = 0;
-  uint64_t last_end_ns_ = 0;  // of the event before, since begun_ns_; 0 at the beginning of a chunk
+  uint64_t last_end_ns_ = 0;  // the end of the event before, since begun_ns_; 0 at the beginning of a chunk
   uint32_t types_ = 0;
   uint32_t comms_ = 0;
   uint32_t signatures_ = 0;

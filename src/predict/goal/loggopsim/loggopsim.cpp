@@ -56,7 +56,7 @@ void LogGopSimEngine::price_shapes() {
   const Places places(schedule_);
   cpus_ = places.cpus();
   nics_ = places.nics();
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> waiters;  // by what is waited for
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> waiters;  // the key is what is waited for
   const auto waiters_for = [&](uint32_t what, const Costs& costs) {
     const uint32_t nic = what == 0 ? 0 : costs.nic_index;
     return waiters.try_emplace({what, costs.cpu_index, nic}, static_cast<uint32_t>(waiters.size())).first->second;
@@ -101,7 +101,7 @@ Status LogGopSimEngine::run(const Watch& watch) {
       if (watch && !watch(operations - not_begun_)) return ended_by_watch(operations - not_begun_);
     }
     const auto [time, event] = queue_.pop();
-    if (const Event* const next = queue_.peek_ahead()) {  // with a million ranks most of the time is spent in caches
+    if (const Event* const next = queue_.peek_ahead()) {  // most of the time is spent in caches with a million ranks
       __builtin_prefetch(&ranks_[next->rank]);
       __builtin_prefetch(&clocks_[next->rank * clocks_per_rank_]);
     }

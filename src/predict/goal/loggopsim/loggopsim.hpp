@@ -32,7 +32,7 @@ struct LogGopSimParameters {
 };
 
 struct LogGopSimOutcome {
-  std::vector<uint64_t> host_times;  // by rank
+  std::vector<uint64_t> host_times;  // one for each rank
   uint64_t makespan = 0;
   uint64_t events = 0;
 };

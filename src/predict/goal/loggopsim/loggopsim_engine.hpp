@@ -39,9 +39,9 @@ class LogGopSimEngine {
  private:
   struct Costs {
     uint64_t size;
-    uint64_t cpu_time;  // how long the operation keeps its CPU
-    uint64_t gap_time;  // how long a message keeps a NIC
-    uint64_t receive_cpu_time;  // how long its message keeps the receiver's CPU
+    uint64_t cpu_time;  // the time for which the operation keeps its CPU
+    uint64_t gap_time;  // the time for which a message keeps a NIC
+    uint64_t receive_cpu_time;  // the time for which its message keeps the receiver's CPU
     uint32_t tag;
     uint32_t waiters;  // the index of the Waiters in which the operation waits
     uint32_t message_waiters;  // the index of the Waiters in which its message waits
@@ -103,19 +103,19 @@ class LogGopSimEngine {
   const schedule::Schedule& schedule_;
   const LogGopSimParameters parameters_;
   Begun* const begun_;
-  std::vector<Costs> costs_;  // by Shape
-  std::vector<Plan> plans_;  // by Program
+  std::vector<Costs> costs_;  // one for each Shape
+  std::vector<Plan> plans_;  // one for each Program
   LargeVector<Rank> ranks_;
   size_t cpus_ = 1;
   size_t nics_ = 1;
   size_t clocks_per_rank_ = 3;
-  LargeVector<uint64_t> clocks_;  // by rank: its CPUs, then the sending and then the receiving sides of its NICs
+  LargeVector<uint64_t> clocks_;  // each rank's CPUs, then the sending and then the receiving sides of its NICs
   EventQueue queue_;
   Matching matching_;
   LargeVector<Waiters> waiters_;
   uint32_t waiters_per_rank_ = 0;
   LargeVector<uint32_t> counters_;
-  std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by number of counters: unused places
+  std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // unused places, by number of counters
   // The operations that the current event has freed, on up to two ranks.
   std::vector<uint32_t> freed_[2];
   uint32_t freed_rank_[2] = {none, none};

@@ -16,7 +16,7 @@ class Arrivals {
  public:
   struct Waiter {
     uint64_t threshold = 0;
-    uint64_t arrived = 0;  // how many were there; first_that_waits() fills it in
+    uint64_t arrived = 0;  // the number that had arrived; first_that_waits() fills it in
     uint32_t operation = 0;
   };
 

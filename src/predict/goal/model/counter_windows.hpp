@@ -34,7 +34,8 @@ class CounterWindows {
   void close(uint32_t number);
   // Examines the operations before this one, which may add Counters. The pointer is valid until the next call.
   [[nodiscard]] Counter* counter_of(uint32_t number, const schedule::Program& program, uint32_t operation);
-  [[nodiscard]] size_t counter_count() const { return counters_.size(); }  // of all windows and unused rings
+  // The counters of all windows and unused rings.
+  [[nodiscard]] size_t counter_count() const { return counters_.size(); }
 
  private:
   struct Window {
@@ -57,7 +58,7 @@ class CounterWindows {
   std::vector<Window> windows_;
   std::vector<uint32_t> unused_windows_;
   LargeVector<Counter> counters_;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> unused_rings_;  // by size: their places in counters_
+  std::unordered_map<uint32_t, std::vector<uint32_t>> unused_rings_;  // places of unused rings in counters_, by size
 };
 
 }  // namespace spinloom::goal

@@ -21,13 +21,13 @@ enum class StepKind : uint8_t {
   receive,
   latency,  // L
   bytes,  // n G
-  queue,  // in NICs and in the network, and its hops
+  queue,  // the wait in NICs and in the network, and its hops
 };
 
 struct Step {
   uint64_t begin_ps;
   uint64_t end_ps;
-  uint32_t rank;  // of a message: its sender
+  uint32_t rank;  // a message has its sender here
   uint32_t operation;
   StepKind kind;
 };

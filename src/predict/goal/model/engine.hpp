@@ -81,7 +81,7 @@ class Engine {
     uint64_t cpu_ps;  // a computation, or what a message costs each of both CPUs
     uint64_t work_ps;  // cpu_ps + layout_ps: the CPU's work when the operation begins
     uint64_t bytes_ps;  // n G: how long its bytes keep a NIC
-    uint64_t layout_ps;  // what its layout costs its own CPU
+    uint64_t layout_ps;  // the time that its layout costs its own CPU
     uint32_t tag;
     uint32_t cpu;  // the place of its CPU (places.hpp)
     uint32_t nic;  // the place of its NIC
@@ -112,8 +112,8 @@ class Engine {
   static_assert(sizeof(Rank) == 64, "what a step of a rank needs is in one cache line");
   // Messages from one rank to another one, where packets choose their paths.
   struct Pair {
-    uint32_t sent = 0;  // how many have left their sender
-    uint32_t completed = 0;  // how many the receiver has got, in the order in which they left
+    uint32_t sent = 0;  // the number of messages that have left their sender
+    uint32_t completed = 0;  // the number of messages that the receiver has got, in the order in which they left
     // Messages that are there before an earlier one, by place in that order: when they were there, and their events.
     std::map<uint32_t, std::pair<uint64_t, uint32_t>> early;
   };
@@ -194,8 +194,8 @@ class Engine {
   MessageSink* sink_ = nullptr;  // null: all ranks are the engine's
   Begun* const begun_;
   Record* const record_;
-  std::vector<Costs> costs_;  // by Shape
-  std::vector<Plan> plans_;  // by Program
+  std::vector<Costs> costs_;  // one for each Shape
+  std::vector<Plan> plans_;  // one for each Program
   LargeVector<Rank> ranks_;
   size_t cpus_each_ = 1;
   size_t nics_each_ = 1;
@@ -203,12 +203,12 @@ class Engine {
   LargeVector<Nic> nics_;
   std::optional<network::Network> network_;
   std::optional<Phases> noise_;
-  std::unordered_map<uint64_t, Pair> pairs_;  // by sender and receiver, while they have messages on their way
+  std::unordered_map<uint64_t, Pair> pairs_;  // the key is sender and receiver, which have messages on their way
   EventQueue queue_;
   Matching matching_;
   Arrivals arrivals_;
   LargeVector<Counter> counters_;
-  std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // by number of counters: unused places
+  std::unordered_map<size_t, std::vector<uint32_t>> free_counters_;  // unused places, by number of counters
   CounterWindows windows_;
   uint64_t event_count_ = 0;  // operations that began and messages that came
   uint64_t next_number_ = 0;

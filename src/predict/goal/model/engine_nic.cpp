@@ -87,7 +87,7 @@ bool Engine::complete(uint64_t now, uint32_t event) {
     push(now, event, EventKind::leave);
     return true;
   }
-  uint32_t receive = message.shape;  // of data
+  uint32_t receive = message.shape;  // data have their receive here
   if (message.message_kind == MessageKind::data) {
     message.shape = schedule_.program(message.source).operation(message.operation).shape;
   } else {

@@ -63,9 +63,9 @@ class Matching {
     uint32_t last = UINT32_MAX;
   };
   struct Table {
-    std::vector<Chain> chains;  // as many as a power of two
+    std::vector<Chain> chains;  // the size is a power of two
     uint32_t next_number = 0;
-    uint32_t wildcards = 0;  // how many items have `any`
+    uint32_t wildcards = 0;  // the number of items that have `any`
   };
 
   [[nodiscard]] static Chain& chain_of(Table& table, uint32_t source, uint32_t tag);

@@ -65,11 +65,12 @@ struct Model {
   uint64_t L_ps = 2'500'000;
   uint64_t o_ps = 1'500'000;
   uint64_t g_ps = 1'000'000;
-  Rate G{6000, 1};  // for each byte
+  Rate G{6000, 1};  // the time for each byte
   Rate O{0, 1};
   uint64_t S_bytes = 65535;
   uint64_t unit_ps = 1000;  // the unit of a schedule's computations
-  std::optional<Rate> layout = {};  // of a CPU, for each byte that a layout scatters; without it layouts cost nothing
+  // The time of a CPU for each byte that a layout scatters; without it layouts cost nothing.
+  std::optional<Rate> layout = {};
   std::optional<network::Config> network = {};
   std::optional<Noise> noise = {};
   TagsApart tags_apart = {};  // tags that a receive of any tag does not take
@@ -81,8 +82,8 @@ inline constexpr uint64_t time_ps_max = uint64_t{1} << 62;
 struct Outcome {
   // The times of each rank.
   std::vector<uint64_t> finish_ps;
-  std::vector<uint64_t> compute_ps;  // of all its CPUs: in computations, with the noise that comes in between
-  std::vector<uint64_t> overhead_ps;  // in o, O and layouts, with the noise that comes in between
+  std::vector<uint64_t> compute_ps;  // all its CPUs' time in computations, with the noise that comes in between
+  std::vector<uint64_t> overhead_ps;  // the time in o, O and layouts, with the noise that comes in between
   uint64_t makespan_ps = 0;
   uint64_t events = 0;  // operations that began and messages that came; at NICs, events of their clock
 };

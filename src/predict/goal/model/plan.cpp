@@ -24,7 +24,7 @@ Plan plan_of(const Program& program) {
 
 void for_each_root(const Program& program, const std::function<void(uint32_t)>& visit) {
   const auto size = static_cast<uint32_t>(program.operations.size());
-  std::vector<bool> waits(size);  // for an operation of its own pass
+  std::vector<bool> waits(size);  // true for one that waits for an operation of its own pass
   std::vector<bool> waits_for_pass_before(program.passes == 1 ? 0 : size);
   for (const schedule::Edge edge : program.edges) {
     if (edge.to() < size) {

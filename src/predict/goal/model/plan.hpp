@@ -18,9 +18,9 @@
 namespace spinloom::goal {
 
 struct Plan {
-  std::vector<uint32_t> roots;  // in the order of their numbers
+  std::vector<uint32_t> roots;  // the order is that of their numbers
   std::vector<uint32_t> dependency_counts;
-  std::vector<uint32_t> counter_of;  // by operation; UINT32_MAX: it has none
+  std::vector<uint32_t> counter_of;  // one for each operation; UINT32_MAX: it has none
   bool is_windowed = false;  // nothing else is known before the run; a rank has a window (counter_windows.hpp)
 };
 

@@ -67,9 +67,9 @@ class Record {
   }
 
  private:
-  std::vector<uint64_t> first_index_;  // by rank: the index of its first OperationTimes
+  std::vector<uint64_t> first_index_;  // one for each rank: the index of its first OperationTimes
   std::vector<OperationTimes> times_;
-  std::vector<uint32_t> last_on_cpu_;  // by CPU: the operation for which it has worked last
+  std::vector<uint32_t> last_on_cpu_;  // the operation for which each CPU has worked last
 };
 
 }  // namespace spinloom::goal

@@ -19,9 +19,9 @@
 
 namespace spinloom::goal {
 
-using Begun = std::unordered_map<uint32_t, std::vector<bool>>;  // by rank and operation
+using Begun = std::unordered_map<uint32_t, std::vector<bool>>;  // the key is a rank, the index an operation
 
-inline constexpr uint32_t stalled_ranks_max = 3;  // that an error names
+inline constexpr uint32_t stalled_ranks_max = 3;  // the number of ranks that an error names
 
 struct StalledRank {
   uint32_t rank;

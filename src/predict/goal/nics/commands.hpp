@@ -17,7 +17,7 @@ namespace spinloom::goal {
 
 inline constexpr nic::QueueId event_queue{0, 0};
 inline constexpr nic::PortalIndex messages_portal{0};
-inline constexpr nic::PortalIndex bytes_portal{1};  // where receivers get the bytes of a rendezvous
+inline constexpr nic::PortalIndex bytes_portal{1};  // the portal where receivers get the bytes of a rendezvous
 inline constexpr nic::PortalIndex windows_portal{2};
 
 inline constexpr uint64_t tag_mask = UINT32_MAX;

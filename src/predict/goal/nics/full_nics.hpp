@@ -44,7 +44,7 @@ class FullNics final : public Nics, simulated::Receiver {
   const std::vector<hpu::Image> images_;  // none
   simulated::EventQueue clock_;
   simulated::Network network_;
-  std::vector<std::unique_ptr<simulated::Node>> nodes_;  // by rank; null: not of the sample
+  std::vector<std::unique_ptr<simulated::Node>> nodes_;  // one for each rank; null: not of the sample
   PacketSink* sink_ = nullptr;
 };
 

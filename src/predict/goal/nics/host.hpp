@@ -44,7 +44,7 @@ namespace spinloom::goal {
 
 class Host;
 
-inline constexpr uint64_t one_sided_mark = uint64_t{1} << 32;  // in user pointers of events, above the operation
+inline constexpr uint64_t one_sided_mark = uint64_t{1} << 32;  // a bit in user pointers of events, above the operation
 
 // State that the hosts of a run share.
 struct Job {
@@ -52,7 +52,7 @@ struct Job {
   struct Costs {
     uint64_t size = 0;
     uint64_t cpu_ps = 0;  // a computation, or what a message costs each of both CPUs
-    uint64_t layout_ps = 0;  // what its layout costs its own CPU
+    uint64_t layout_ps = 0;  // the time that its layout costs its own CPU
     uint32_t cpu = 0;  // the place of its CPU (places.hpp)
     bool is_rendezvous = false;
   };
@@ -61,8 +61,10 @@ struct Job {
   Nics& nics;
   Payloads& payloads;
   std::vector<Costs> costs;
-  std::vector<std::vector<uint32_t>> dependency_counts;  // by Program: for how many others each operation waits
-  std::vector<std::vector<bool>> triggered;  // by Program: which operations the NIC begins; empty: none
+  // One list for each Program: the number of others for which each operation waits.
+  std::vector<std::vector<uint32_t>> dependency_counts;
+  // One list for each Program: true if the NIC begins the operation; empty: none.
+  std::vector<std::vector<bool>> triggered;
   std::optional<Phases> noise;
   Rate copy_rate;  // the time of a CPU for each byte that it copies
   uint64_t start_ps = 0;
@@ -114,12 +116,12 @@ class Host final : simulated::EventTarget {
   // A receive that is posted, until it ends.
   struct Receive {
     uint32_t operation = 0;
-    uint64_t post_order = 0;  // how many receives were posted before it
+    uint64_t post_order = 0;  // the number of receives that were posted before it
     bool has_matched = false;
     uint32_t source = 0;
     uint32_t send = 0;  // the number of the send's operation
     uint64_t size = 0;
-    uint64_t overflow_address = 0;  // where a message lies that came before its receive; 0: it came to its receive
+    uint64_t overflow_address = 0;  // the place of a message that came before its receive; 0: it came to its receive
     simulated::ZeroedBytes memory;
   };
 
@@ -170,7 +172,7 @@ class Host final : simulated::EventTarget {
   Job& job_;
   uint32_t rank_;
   const schedule::Program& program_;
-  std::vector<uint32_t> pending_;  // by operation: how many of its dependencies have not come
+  std::vector<uint32_t> pending_;  // the number of each operation's dependencies that have not come
   std::vector<bool> begun_;
   std::vector<bool> matched_;
   std::vector<Cpu> cpus_;
@@ -179,7 +181,7 @@ class Host final : simulated::EventTarget {
   // For each operation true if one of those that its any-of edges wait for has come; empty if none has such edges.
   std::vector<bool> is_any_met_;
   std::vector<WaitingArrival> waiting_arrivals_;
-  std::unordered_map<uint32_t, simulated::ZeroedBytes> fetched_;  // by operation: where the bytes of its reply go
+  std::unordered_map<uint32_t, simulated::ZeroedBytes> fetched_;  // the bytes of each operation's reply go there
   // The counters of triggered operations that wait for several arrivals, by operation.
   std::unordered_map<uint32_t, nic::CounterId> arrival_counters_;
   portals::IdPool<nic::CounterId> counters_;

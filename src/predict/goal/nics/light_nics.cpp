@@ -61,7 +61,7 @@ class LightNics::Node final : public portals::Port {
   simulated::Resource in;
   portals::Mailbox mail;
   std::deque<Message> inbound;
-  nic::Actions actions;  // of the message that is being matched
+  nic::Actions actions;  // actions of the message that is being matched
   bool is_matching = false;
   Time last_landing{};
   uint32_t events_to_come = 0;  // events at this NIC that are scheduled
@@ -156,7 +156,7 @@ Time LightNics::link_time(int64_t bytes) const {
 }
 
 void LightNics::inject(std::vector<nic::Packet> packets, Time at, std::function<void()> sent) {
-  for (const nic::Packet& packet : packets) {  // of an atomic there are several
+  for (const nic::Packet& packet : packets) {  // an atomic has several
     schedule_at(at, departs, packet.source.value, Message{packet, {}, 0});
     at = at + link_time(static_cast<int64_t>(packet.payload.length));
   }
@@ -294,7 +294,7 @@ void LightNics::perform(Node& node, const nic::Send& send) {
 void LightNics::perform(Node& node, const nic::DmaWrite& write, const Message* message) {
   const auto bytes = static_cast<int64_t>(write.source.length);
   const Time now = clock_.now();
-  Time end = std::max(now, node.last_landing);  // without bytes it only keeps its place
+  Time end = std::max(now, node.last_landing);  // a write without bytes only keeps its place
   if (bytes > 0) {
     SPL_ASSERT(message != nullptr, "only messages bring bytes");
     const auto behind = [&](int64_t bytes_before_end) {  // a packet that is whole so many bytes before the last one

@@ -34,7 +34,7 @@ class ProgramRewriter {
     chains_.clear();
     return builder_.take();
   }
-  [[nodiscard]] uint64_t nic_ps() const { return nic_ps_; }  // of the newest Program
+  [[nodiscard]] uint64_t nic_ps() const { return nic_ps_; }  // the time of the newest Program
 
  private:
   // The first and the last of the new operations that an original one has become.

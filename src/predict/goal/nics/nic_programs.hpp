@@ -30,7 +30,7 @@ struct ProgramPrice {
 
 struct WithNicPrograms {
   schedule::Schedule schedule;
-  std::vector<uint64_t> nic_ps;  // by rank: the time of the computations that its NIC does, not a CPU
+  std::vector<uint64_t> nic_ps;  // one for each rank: the time of the computations that its NIC does, not a CPU
 };
 
 // Returns an error if a computation does not fit or no CPU numbers are left.

@@ -21,8 +21,8 @@
 
 namespace spinloom::goal {
 
-inline constexpr uint64_t memory_bytes_max = uint64_t{4} << 30;  // for all payloads of a run in which bytes move
-inline constexpr uint64_t message_bytes_max = uint64_t{1} << 40;  // so that the time of one message fits into Time
+inline constexpr uint64_t memory_bytes_max = uint64_t{4} << 30;  // limit for all payloads of a run in which bytes move
+inline constexpr uint64_t message_bytes_max = uint64_t{1} << 40;  // the time of one message fits into Time then
 
 class Payloads {
  public:
@@ -81,12 +81,12 @@ class Payloads {
   bool has_memory_;
   Sample sample_;
   uint8_t unread_byte_ = 0;  // all addresses are its address where there is no memory
-  std::vector<uint64_t> first_offsets_;  // by rank: the offset of its first operation's data
+  std::vector<uint64_t> first_offsets_;  // one for each rank: the offset of its first operation's data
   std::vector<uint8_t> random_data_;
-  std::vector<simulated::ZeroedBytes> overflow_memories_;  // by rank
+  std::vector<simulated::ZeroedBytes> overflow_memories_;  // one for each rank
   Windows windows_;
-  std::vector<uint64_t> overflow_bytes_;  // by rank: of all eager messages to it
-  std::vector<uint64_t> largest_eager_bytes_;  // by rank: of the largest eager message to it
+  std::vector<uint64_t> overflow_bytes_;  // the bytes of all eager messages to each rank
+  std::vector<uint64_t> largest_eager_bytes_;  // the bytes of the largest eager message to each rank
   std::unordered_map<uint64_t, uint64_t> largest_eager_bytes_by_tag_;  // the same by rank and tag
   uint64_t random_data_bytes_ = 0;
 };

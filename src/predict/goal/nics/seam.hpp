@@ -81,12 +81,12 @@ class Seam final : public MessageSink, public PacketSink, simulated::EventTarget
   const Time in_latency_;  // i less the wire: from the arrival at a NIC to one of the message model
   nic::Nic proxy_;
   nic::Slab<std::unique_ptr<simulated::Arrival>> arrivals_;
-  std::map<OperationOrMessage, Incoming> incoming_;  // by message
-  std::map<OperationOrMessage, Incoming> partial_atomics_;  // by operation: atomics of which not all parts have come
+  std::map<OperationOrMessage, Incoming> incoming_;  // the key is the message
+  std::map<OperationOrMessage, Incoming> partial_atomics_;  // atomics of which not all parts have come, by operation
   // The packets that are answered later, by operation.
   std::map<OperationOrMessage, std::vector<std::unique_ptr<simulated::Arrival>>> held_packets_;
   nic::Slab<PendingRead> pending_reads_;
-  std::map<uint64_t, uint32_t> pending_reads_by_request_;  // by the number that the reply gives back
+  std::map<uint64_t, uint32_t> pending_reads_by_request_;  // the key is the number that the reply gives back
   uint32_t newest_read_ = 0;
 };
 

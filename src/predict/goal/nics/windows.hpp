@@ -57,9 +57,9 @@ class Windows {
   Sample sample_;
   std::vector<std::vector<Window>> windows_;  // empty: nothing is one-sided
   simulated::ZeroedBytes memory_;
-  std::vector<uint64_t> first_operations_;  // by rank: the index in offsets_ of its first operation
-  std::vector<uint64_t> offsets_;  // by operation of all ranks: where its bytes begin in its window
-  uint64_t bytes_ = 0;  // of all windows
+  std::vector<uint64_t> first_operations_;  // one for each rank: the index in offsets_ of its first operation
+  std::vector<uint64_t> offsets_;  // one for each operation of all ranks: the place where its bytes begin in its window
+  uint64_t bytes_ = 0;  // the bytes of all windows
 };
 
 }  // namespace spinloom::goal

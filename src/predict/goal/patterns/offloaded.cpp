@@ -27,8 +27,8 @@ struct ReceivedMessage {
 
 // The counts of a rank: operations on which the same ones depend have one count, with the number of the first of them.
 struct Counts {
-  std::vector<uint32_t> number_of;  // by operation
-  std::vector<uint32_t> members;  // by number: how many operations have this count
+  std::vector<uint32_t> number_of;  // the number of each operation's count
+  std::vector<uint32_t> members;  // one for each number of a count: the operations that have it
 };
 
 Counts counts_of(const collective::Graph& graph) {
@@ -74,7 +74,7 @@ class ScheduleMaker {
     const auto& operations = graph.operations;
     const Counts counts = counts_of(graph);
     schedule::Builder builder;
-    std::vector<uint32_t> arrived(operations.size());  // by number of a count
+    std::vector<uint32_t> arrived(operations.size());  // one for each number of a count
     for (uint32_t number = 0; number < operations.size(); ++number) {
       const auto& operation = operations[number];
       if (operation.kind == VertexKind::send) {

@@ -21,10 +21,12 @@
 namespace spinloom::goal {
 
 struct PatternOptions {
-  std::optional<uint32_t> radix = {};  // of a dissemination: ranks that a round adds to each one; 2
-  std::optional<uint64_t> segment_bytes = {};  // for messages that travel in segments; without it 8 KiB
-  std::vector<uint32_t> grid =
-      {};  // of a halo: ranks along each dimension, the last one fastest; about as many along each
+  // The factor by which a round of a dissemination multiplies the ranks of which a rank has heard; without it 2.
+  std::optional<uint32_t> radix = {};
+  // The length of segments, for messages that travel in such; without it 8 KiB.
+  std::optional<uint64_t> segment_bytes = {};
+  // Ranks along each dimension of a halo, the last one fastest; without it about as many along each.
+  std::vector<uint32_t> grid = {};
 };
 
 struct PatternName {

@@ -59,7 +59,7 @@ TEST(LogGopSim, ExamplesEndWhenLogGopSimSays) {
     ASSERT_TRUE(outcome) << outcome.error().message;
     EXPECT_EQ(joined(outcome->host_times), expected);
   }
-  EXPECT_EQ(names.size(), 23);  // and the one below
+  EXPECT_EQ(names.size(), 23);  // the one below is one more
   EXPECT_EQ(sets, 69);
 }
 

@@ -76,10 +76,10 @@ class NaiveEngine {
   static constexpr uint64_t at_once = UINT64_MAX;
   struct Element {
     uint64_t time = 0;
-    uint64_t waits = at_once;  // for a CPU: its number in the order in which elements began to wait
+    uint64_t waits = at_once;  // the number in the order in which elements began to wait for a CPU
     What what = What::compute;
     uint64_t number = 0;
-    Name send{};  // or the operation itself
+    Name send{};  // the send, or the operation itself
     Name receive{};
     Kind kind = Kind::message;
     // A packet has these: where it is, where it is heading, and its bytes.

@@ -68,7 +68,7 @@ class Naive {
     uint32_t rank = 0;
     uint32_t operation = 0;
     bool is_message = false;
-    uint32_t source = 0;  // of a message: whose operation it is
+    uint32_t source = 0;  // the rank whose operation a message is
     bool operator<(const Element& other) const { return std::tie(time, number) < std::tie(other.time, other.number); }
   };
   struct Host {

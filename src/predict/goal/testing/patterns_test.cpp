@@ -1,3 +1,4 @@
+// Patterns of messages: times by algebra, numbers of messages and bytes, and the naive engine.
 #include "predict/goal/patterns/patterns.hpp"
 
 #include <gtest/gtest.h>
@@ -178,7 +179,7 @@ TEST(Patterns, MessagesAndBytesAreAsManyAsTheAlgebraSays) {
     const uint64_t doublings = static_cast<uint64_t>(std::bit_width(power) - 1);
     const uint64_t share = (s + P - 1) / P;
     uint64_t below = 0;  // ranks in the subtrees of a binomial tree
-    uint64_t bits = 0;  // of all distances
+    uint64_t bits = 0;  // the bits of all distances
     uint64_t ahead = 0;  // ranks 1, 2, 4 .. further on
     for (uint64_t one = 1; one < P; ++one) {
       below += std::min(one & (~one + 1), P - one);

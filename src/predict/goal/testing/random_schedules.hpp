@@ -55,7 +55,7 @@ inline std::string one_sided(std::string_view what) {
 // `all`: schedules also have what our model adds to LogGOPSim's.
 enum class Words { goal, all };
 
-enum class Sizes { brief, usual, any };  // up to 12, those that fit in a modelled time, or all of 64 bits
+enum class Sizes { brief, usual, any };  // sizes to 12, those that fit in a modelled time, or all of 64 bits
 
 inline uint64_t random_size(Random& random, Sizes sizes) {
   if (random.chance(1, 3)) return random.below(3);
@@ -73,15 +73,18 @@ inline schedule::Schedule random_schedule(Random& random, int64_t messages, Size
   const uint64_t cpus = random.chance(1, 2) ? 1 : 3;
   const uint64_t nics = random.chance(1, 2) ? 1 : 2;
   const uint64_t tags = random.chance(1, 2) ? 1 : 4;
-  const uint64_t wild = random.chance(1, 2) ? 0 : random.between(1, 4);  // in 10
+  // The tenths of receives that take any tag or any source.
+  const uint64_t wild = random.chance(1, 2) ? 0 : random.between(1, 4);
   const bool same_sizes = random.chance(1, 2);
   const uint64_t usual = random_size(random, sizes);
   const bool to_one = random.chance(1, 3);
   const bool in_order = random.chance(3, 4);
-  const uint64_t edges = random.below(4);  // in 4, per operation
-  const uint64_t firsts = words == Words::goal || random.chance(1, 2) ? 0 : random.between(1, 9);  // in 10
+  const uint64_t edges = random.below(4);  // the chance of one more edge, in quarters
+  // The tenths of edges that are any-of ones.
+  const uint64_t firsts = words == Words::goal || random.chance(1, 2) ? 0 : random.between(1, 9);
   const bool layouts = words == Words::all && random.chance(1, 3);
-  const uint64_t one_sided = words == Words::goal || random.chance(1, 2) ? 0 : random.between(1, 7);  // in 10
+  // The chance of one more one-sided operation, in tenths.
+  const uint64_t one_sided = words == Words::goal || random.chance(1, 2) ? 0 : random.between(1, 7);
   schedule::Schedule schedule(ranks);
   std::vector<schedule::Builder> builders(ranks);
   const auto tag = [&] { return static_cast<uint32_t>(random.below(tags)); };

@@ -93,7 +93,7 @@ TEST_P(EachSample, RandomSamplesMeanTheSame) {
   // Whatever crosses the seam: what completes at message level completes, and every byte is checked on its way.
   uint64_t complete = 0;
   uint64_t stalled = 0;
-  std::map<std::tuple<bool, schedule::Kind, bool>, uint64_t> crossed;  // from NICs, what, by rendezvous
+  std::map<std::tuple<bool, schedule::Kind, bool>, uint64_t> crossed;  // the key is: from NICs, kind, by rendezvous
   for_seeds(1200, [&](Random& random) {
     const Schedule schedule =
         test::random_schedule(random, random.between(1, 12), test::Sizes::usual, test::Words::all);

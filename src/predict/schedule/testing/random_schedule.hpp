@@ -80,7 +80,7 @@ inline std::string file(const std::string& name) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-enum class Words { goal, text, all };  // what GOAL's binary form can say, what our text can, or all
+enum class Words { goal, text, all };  // the words of GOAL's binary form, those of our text, or all
 
 // The index of a CPU or a NIC.
 inline uint32_t random_index(Random& random, Words words) {

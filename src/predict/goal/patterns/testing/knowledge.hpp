@@ -23,14 +23,14 @@ using schedule::Kind;
 using schedule::Schedule;
 
 using Chunk = uint64_t;  // a piece of the data: a segment, a share, a block
-using Whose = std::array<uint8_t, 64>;  // how often the contribution of each rank is in it
-using Held = std::map<Chunk, Whose>;  // of each piece
+using Whose = std::array<uint8_t, 64>;  // the number of times that each rank's contribution is in it
+using Held = std::map<Chunk, Whose>;  // each piece, with the contributions that are in it
 
 struct Sent {
   uint32_t from;
   uint32_t to;
   uint32_t count;  // its place among the sends of this rank
-  uint32_t count_to;  // and among those to this peer with this tag
+  uint32_t count_to;  // its place among those to this peer with this tag
   uint64_t bytes;
   uint32_t tag;
 };
@@ -40,10 +40,10 @@ constexpr uint64_t unit = 8;  // bytes of a chunk, unless said otherwise
 struct Story {
   std::string name;
   std::function<Held(uint32_t rank)> begins;
-  std::function<std::vector<Chunk>(const Sent&)> carries;  // which pieces
-  std::function<Held(uint32_t rank)> ends;  // at least
-  bool combines = false;  // what comes is added to what is there; otherwise it takes its place
-  std::function<bool(const Sent&)> replaces = nullptr;  // of those that combine: this message does not
+  std::function<std::vector<Chunk>(const Sent&)> carries;  // the pieces of a message
+  std::function<Held(uint32_t rank)> ends;  // the least that a rank has in the end
+  bool combines = false;  // arrivals are added to what is there; otherwise they take its place
+  std::function<bool(const Sent&)> replaces = nullptr;  // this message does not combine, though others do
   uint64_t bytes = unit;
   uint64_t chunk_bytes = unit;
   PatternOptions options = {};
@@ -97,8 +97,8 @@ class Play {
  private:
   using Place = std::pair<uint32_t, uint32_t>;  // rank, operation
   struct Rank {
-    std::vector<std::vector<uint32_t>> waits;  // of each operation
-    std::vector<Place> partner;  // of receives
+    std::vector<std::vector<uint32_t>> waits;  // the operations for which each operation waits
+    std::vector<Place> partner;  // the send that each receive meets
     std::vector<Sent> sent;
   };
 

@@ -76,8 +76,8 @@ class Network {
   Config config_;
   Rate G_;
   uint32_t ranks_;
-  std::vector<uint32_t> hosts_;  // by rank; empty: rank i is host i
-  std::vector<uint64_t> free_ps_;  // by plane and link: the time from which on it is free
+  std::vector<uint32_t> hosts_;  // each rank's host; empty: rank i is host i
+  std::vector<uint64_t> free_ps_;  // one for each plane's links: the time from which on it is free
   std::vector<Link> choices_;
   Random detours_;
 };

@@ -19,7 +19,7 @@ constexpr uint64_t hop = 100;  // ps
 template <class Routes>
 std::map<std::pair<uint32_t, uint32_t>, uint32_t> walk(const Routes& routes, uint32_t hosts) {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> lengths;
-  std::map<uint32_t, std::pair<uint32_t, uint32_t>> ends;  // of links
+  std::map<uint32_t, std::pair<uint32_t, uint32_t>> ends;  // the ends of each link
   const auto cross = [&](uint32_t from, const Link& link) {
     EXPECT_LT(link.number, routes.links());
     EXPECT_LT(link.to, routes.switches());

@@ -50,14 +50,14 @@ using Topology = std::variant<FatTree, Dragonfly, Torus>;
 enum class Routing : uint8_t { fixed, adaptive, valiant, ugal };
 
 inline constexpr uint64_t links_max = 1 << 28;  // the sum over all planes; their times take 2 GiB
-inline constexpr uint64_t packets_max = 1 << 16;  // in a message; longer messages have larger packets
+inline constexpr uint64_t packets_max = 1 << 16;  // the packets of a message; longer messages have larger packets
 
 struct Config {
   Topology topology;
   Routing routing = Routing::fixed;
   uint64_t hop_ps = 100'000;  // a head's time from one switch to the next
   uint64_t packet_bytes = 4096;  // packets are not interrupted on a link; 0: a message is one packet
-  uint64_t detour_seed = 1;  // for valiant and ugal
+  uint64_t detour_seed = 1;  // the seed of valiant and ugal
   std::optional<uint64_t> shuffle_seed = {};  // the seed of a random order of hosts; none: rank i is host i
   bool operator==(const Config&) const = default;
 };

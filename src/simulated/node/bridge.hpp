@@ -61,7 +61,7 @@ class Bridge final : EventTarget {
   using Pair = std::pair<uint32_t, uint32_t>;
   using MessageKey = std::tuple<uint32_t, uint32_t, uint64_t, bool>;  // source, target, message, is an answer
   struct Gateway {
-    std::vector<Resource> in, out;  // by fabric
+    std::vector<Resource> in, out;  // one for each fabric
     Resource processor;
   };
   struct Message {

@@ -88,8 +88,8 @@ class Fabric {
   Resource input_port_;
   Resource output_port_;
   Resource host_port_;
-  std::vector<Resource> inbound_engines_;  // by cluster
-  std::vector<Resource> outbound_engines_;  // by cluster
+  std::vector<Resource> inbound_engines_;  // one for each cluster
+  std::vector<Resource> outbound_engines_;  // one for each cluster
   Rate cycle_;
 };
 

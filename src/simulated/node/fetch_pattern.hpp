@@ -43,7 +43,7 @@ class FetchPattern {
   int64_t stride_lines_max_;
   // The line of the last fetch. The first value is far from every line, and differences with it do not overflow.
   uint64_t last_line_ = uint64_t{1} << 60;
-  int64_t last_step_ = 0;                // between the last two fetches
+  int64_t last_step_ = 0;                // the step between the last two fetches
   int64_t last_jump_ = 0;                // the last step that did not go to the next line
 };
 

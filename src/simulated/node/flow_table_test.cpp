@@ -46,7 +46,7 @@ TEST(FlowTable, TakesAllPacketsOfAMessageOrNone) {
     FlowTable table;
     table.add({.match_bits = 1});
     struct Message {
-      std::vector<nic::Packet> rest;  // without its header
+      std::vector<nic::Packet> rest;  // the packets without the header
       bool taken;
     };
     std::vector<Message> open;

@@ -163,7 +163,7 @@ class FrameNode final : EventTarget, HpuClient {
   spin::Slab<FrameCopy> frame_copies_;
   spin::Slab<frames::EgressFrame> leaving_;
   spin::Slab<std::shared_ptr<const FrameBytes>> from_host_;  // frames of the host, by token
-  spin::Slab<FrameBytes> deliveries_;  // on their way to the far end or to the host
+  spin::Slab<FrameBytes> deliveries_;  // frames on their way to the far end or to the host
   spin::Slab<HostWrite> writes_;
   spin::Slab<HostFetch> fetches_;
   spin::Slab<EndedHandler> ended_handlers_;

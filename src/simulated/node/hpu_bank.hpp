@@ -142,7 +142,7 @@ class HpuBank final : EventTarget {
     hpu::LatencyClass packets = hpu::LatencyClass::packet_buffer;
   } latency_classes_;
   std::optional<MemoryPorts> ports_;               // clustered NICs only
-  std::vector<hpu::FunctionProfile> functions_;  // by image; empty unless profile_functions() was called
+  std::vector<hpu::FunctionProfile> functions_;  // one for each image; empty unless profile_functions() was called
   std::vector<hpu::InstructionProfile> instructions_;
 };
 

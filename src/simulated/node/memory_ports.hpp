@@ -51,8 +51,8 @@ class MemoryPorts {
   const Profile& profile_;
   const decltype(Profile::pulp)& pulp_;
   std::vector<uint64_t> l1_free_;    // cluster * banks + bank
-  std::vector<uint64_t> port_free_;  // by cluster
-  std::vector<uint64_t> l2_free_;    // by bank
+  std::vector<uint64_t> port_free_;  // one for each cluster
+  std::vector<uint64_t> l2_free_;    // one for each bank
 };
 
 }  // namespace spinloom::simulated

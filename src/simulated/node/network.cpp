@@ -12,7 +12,7 @@ namespace spinloom::simulated {
 std::vector<uint32_t> departure_order(uint32_t count, const Ordering& ordering, nic::Rank source, uint64_t message) {
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0u);
-  const uint32_t fixed = ordering.reorder_all ? 0 : 1;  // at each end
+  const uint32_t fixed = ordering.reorder_all ? 0 : 1;  // the number of packets at each end that keep their place
   if (ordering.window <= 1 || count < 2 * fixed + 2) return order;
   const uint32_t first = fixed;
   const uint32_t end = count - fixed;

@@ -110,7 +110,7 @@ class Network final : EventTarget {
  private:
   struct Departure {
     nic::Packet packet;
-    std::function<void()> sent;  // after the last packet of the message
+    std::function<void()> sent;  // called after the last packet of the message
   };
   struct Crossing {
     std::unique_ptr<Arrival> arrival;
@@ -142,12 +142,12 @@ class Network final : EventTarget {
   Ordering ordering_;
   Switches switches_;
   std::unique_ptr<Bridge> bridge_;
-  std::vector<Resource> injectors_;  // by rank: the link into the switch
-  std::vector<Resource> ejectors_;  // by rank: the link out of the switch
-  std::vector<Receiver*> receivers_;  // by rank
+  std::vector<Resource> injectors_;  // each rank's link into the switch
+  std::vector<Resource> ejectors_;  // each rank's link out of the switch
+  std::vector<Receiver*> receivers_;  // one for each rank
   Receiver* default_receiver_ = nullptr;
-  std::vector<FlowTable> flows_;  // by switch
-  std::vector<uint64_t> carried_bytes_;  // by link between switches
+  std::vector<FlowTable> flows_;  // one for each switch
+  std::vector<uint64_t> carried_bytes_;  // one for each link between switches
   uint64_t delivered_bytes_ = 0;
   nic::Slab<Departure> departures_;
   nic::Slab<Crossing> crossings_;

@@ -56,8 +56,8 @@ struct NodeOptions {
 // The results of a run; all of them modelled.
 struct NodeStatistics {
   Time first_byte = Time::never();  // arrival of the first byte of the first data packet
-  Time last_event{};                // when the newest event became readable
-  Time data_landed{};               // when the newest byte of data was in host memory
+  Time last_event{};                // the time when the newest event became readable
+  Time data_landed{};               // the time when the newest byte of data was in host memory
   uint64_t packets = 0;             // all that arrived but acknowledgements and get requests
   uint64_t dma_writes = 0;
   uint64_t dma_bytes = 0;
@@ -192,12 +192,12 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   Fabric fabric_;
 
   // Packets that arrive.
-  std::deque<std::unique_ptr<Arrival>> inbound_;  // not parsed yet
+  std::deque<std::unique_ptr<Arrival>> inbound_;  // packets that are not parsed yet
   size_t inbound_answers_ = 0;                    // the number of answers among these
   // Parsed packets of messages that are open; some of these messages may have ended since the last release.
   std::vector<std::unique_ptr<Arrival>> held_;
   static constexpr size_t held_at_least = 16;
-  size_t release_at_ = held_at_least;  // when this many are held, those whose messages have ended are released
+  size_t release_at_ = held_at_least;  // so many held ones cause those whose messages have ended to be released
   // Packets that are whole messages or answers, by the DMA that moves their bytes.
   std::unordered_map<uint32_t, std::shared_ptr<const Arrival>> packet_of_dma_;
   bool parsing_ = false;
@@ -252,7 +252,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
 
   struct Scattered {
     uint32_t slot = 0;
-    Time here;  // when the bytes of this write are on the NIC
+    Time here;  // the time when the bytes of this write are on the NIC
   };
   std::deque<Scattered> scattered_;  // writes that wait until the NIC has read the elements of their scatter list
   bool iovec_reading_ = false;

@@ -1,3 +1,4 @@
+// Parts of a simulated node: events, resources, PCIe, the host's cache, fetch patterns, and the host's model.
 #include <gtest/gtest.h>
 
 #include "simulated/node/event_queue.hpp"
@@ -49,7 +50,7 @@ TEST(Channels, TakeTheOneThatIsFreeFirst) {
   Channels channels(2);
   EXPECT_EQ(channels.serve(0_ps, 10_ps).end, 10_ps);
   EXPECT_EQ(channels.serve(0_ps, 4_ps).end, 4_ps);
-  EXPECT_EQ(channels.serve(0_ps, 4_ps).end, 8_ps);  // behind the shorter request
+  EXPECT_EQ(channels.serve(0_ps, 4_ps).end, 8_ps);  // it comes behind the shorter request
 }
 
 // T = (n + ceil(n / 256) * 24) * byte_time; byte_time = 130/128 / (32 lanes * 16 Gbit/s / 8 bit) = 2031.25/128 ps

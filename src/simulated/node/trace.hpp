@@ -19,7 +19,7 @@ enum class Track : uint8_t {
   wire,           // a packet's first to last byte at the NIC; number: the packet's offset in the message
   parser,         // parser and matching unit; number: as wire
   packet_buffer,  // copy of a packet into NIC memory; number: the handler execution request (HER)
-  scheduler,      // from the copy until the scheduler may pick a HER; number: HER
+  scheduler,      // the time from the copy until the scheduler may pick a HER; number: HER
   header,         // a header handler; lane: HPU, number: HER
   payload,        // a payload handler; lane: HPU, number: HER
   completion,     // a completion handler; lane: HPU, number: HER

@@ -74,7 +74,7 @@ class World {
         : profile(profile_), network(events, profile_, options.ordering, std::move(switches), options.bridge) {}
     const Profile& profile;
     Network network;
-    std::vector<std::unique_ptr<Node>> nodes;  // by rank
+    std::vector<std::unique_ptr<Node>> nodes;  // one for each rank
   };
 
   World(const std::vector<hpu::Image>& images, const WorldOptions& options)

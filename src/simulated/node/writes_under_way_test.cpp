@@ -46,7 +46,7 @@ TEST(WritesUnderWayTest, AgreesWithACountOfIntervals) {
     int64_t landed = 0;
   };
   std::vector<Write> all;
-  std::vector<std::pair<int64_t, int64_t>> left;  // when a write leaves the NIC, when it lands
+  std::vector<std::pair<int64_t, int64_t>> left;  // the time when a write leaves the NIC, and that when it lands
   WritesUnderWay writes;
   int64_t now = 0;
   int64_t free_at = 0;

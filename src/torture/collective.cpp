@@ -33,17 +33,17 @@ struct Schedule {
   TeamCall call;
   bool cached = false;
   bool beyond_limits = false;  // it goes beyond a member's limits, so no member starts it
-  std::vector<TeamCall::Memory> initial_memory;  // by start: the memory of all members at the beginning
-  std::vector<std::vector<Bytes>> results;  // by start and member: the memory at the end
-  std::vector<Share> shares;  // by member
+  std::vector<TeamCall::Memory> initial_memory;  // one for each start: the memory of all members at the beginning
+  std::vector<std::vector<Bytes>> results;  // one for each start and member: the memory at the end
+  std::vector<Share> shares;  // one for each member
 };
 
 struct Group {
   Endpoint::Team team;
-  std::vector<Endpoint::Team> teams;  // by member: each has a team object with counts of its own
+  std::vector<Endpoint::Team> teams;  // each member has a team object with counts of its own
   std::vector<Schedule> schedules;
   std::vector<uint32_t> order;  // the order in which all members start schedules
-  std::vector<size_t> next;  // by member: the index in `order` of the schedule that it starts next
+  std::vector<size_t> next;  // one for each member: the index in `order` of the schedule that it starts next
 };
 
 class Collective final : public Exchange {
@@ -119,8 +119,8 @@ class Collective final : public Exchange {
   }
 
  private:
-  static constexpr uint64_t idle_polls_max =
-      15'000;  // after so many polls without a start or an end, nothing more happens
+  // After so many polls without a start or an end, nothing more happens.
+  static constexpr uint64_t idle_polls_max = 15'000;
 
   [[nodiscard]] std::string label(const Group& group, const Schedule& schedule, uint32_t member) const {
     return text("rank ", group.team.ranks[member], ", team ", group.team.id, ", ", schedule.call.name(),
@@ -457,7 +457,7 @@ class Collective final : public Exchange {
 
   std::vector<uint32_t> ranks_;
   collective::EndpointOptions options_;
-  std::vector<std::unique_ptr<Endpoint>> engines_;  // by rank; they outlive the schedules
+  std::vector<std::unique_ptr<Endpoint>> engines_;  // one for each rank; they outlive the schedules
   std::vector<Group> groups_;
   uint64_t idle_polls_ = 0;
   bool done_ = false;

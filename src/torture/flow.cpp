@@ -286,16 +286,16 @@ class Flow final : public Exchange {
   std::vector<Region> sources_;
   std::vector<Target> targets_;
   std::vector<OverflowEntry> overflow_entries_;
-  std::vector<OverflowEntry*> overflow_of_;  // by message: the overflow entry in which it waits or has waited
+  std::vector<OverflowEntry*> overflow_of_;  // one for each message: the overflow entry in which it waits or has waited
   std::vector<bool> landed_;
   std::vector<bool> acked_;
   std::vector<bool> sent_;
   std::vector<uint32_t> refused_;
   bool is_disabled_ = false;
-  bool has_small_queue_ = false;     // the queue is too small
+  bool has_small_queue_ = false;  // the queue is too small
   bool host_disables_ = false;  // the host disables the entry now and then
-  bool has_overflow_list_ = false;     // the entry has an overflow list
-  bool has_flow_control_ = false;      // the entry has flow control, so pt_disabled events may come
+  bool has_overflow_list_ = false;  // the entry has an overflow list
+  bool has_flow_control_ = false;  // the entry has flow control, so pt_disabled events may come
 };
 
 }  // namespace

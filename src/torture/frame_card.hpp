@@ -103,7 +103,7 @@ class FrameCard {
   std::deque<frames::EgressFrame> departing_;
   std::deque<FrameBytes> handler_frames_;  // frames of handlers, with the bytes that they had when they were sent
   std::map<uint64_t, FrameBytes> host_frames_;  // frames of the host that have not left, by token
-  std::map<uint32_t, Calls*> waiting_handlers_;  // by HER: handlers that wait for the answer to a call
+  std::map<uint32_t, Calls*> waiting_handlers_;  // handlers that wait for the answer to a call, by HER
   std::shared_ptr<const FrameBytes> current_frame_;  // the frame that the engine looks at
   bool last_was_handler_ = true;  // the newest frame for the wire is a handler's
   uint32_t running_handlers_ = 0;  // handlers under way

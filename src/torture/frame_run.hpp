@@ -134,8 +134,8 @@ class FrameRun final : private FrameCard::Owner {
   uint32_t payload_bytes_ = 0;  // the most payload of a message's frame
   std::vector<ContextRecord> contexts_;
   std::vector<frames::RuleSet> rules_;  // the rules of the NIC: rule set n belongs to context n
-  bool strays_in_ring_ = false;  // at some time rules have let any frame into the ring
-  std::vector<FrameBytes> frames_;  // by Head::id, as stations have sent them
+  bool strays_in_ring_ = false;  // rules have at some time let any frame into the ring
+  std::vector<FrameBytes> frames_;  // frames as stations have sent them; the index is Head::id
   std::vector<std::unique_ptr<Message>> messages_;
   std::deque<FrameBytes> host_queue_;  // frames of the host that the NIC has not taken
   std::deque<std::pair<uint64_t, FrameBytes>> host_in_flight_;  // frames of the host that the NIC has taken, by token

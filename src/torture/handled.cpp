@@ -43,7 +43,7 @@ class Handled final : public Exchange {
   Status on_event(uint32_t rank, uint32_t role, const nic::Event& event) override {
     if (role == 1 && event.kind == EventKind::put && some_dropped_) return check_partial_event(event);
     if (role == 0 && event.kind == EventKind::ack && some_dropped_) {
-      nic::Event comparable = event;  // without the number of bytes taken, which only the run knows
+      nic::Event comparable = event;  // a copy without the number of bytes taken, which only the run knows
       if (comparable.manipulated_bytes > length_) return trouble("its ack has more bytes than the message");
       comparable.manipulated_bytes = 0;
       return Exchange::on_event(rank, role, comparable);

@@ -62,9 +62,10 @@ class LossyLinks final : public testbed::Links {
   bool ending_ = false;
   std::vector<std::unique_ptr<wire::Reliable>> stages_;
   std::vector<bool> dead_;
-  std::vector<std::vector<bool>> has_contact_;  // by rank and peer: the rank has sent to the peer or heard from it
-  std::vector<std::vector<bool>> knows_lost_;   // by rank and peer: the rank was told that the peer is lost
-  std::multimap<Time, InFlight> in_flight_;      // by time of arrival
+  // One for each rank and peer: the rank has sent to the peer or heard from it.
+  std::vector<std::vector<bool>> has_contact_;
+  std::vector<std::vector<bool>> knows_lost_;  // one for each rank and peer: the rank was told that the peer is lost
+  std::multimap<Time, InFlight> in_flight_;  // the key is the time of arrival
   struct LossNotice {  // a watcher's news for a rank
     uint32_t rank = 0;
     uint32_t dead = 0;

@@ -20,7 +20,7 @@ using Bytes = std::vector<uint8_t>;
 
 struct TeamCall {
   struct Limits {
-    uint64_t bytes = 0;  // of a member's data, roughly
+    uint64_t bytes = 0;  // a member's data, roughly
     bool may_die = false;  // a member may die, so the broadcast that survives this is drawn often
   };
   // The memory of all members.

@@ -31,7 +31,7 @@ struct Host {
   nic::CounterId landed;      // counts messages at its entries
   nic::CounterValue sent_expected;
   nic::CounterValue landed_expected;
-  std::array<uint64_t, 3> refused_expected{};  // by nic::Refusal; dropped messages are not predicted
+  std::array<uint64_t, 3> refused_expected{};  // one for each nic::Refusal; dropped messages are not predicted
   uint32_t crowds = 0;        // number of portal table entries in use from World::crowd_portals on
   Region waiting_room;        // the memory of the overflow entry
   uint64_t waiting_room_used = 0;
@@ -70,7 +70,7 @@ class World {
   std::unique_ptr<testbed::Loopback> loopback;
   std::vector<Host> hosts;
   uint64_t messages = 0;
-  uint32_t engines = 0;  // how many times the engines of all ranks were opened
+  uint32_t engines = 0;  // the number of times that the engines of all ranks were opened
   bool engine_overrun = false;  // a schedule failed for lack of headers: gets of others may find no exposed memory
   bool stream_waits = false;  // a streaming put waits until its target has read memory
 

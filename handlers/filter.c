@@ -8,9 +8,9 @@
 #include "frame_flow.h"
 
 typedef struct {
-  uint32_t source, source_mask; /* in network order */
+  uint32_t source, source_mask; /* the network's byte order */
   uint32_t destination, destination_mask;
-  uint16_t source_port[2]; /* from, to */
+  uint16_t source_port[2]; /* the first and the last one */
   uint16_t destination_port[2];
   uint16_t protocol;
   uint16_t verdict;

@@ -10,7 +10,7 @@
 
 typedef struct {
   uint32_t slots; /* a power of two */
-  uint32_t verdict; /* what becomes of the frames: PROCEED, or SUCCESS where only the counts matter */
+  uint32_t verdict; /* the fate of the frames: PROCEED, or SUCCESS where only the counts matter */
 } flow_constants;
 
 enum {

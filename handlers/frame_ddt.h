@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
   const uint8_t *payload;
   uint32_t host; /* offset of the message in host memory */
-  uint32_t first; /* of the payload in the message */
+  uint32_t first; /* the payload's place in the message */
   uint32_t bytes;
 } frame_ddt_place;
 

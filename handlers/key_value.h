@@ -29,21 +29,21 @@ enum {
   KV_ABSENT = 1,
   KV_FULL = 2,  /* no slot near the key's hash */
   KV_WRONG = 3, /* no such request, or too long a value */
-  KV_MORE = 4   /* of a select: the answer is full; `version` is the slot to go on with */
+  KV_MORE = 4   /* the answer to a select is full; `version` is the slot to go on with */
 };
 
 typedef struct {
   uint32_t slots; /* a power of two */
   uint32_t log_entries;
-  uint32_t answer_bits; /* of the face for puts: match bits of the client's entry */
+  uint32_t answer_bits; /* match bits of the client's entry, for the face for puts */
 } kv_constants;
 
 typedef struct {
   uint8_t operation; /* the same in the answer */
   uint8_t status;
-  uint16_t length; /* of the value, or of all selected pairs */
+  uint16_t length; /* the bytes of the value, or of all selected pairs */
   uint32_t transaction; /* 0: none */
-  uint32_t version; /* of the answer: of the pair; odd versions are never told */
+  uint32_t version; /* the pair's, in the answer; odd versions are never told */
   uint32_t key[2];
 } kv_message; /* the value follows */
 
@@ -55,11 +55,11 @@ typedef struct {
 typedef struct {
   uint32_t key[2];
   uint8_t value[KV_VALUE_BYTES];
-} kv_pair; /* of the answer to a select */
+} kv_pair; /* a pair in the answer to a select */
 
 typedef struct {
   uint32_t version; /* 0: free; odd: being written */
-  uint32_t length;  /* of the value; UINT32_MAX: deleted */
+  uint32_t length;  /* the value's; UINT32_MAX: deleted */
   uint32_t key[2];
   uint8_t value[KV_VALUE_BYTES];
 } kv_slot;

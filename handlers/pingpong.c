@@ -9,7 +9,7 @@
 #include "spinloom/handler.h"
 
 typedef struct {
-  ptl_size_t offset; /* in the entry */
+  ptl_size_t offset; /* the place in the entry */
   ptl_size_t stored; /* bytes that wait in host memory */
   ptl_process_t source;
 } pingpong_state;

@@ -29,7 +29,7 @@ typedef struct {
 } raid_data_constants;
 
 typedef struct {
-  uint64_t pending_bytes; /* not yet acknowledged by the parity node */
+  uint64_t pending_bytes; /* bytes that the parity node has not yet acknowledged */
   uint64_t tag;           /* the write's header data */
   uint32_t client;
 } raid_data_state;

@@ -43,7 +43,7 @@ int header_handler(const ptl_header_t h, void *state) {
   if (h.hdr_data == 0 || (h.match_bits & SPL_KIND_BITS) != 0) return SPL_RECEIVE_SHORT(h.length <= receive.failure);
   if (receive.success == 0 || (h.hdr_data & SPL_REQUEST_BYTES_MASK) > receive.failure) return FAIL;
   const ptl_match_bits_t matched = h.match_bits;
-  __asm__ volatile("" ::"r"(&matched) : "memory"); /* or it would not be on the stack: only the NIC reads it */
+  __asm__ volatile("" ::"r"(&matched) : "memory"); /* this keeps it on the stack: only the NIC reads it */
   const int answered =
       PtlHandlerPutFromDevice(&matched, sizeof matched, 0, PTL_NO_ACK_REQ, h.source_id,
                               SPL_ANSWER_BITS | h.hdr_data >> SPL_REQUEST_BYTES_BITS, 0, NULL, receive.success);

@@ -28,7 +28,7 @@ typedef struct {
 
 /* The payload lies behind all slots. */
 typedef struct {
-  uint32_t seen[SENDERS / 32]; /* who has sent */
+  uint32_t seen[SENDERS / 32]; /* a bit for each sender that has sent */
   uint32_t added; /* packets that are in the sum */
   uint32_t unused;
   uint32_t locks[SEGMENTS];

@@ -33,7 +33,7 @@ static int is_whole(const slmp_frame_t *frame, uint32_t length) {
  * frames of its size are free, while its own is not. */
 static int acknowledge(slmp_frame_t *frame, int reports) {
   enum {
-    SMALL_SLOT = 128 /* of packet memory; the large ones are the first class */
+    SMALL_SLOT = 128 /* a slot of packet memory; the large ones are the first class */
   };
   uint32_t bytes = sizeof(spl_udp_t) + sizeof(spl_slmp_t);
   frame->slmp.flags = spl_net16(SPL_SLMP_ACK);

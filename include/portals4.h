@@ -38,7 +38,7 @@ enum ptl_retvals {
   PTL_PT_EQ_NEEDED = 13,
   PTL_PT_IN_USE = 14,
   PTL_ABORTED = 15,
-  PTL_INTERRUPTED = 16 /* of 4.2: an object that the call waited for has been freed */
+  PTL_INTERRUPTED = 16 /* Portals 4.2: an object that the call waited for has been freed */
 };
 #define PTL_STATUS_LAST (PTL_PT_IN_USE + 1)
 
@@ -115,7 +115,7 @@ typedef enum {
 #define PTL_NI_OP_VIOLATION ((ptl_ni_fail_t)5)
 #define PTL_NI_NO_MATCH ((ptl_ni_fail_t)6)
 #define PTL_NI_SEGV ((ptl_ni_fail_t)7)
-#define PTL_NI_TARGET_INVALID ((ptl_ni_fail_t)8) /* of 4.2; no event has it */
+#define PTL_NI_TARGET_INVALID ((ptl_ni_fail_t)8) /* Portals 4.2; no event has it */
 
 /* Options of portal table entries. */
 #define PTL_PT_ONLY_USE_ONCE 0x1u
@@ -159,7 +159,7 @@ typedef enum {
 #define PTL_ME_NO_TRUNCATE 0x10000u
 #define PTL_ME_MAY_ALIGN 0x20000u
 #define PTL_ME_LOCAL_INC_UH_RLENGTH 0x40000u
-#define PTL_ME_ACK_DISABLE 0x80000u /* of 4.2: operations on this entry are not acknowledged */
+#define PTL_ME_ACK_DISABLE 0x80000u /* Portals 4.2: operations on this entry are not acknowledged */
 #define PTL_ME_APPEND_OPTIONS_MASK 0xfffffu
 
 /* Options of list entries: those of matching list entries that do not need matching. */

@@ -53,7 +53,7 @@ typedef struct {
   void *handler_host_mem_start;
   ptl_size_t handler_host_mem_length;
   ptl_size_t user_header_length;
-  ptl_size_t budget_cycles;        /* of one run of a handler; 0: the NIC's default */
+  ptl_size_t budget_cycles;        /* the limit of one run of a handler; 0: the NIC's default */
   unsigned int options;            /* PTL_SPIN_... */
   /* Blocked round-robin: the handlers of `packets_in_row` consecutive packets of a message run one after the other
    * on one of `virtual_hpus` virtual HPUs. If 0, each handler runs on any idle HPU. */

@@ -17,7 +17,7 @@
 #define SPL_ARP_QUERY_BYTES 60u
 
 typedef struct {
-  uint32_t ip; /* in network order; 0: none */
+  uint32_t ip; /* the network's byte order; 0: none */
   uint8_t mac[6];
   uint8_t known;
   uint8_t waits; /* mail waits for the answer: the newest caller's */

@@ -9,7 +9,7 @@
 /* handlers/vector.c: runs of block_bytes, stride_bytes apart, the first run at origin. */
 typedef struct {
   uint32_t block_bytes;
-  uint32_t reciprocal; /* of block_bytes, as in spinloom/layout_walk.h */
+  uint32_t reciprocal; /* the reciprocal of block_bytes, as in spinloom/layout_walk.h */
   uint32_t shift;
   int32_t stride_bytes;
   int32_t origin;

@@ -49,7 +49,7 @@ typedef struct {
   uint32_t any;   /* 0: all rules must hold; 1: one suffices */
   uint32_t count;
   spl_eth_rule rule[SPL_ETH_RULES_MAX];
-  spl_eth_rule last_frame; /* whether the frame is the last of its message */
+  spl_eth_rule last_frame; /* it holds for the last frame of a message */
 } spl_eth_rules;
 
 /* Rule sets for well-known traffic. */

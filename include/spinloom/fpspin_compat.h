@@ -182,7 +182,7 @@ static inline fpspin_counter_t fpspin_get_counter(fpspin_ctx_t *ctx, int id) {
 }
 static inline double fpspin_get_cycles(fpspin_ctx_t *ctx, int id) {
   const fpspin_counter_t counter = fpspin_get_counter(ctx, id);
-  return (double)counter.sum / (double)counter.count; /* not a number if nothing was counted, as with the original */
+  return (double)counter.sum / (double)counter.count; /* nothing was counted: not a number, as with the original */
 }
 static inline void fpspin_clear_counter(fpspin_ctx_t *ctx, int id) {
   (void)spl_eth_clear_counter(ctx->eth, (unsigned)id);

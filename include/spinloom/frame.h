@@ -19,16 +19,16 @@
 
 #define SPL_HOST_HPUS 32u          /* HPUs that can have a page in host memory */
 #define SPL_HOST_PAGE_BYTES 4096u
-#define SPL_HOST_PAGE_PAYLOAD 64u  /* where the payload of a request begins in its page */
+#define SPL_HOST_PAGE_PAYLOAD 64u  /* the place of a request's payload in its page */
 #define SPL_HOST_COUNTERS 16u
-#define SPL_HOST_RING_OFFSET (SPL_HOST_HPUS * SPL_HOST_PAGE_BYTES) /* of notices, behind the pages */
+#define SPL_HOST_RING_OFFSET (SPL_HOST_HPUS * SPL_HOST_PAGE_BYTES) /* the ring of notices, behind the pages */
 #define SPL_HOST_RING_NOTICES 256u
 #define SPL_HOST_BYTES (SPL_HOST_RING_OFFSET + SPL_HOST_RING_NOTICES * 16u) /* pages and ring; what follows is free */
 
 /* The first member of the state of a context whose handlers ask the host or count. The host reads and writes it. */
 struct spl_host_data {
-  uint64_t response[SPL_HOST_HPUS]; /* by HPU: the host's answer */
-  uint64_t request[SPL_HOST_HPUS];  /* by HPU: the newest request */
+  uint64_t response[SPL_HOST_HPUS]; /* the host's answer to each HPU */
+  uint64_t request[SPL_HOST_HPUS];  /* each HPU's newest request */
   struct {
     uint32_t sum;
     uint32_t count;
@@ -62,7 +62,7 @@ typedef struct {
 typedef struct {
   uint8_t version_words; /* version in the upper half, length of the header in words in the lower */
   uint8_t service;
-  uint16_t length; /* of header and payload */
+  uint16_t length; /* the bytes of header and payload */
   uint16_t identification;
   uint16_t fragment;
   uint8_t time_to_live;
@@ -74,7 +74,7 @@ typedef struct {
 typedef struct {
   uint16_t source;
   uint16_t destination;
-  uint16_t length; /* of header and payload */
+  uint16_t length; /* the bytes of header and payload */
   uint16_t checksum;
 } SPL_HEADER spl_udp_t;
 typedef struct {
@@ -97,7 +97,7 @@ typedef struct {
 typedef struct {
   uint16_t flags;
   uint32_t message;
-  uint32_t offset; /* of the payload in its message */
+  uint32_t offset; /* the place of the payload in its message */
 } SPL_HEADER spl_slmp_t;
 #define SPL_SLMP_EOM 0x8000u
 #define SPL_SLMP_SYN 0x4000u
@@ -109,7 +109,7 @@ typedef struct {
 typedef struct {
   uint8_t mac[6];
   uint16_t unused;
-  uint32_t ip; /* in network order; 0: any */
+  uint32_t ip; /* the network's byte order; 0: any */
 } spl_station_t;
 
 /* Between network order and that of the handler's processor, both ways. */
@@ -122,7 +122,7 @@ static inline uint32_t spl_net32(uint32_t value) {
 typedef struct {
   uint64_t argument;
   uint32_t value;
-  uint32_t context; /* of the handler that has sent it */
+  uint32_t context; /* the context of the handler that has sent it */
 } spl_mail_t;
 
 #if !defined(__cplusplus)

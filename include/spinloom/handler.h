@@ -38,9 +38,9 @@ typedef uint32_t ptl_dma_h;
 
 typedef struct {
   ptl_size_t length;   /* bytes at base */
-  ptl_size_t offset;   /* of this payload in the message */
+  ptl_size_t offset;   /* the place of this payload in the message */
   const uint8_t *base; /* beginning of the data, in packet memory */
-  ptl_size_t entry_offset; /* of the message in the entry */
+  ptl_size_t entry_offset; /* the place of the message in the entry */
 } ptl_payload_t;
 
 typedef uint64_t ptl_match_bits_t;
@@ -96,11 +96,11 @@ typedef enum {
 
 typedef struct {
   ptl_request_type_t type;
-  ptl_size_t length;           /* of the message, user header included; of a get, the bytes that it asks for */
+  ptl_size_t length;           /* the bytes of the message, user header included; those that a get asks for */
   ptl_process_t target_id;     /* this process */
   ptl_process_t source_id;     /* the sender */
   ptl_match_bits_t match_bits;
-  ptl_size_t offset;           /* in the entry */
+  ptl_size_t offset;           /* the place in the entry */
   ptl_hdr_data_t hdr_data;
   const void *user_hdr;        /* first bytes of the message, in packet memory */
   uint32_t user_hdr_length;

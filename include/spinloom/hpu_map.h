@@ -67,7 +67,7 @@
 #define SPL_CALL_ATOMIC_FROM_DEVICE 22u
 #define SPL_CALL_ATOMIC_FROM_HOST 23u
 #define SPL_CALL_FETCH_ATOMIC_FROM_DEVICE 24u
-#define SPL_CALL_PROCESS_PUT 25u /* as puts from the host; WORD15 context */
+#define SPL_CALL_PROCESS_PUT 25u /* words as for puts from the host; WORD15 context */
 /* Calls of an Ethernet NIC. */
 #define SPL_CALL_SEND_FRAME 26u /* WORD1 frame, WORD4 bytes; the result is a handle, as of a DMA */
 #define SPL_CALL_TELEMETRY 27u /* WORD1 which count; the result is its low word */

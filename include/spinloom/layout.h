@@ -101,7 +101,7 @@ SPL_LAYOUT_API void spl_layout_free(spl_layout *layout); /* NULL is fine */
 
 SPL_LAYOUT_API int64_t spl_layout_size(const spl_layout *layout); /* bytes of data */
 SPL_LAYOUT_API int64_t spl_layout_lb(const spl_layout *layout);
-SPL_LAYOUT_API int64_t spl_layout_extent(const spl_layout *layout); /* from one element to the next */
+SPL_LAYOUT_API int64_t spl_layout_extent(const spl_layout *layout); /* bytes from one element to the next */
 SPL_LAYOUT_API int64_t spl_layout_true_lb(const spl_layout *layout);
 SPL_LAYOUT_API int64_t spl_layout_true_extent(const spl_layout *layout);
 /* count * size. */
@@ -111,7 +111,7 @@ SPL_LAYOUT_API spl_layout_status spl_layout_reach(const spl_layout *layout, int6
                                                   int64_t *last);
 
 typedef struct spl_layout_block {
-  int64_t offset; /* from the buffer address */
+  int64_t offset; /* bytes from the buffer address */
   int64_t bytes;
 } spl_layout_block;
 

@@ -42,14 +42,14 @@ typedef struct __attribute__((may_alias)) {
   uint16_t version;
   uint8_t width;            /* 32: narrow nodes, 64: wide nodes */
   uint8_t depth;            /* nodes on the longest path */
-  uint32_t bytes;           /* of the whole blob */
+  uint32_t bytes;           /* bytes of the whole blob */
   uint32_t nodes;
   uint64_t size;            /* packed bytes of one element */
   uint64_t size_reciprocal; /* narrow: in the low half */
-  int64_t extent;           /* from one element to the next */
-  int64_t true_lb;          /* of the first element */
+  int64_t extent;           /* bytes from one element to the next */
+  int64_t true_lb;          /* the first element's */
   uint64_t true_extent;
-  int64_t origin;           /* of the root, from true_lb */
+  int64_t origin;           /* the root's place, counted from true_lb */
   uint32_t size_shift;
   uint32_t reserved;        /* zero */
 } spl_layout_header;
@@ -106,7 +106,7 @@ typedef struct __attribute__((may_alias)) {
   SPL_U count;
   SPL_U size;       /* packed bytes of the node */
   SPL_U block;      /* packed bytes of one child or run; runs, members: 0 */
-  SPL_U reciprocal; /* of block */
+  SPL_U reciprocal; /* the reciprocal of block */
   SPL_S stride;     /* vector, loop */
   SPL_U reserved;   /* zero */
 } SPL_W(spl_node);
@@ -226,7 +226,7 @@ SPL_INLINE void SPL_W(spl_walk_leaf)(const SPL_W(spl_node) * node, SPL_U base, S
     SPL_U stop;
     if (position != 0) entry = SPL_W(spl_find_run)(entry, node->count, position);
     offset = SPL_PLUS(base, entry->offset) + (position - entry->start);
-    packed -= position; /* from here on: packed + position is the place in the packet */
+    packed -= position; /* packed + position is the place in the packet from here on */
     while ((stop = entry[1].start) < end) {
       emit(context, (SPL_S)offset, packed + position, stop - position);
       ++entry;

@@ -51,7 +51,7 @@ enum {
 
 typedef struct {
   uint64_t eager_bytes; /* the longest message that leaves before its receiver is known to be ready; 0: 4096 */
-  uint32_t early_messages; /* how many of them one rank may send another before it takes them; 0: 16 */
+  uint32_t early_messages; /* messages that one rank may send another before it takes them; 0: 16 */
   uint32_t portal; /* portal table entry, the same at all ranks; 0: the last one of the interface */
   int rendezvous; /* SPL_BY_RECEIVER or SPL_BY_SENDER */
   int progress; /* SPL_BY_NIC or SPL_BY_CPU */
@@ -101,7 +101,7 @@ spl_op spl_combine(spl_schedule *schedule, void *into, const void *from, uint64_
 spl_op spl_copy(spl_schedule *schedule, void *to, const void *from, uint64_t bytes);
 /* One-sided, to a match list entry that the target has made with Portals' own calls. */
 typedef struct {
-  uint32_t rank; /* of the team */
+  uint32_t rank; /* the target's rank in the team */
   ptl_pt_index_t portal;
   ptl_match_bits_t bits;
   ptl_size_t offset;
@@ -198,12 +198,12 @@ typedef struct {
   const void *send; /* NULL: in place, as MPI has it (but for a broadcast; of a scatter `receive` is NULL) */
   void *receive;
   uint64_t bytes;
-  const uint64_t *send_bytes, *send_at; /* of calls with V: bytes, and where a block begins */
-  const uint64_t *receive_bytes, *receive_at; /* of reduce-scatter only receive_bytes */
+  const uint64_t *send_bytes, *send_at; /* calls with V: the bytes of each block, and its begin */
+  const uint64_t *receive_bytes, *receive_at; /* the received blocks'; reduce-scatter has only receive_bytes */
   ptl_op_t op;
   ptl_datatype_t type;
-  uint64_t segment_bytes; /* of pipelined algorithms; 0: chosen */
-  uint32_t sources, destinations; /* of neighbourhood calls; UINT32_MAX in the lists: nobody */
+  uint64_t segment_bytes; /* the segments of pipelined algorithms; 0: chosen */
+  uint32_t sources, destinations; /* neighbourhood calls have these; UINT32_MAX in the lists: nobody */
   const uint32_t *source, *destination;
 } spl_call;
 

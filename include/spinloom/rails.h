@@ -47,13 +47,13 @@ enum {
 typedef struct {
   int matching; /* SPL_RAILS_BY_TAG or SPL_RAILS_BY_WORD */
   int progress; /* SPL_RAILS_NIC or SPL_RAILS_CPU */
-  uint32_t rails; /* how many of the job's rails; 0: all */
+  uint32_t rails; /* the number of the job's rails to use; 0: all */
   uint32_t home; /* the home rail of all ranks */
   uint64_t eager_bytes; /* the longest message that leaves at once; 8192 */
-  uint64_t stripe_bytes; /* from here on a message is cut into fragments; 524288 */
+  uint64_t stripe_bytes; /* the shortest message that is cut into fragments; 524288 */
   uint64_t fragment_bytes; /* the longest fragment; 524288 */
   uint32_t window; /* messages from one rank to another that no receive has taken yet; further ones wait; 32 */
-  int words; /* not 0: active messages also with SPL_RAILS_BY_TAG */
+  int words; /* active messages also with SPL_RAILS_BY_TAG, unless 0 */
   uint32_t portal; /* the first of three portal table entries, the same at all ranks; 58 */
   int rendezvous; /* SPL_RAILS_GET or SPL_RAILS_PUT */
 } spl_rails_options;
@@ -72,7 +72,7 @@ typedef struct {
   uint32_t source;
   int truncated; /* the message was longer than its receive */
   uint64_t tag;
-  uint64_t bytes; /* in the receive's memory; of another request: its length */
+  uint64_t bytes; /* bytes in the receive's memory; the length of another request */
 } spl_rails_status;
 
 /* Sends and receives work as MPI_Isend and MPI_Irecv do: messages of one rank match in the order in which they were
@@ -130,7 +130,7 @@ int spl_rails_flush(spl_rails *rails);
 typedef struct {
   char name[64];
   uint64_t bytes_per_second; /* measured; before the first long transfer: what the driver says */
-  uint64_t carried_bytes; /* that this rank has moved by it */
+  uint64_t carried_bytes; /* bytes that this rank has moved by it */
 } spl_rails_fact;
 int spl_rails_count(const spl_rails *rails, uint32_t *count);
 int spl_rails_describe(const spl_rails *rails, uint32_t rail, spl_rails_fact *fact);

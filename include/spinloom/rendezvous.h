@@ -16,7 +16,7 @@
 #define SPL_DATA_BITS ((uint64_t)2 << 62)   /* + the number of the receive */
 #define SPL_NO_DATA_BITS (~(uint64_t)0 ^ (uint64_t)1 << 62) /* data that no receive wants */
 
-#define SPL_REQUEST_BYTES_BITS 40 /* of header data; the number above them */
+#define SPL_REQUEST_BYTES_BITS 40 /* the low bits of header data; the number lies above them */
 #define SPL_REQUEST_BYTES_MASK (((uint64_t)1 << SPL_REQUEST_BYTES_BITS) - 1)
 
 #define SPL_SEND_BYTES_MASK (((uint64_t)1 << 40) - 1)

@@ -51,8 +51,8 @@ typedef struct {
   int way; /* SPL_RMA_NATIVE or SPL_RMA_EMULATED */
   int above_limit; /* SPL_RMA_SPLIT or SPL_RMA_EMULATE */
   uint32_t message_bytes; /* the longest data in a message of the emulation; more go in several. 0: 8192 */
-  uint32_t messages; /* of the emulation that may be under way to one rank; an operation waits for room. 0: 8 */
-  uint32_t small_pieces; /* of spl_rma_put_pieces and _get_pieces: parts with fewer bytes on average go packed to the
+  uint32_t messages; /* messages of the emulation under way to one rank; an operation waits for room. 0: 8 */
+  uint32_t small_pieces; /* spl_rma_put_pieces and _get_pieces: parts with fewer bytes on average go packed to the
                             target's processor. 0: never */
   uint32_t notices; /* notices with values that this rank may have waiting (spl_rma_next_notice). 0: 1024 */
 } spl_rma_options;
@@ -186,9 +186,9 @@ int spl_rma_notified(spl_rma_memory *registered, uint64_t *count);
 int spl_rma_wait_notified(spl_rma_memory *registered, uint64_t count);
 typedef struct {
   uint64_t value;
-  uint64_t offset; /* of the data in the key's memory */
+  uint64_t offset; /* the place of the data in the key's memory */
   uint64_t bytes; /* 0 for a get */
-  ptl_rank_t rank; /* whose operation it was */
+  ptl_rank_t rank; /* the rank that did the operation */
 } spl_rma_notice;
 /* The next notice of the memory, in the order in which the data came. PTL_EQ_EMPTY: there is none yet. */
 int spl_rma_next_notice(spl_rma_memory *registered, spl_rma_notice *notice);

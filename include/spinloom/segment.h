@@ -56,7 +56,7 @@ typedef struct {
 
 typedef struct {
   SPL_U position; /* packed bytes processed since the start of the message */
-  SPL_U within;   /* of them, bytes of the current block */
+  SPL_U within;   /* processed bytes of the current block */
   SPL_U element;  /* offset of the current element's root */
   SPL_U leaf;     /* the leaf's frame, in bytes from the start of the segment */
   SPL_W(spl_frame) frames[SPL_LAYOUT_DEPTH_MAX];
@@ -127,7 +127,7 @@ static __attribute__((noinline, unused)) void SPL_W(spl_segment_next_leaf)(SPL_W
 static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_catch_up)(SPL_W(spl_segment) * segment,
                                                                            const void *blob, SPL_U bytes) {
   SPL_U blocks = 0;
-  SPL_U rest = bytes + segment->within; /* from the start of the current block */
+  SPL_U rest = bytes + segment->within; /* bytes from the start of the current block */
   for (;;) {
     SPL_W(spl_frame) *frame = SPL_W(spl_segment_frame)(segment);
     const SPL_W(spl_node) *node = SPL_W(spl_node_at)(blob, frame->node);
@@ -142,7 +142,7 @@ static __attribute__((noinline, unused)) SPL_U SPL_W(spl_segment_catch_up)(SPL_W
       }
     } else {
       const SPL_U block = node->block;
-      const SPL_U stride = (SPL_U)node->stride; /* of a list: 0 */
+      const SPL_U stride = (SPL_U)node->stride; /* 0 for a list */
       SPL_U place = frame->place;
       while (left != 0 && rest >= block) {
         rest -= block;

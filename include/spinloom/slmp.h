@@ -61,12 +61,12 @@ typedef struct slmp_sock {
 SLMP_API int slmp_socket(slmp_sock_t *sock, int wnd_sz, int align, int fc_us, int num_threads);
 
 typedef enum slmp_option {
-  SLMP_OPT_MODE = 0, /* which packets are acknowledged, an slmp_mode; wnd_sz says otherwise */
-  SLMP_OPT_TRIES = 1, /* how often a packet leaves before its message has failed; 0: once, with FPsPIN's deadlines */
+  SLMP_OPT_MODE = 0, /* the packets that are acknowledged, an slmp_mode; wnd_sz says otherwise */
+  SLMP_OPT_TRIES = 1, /* a packet's departures before its message has failed; 0: once, with FPsPIN's deadlines */
   SLMP_OPT_FIXED_WINDOW = 2, /* 1: the window does not begin small and does not adapt to losses */
-  SLMP_OPT_POLLING = 3, /* how a thread waits, an slmp_polling */
+  SLMP_OPT_POLLING = 3, /* a thread's way to wait, an slmp_polling */
   SLMP_OPT_PORT = 4, /* the receiver's UDP port, 9330 otherwise */
-  SLMP_OPT_SILENCE_MS = 6, /* with tries 0: the wait for an acknowledgement (1000); twice as long at the end */
+  SLMP_OPT_SILENCE_MS = 6, /* the wait for an acknowledgement with tries 0 (1000); twice as long at the end */
   SLMP_OPT_REPORTS = 7, /* 1: asks the receiver how many packets it has room for, and sends no more; needs
                           SLMP_MODE_SEGMENT and more than 2 tries; a receiver that does not know it gets plain
                           packets */
@@ -122,7 +122,7 @@ typedef struct slmp_message {
   uint16_t port; /* the sender's, in the host's byte order */
   in_addr_t from; /* the sender's, in network byte order */
   uint64_t ns; /* host time from its first packet to its last */
-  void *owner; /* of the library */
+  void *owner; /* this is the library's own */
 } slmp_message_t;
 
 /* Listens at an address of this host, in network byte order (INADDR_ANY: all). Port 0 takes a free one. Messages that
@@ -137,10 +137,10 @@ SLMP_API void slmp_message_free(slmp_message_t *message);
 SLMP_API int slmp_answer(slmp_receiver_t *receiver, int quiet_ms);
 
 typedef struct slmp_received {
-  uint64_t packets; /* that brought something */
-  uint64_t repeated; /* that brought nothing new */
-  uint64_t malformed; /* that are not of this protocol, or contradict what has come */
-  uint64_t refused; /* that found no room */
+  uint64_t packets; /* packets that brought something */
+  uint64_t repeated; /* packets that brought nothing new */
+  uint64_t malformed; /* packets that are not of this protocol, or contradict what has come */
+  uint64_t refused; /* packets that found no room */
   uint64_t messages;
 } slmp_received_t;
 SLMP_API int slmp_receiver_counts(const slmp_receiver_t *receiver, slmp_received_t *out);

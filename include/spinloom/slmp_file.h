@@ -16,13 +16,13 @@ typedef struct {
   spl_station_t station;
   uint32_t capacity_low; /* bytes of host memory for the message */
   uint32_t capacity_high;
-  uint32_t segments; /* for so many `seen` has a bit; a message of more is too long */
+  uint32_t segments; /* the bits of `seen`; a message of more is too long */
 } spl_slmp_file_constants;
 
 typedef struct {
   struct spl_host_data host;
   uint32_t armed;      /* 1: a message may begin; 2: `message` is under way; 3: it is whole; 4: it begins */
-  uint32_t message;    /* as it lies in the frame */
+  uint32_t message;    /* the number, as it lies in the frame */
   uint32_t segment;    /* bytes of a packet's payload, all but the last */
   uint32_t ended;      /* the last packet has been here: `length` is known */
   uint64_t length;

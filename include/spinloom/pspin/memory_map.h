@@ -29,7 +29,7 @@
 #define SPL_PSPIN_HANDLER_MEM SPL_PSPIN_SCRATCHPAD(NB_CLUSTERS)
 
 struct spl_pspin_told {
-  uint64_t host_mem_address; /* which address handlers see for the context's host memory; 0: SPL_PSPIN_HOST_ADDRESS */
+  uint64_t host_mem_address; /* address that handlers see for the context's host memory; 0: SPL_PSPIN_HOST_ADDRESS */
   uint32_t host_mem_size;    /* 0: not told, handlers see the largest number */
   uint32_t handler_mem_size; /* 0: not told */
 };
@@ -37,7 +37,7 @@ struct spl_pspin_told {
 
 struct spl_pspin_line {
   uint32_t used;
-  char text[76]; /* as much as spl_debug() takes */
+  char text[76]; /* the length that spl_debug() takes */
 };
 
 #if defined(__cplusplus)

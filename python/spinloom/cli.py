@@ -106,7 +106,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if sys.stdout is None:
         os._exit(EXIT_ENVIRONMENT)  # standard output is closed: there is nowhere to put a result
     signal.signal(signal.SIGTERM, terminate)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
         signal.signal(signal.SIGHUP, terminate)
     try:
         code = cli.main(arguments, prog_name="spinloom", standalone_mode=False)

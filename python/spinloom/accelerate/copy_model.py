@@ -42,7 +42,7 @@ class Counts:
     """The counts that the time of one movement of one message depends on."""
 
     leaves: tuple[tuple[str, int, int], ...]  # (shape, bytes of a block, blocks)
-    terms: tuple[float, ...]  # in the order of TERMS
+    terms: tuple[float, ...]  # the order is that of TERMS
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Prices:
     """The prices of one movement on one host, in ns."""
 
     call_ns: float
-    block_ns: dict[str, list[tuple[int, float]]]  # by shape: (bytes of a block, price), ascending
+    block_ns: dict[str, list[tuple[int, float]]]  # each shape's pairs (bytes of a block, price), ascending
     term_ns: dict[str, float]
 
     def block(self, shape: str, length: int) -> float:

@@ -19,7 +19,7 @@ from spinloom.nics.workloads import Row
 
 SAMPLES = 61
 SAMPLES_MIN = 5
-SAMPLED_BYTES = 16 << 30  # of memory that each process writes for the samples, unless SAMPLES_MIN take more
+SAMPLED_BYTES = 16 << 30  # memory that each process writes for the samples, unless SAMPLES_MIN take more
 ABOUT = {
     "staged": "packed into shared memory, unpacked meanwhile",
     "mapped": "one copy, by the receiver, from large blocks of malloc",

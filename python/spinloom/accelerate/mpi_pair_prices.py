@@ -40,7 +40,7 @@ class Pair:
     sent_type: str
     received_type: str
     messages: int
-    copies: int  # of a rank's own blocks
+    copies: int  # copies of a rank's own blocks
 
     @property
     def weight(self) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 from spinloom.nics.targets import REPORT_FORMAT as FORMAT
 
-VARIOUS = -1  # in place of a count, or of a receiver's rank
+VARIOUS = -1  # a mark in place of a count, or of a receiver's rank
 GAINERS_MAX = 5
 ONE_COPY = ("mapped", "joint", "cma", "within")
 GPUS = ("gpu_moves", "gpu_bytes", "gpu_within", "gpu_as_they_are", "gpu_taken", "gpu_taken_bytes")
@@ -27,7 +27,7 @@ DISTANCES_SHOWN = 6
 TEXT_SHOWN = 72
 COMMAND_MAX = 500  # characters that anybody would copy
 UNMAPPED = "the receiver has not mapped this rank's memory"
-FIRST_MESSAGES = 4  # of a pair: they may leave before the receiver has mapped anything
+FIRST_MESSAGES = 4  # a pair's first messages may leave before the receiver has mapped anything
 MAY_GAIN = {
     # By why a message went as it did: how much of its work can be spared, and how.
     "the buffer cannot be mapped": (

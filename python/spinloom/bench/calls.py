@@ -23,7 +23,7 @@ from spinloom.common.errors import Trouble
 
 SOURCE = "mpi_calls.c"
 FIRST_USES = 3  # pairs of a first and a second use in each round
-FIRST_OVER_SECOND = 3.0  # at most, with the layer
+FIRST_OVER_SECOND = 3.0  # the most, with the layer
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from spinloom.bench.rows import BYTES
 from spinloom.common import core, units
 from spinloom.common.errors import Trouble
 
-MARGIN_BYTES = 64  # before and behind a rank's memory, as in mpi_collectives.c
-NAME_BYTES = 32  # of a call in a file
+MARGIN_BYTES = 64  # bytes before and behind a rank's memory, as in mpi_collectives.c
+NAME_BYTES = 32  # the length of a call's name in a file
 NUMBER, COMPLEX = "double", "double_complex"
 AXES = "xyz"
 
@@ -46,7 +46,7 @@ class Part:
     block: int  # bytes in one piece
     loops: tuple[Loop, ...] = ()
     peer: int = -1
-    pair: int = 0  # of a part that is received: the number of the sender's part
+    pair: int = 0  # the number of the sender's part, for a part that is received
 
     @property
     def bytes(self) -> int:
@@ -74,7 +74,7 @@ class Row:
     name: str
     family: str
     call: str
-    sends: tuple[Side, ...]  # of each rank
+    sends: tuple[Side, ...]  # one for each rank
     receives: tuple[Side, ...]
     grid: tuple[tuple[int, bool], ...] = ()  # sides of the ranks' grid, and whether they are periodic
     root: int = 0

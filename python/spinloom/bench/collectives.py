@@ -24,7 +24,7 @@ from spinloom.common.errors import Trouble
 SOURCE = "mpi_collectives.c"
 STOCK, HAND, LAYER = WAYS = ("stock", "hand", "layer")
 SLOWER = 0.97
-NO_SUCH_CALL, SENT_IS_CHANGED = 0, 1  # in place of a hash, see mpi_collectives.c
+NO_SUCH_CALL, SENT_IS_CHANGED = 0, 1  # marks in place of a hash, see mpi_collectives.c
 
 Times = dict[tuple[str, str], dict[str, list[float]]]  # (row, MPI) -> way -> ns
 

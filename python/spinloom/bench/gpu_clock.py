@@ -41,7 +41,7 @@ class Clock:
             self.driver.record(self.end, self.stream)
             self.driver.synchronise(self.stream)
             device_us = self.driver.between_us(self.begin, self.end) / calls
-            if not began_early or device_us > 1.5 * host_us:  # then the device is what is waited for
+            if not began_early or device_us > 1.5 * host_us:  # here the device is what is waited for
                 return device_us, host_us
             if self.fills >= GATES_MAX:
                 self.starved += 1

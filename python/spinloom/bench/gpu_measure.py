@@ -25,7 +25,7 @@ from spinloom.layout import Layout, PackPlan, bind_set, cuda, device
 NAIVE_BLOCKS = 2000
 SAMPLE_US = 100.0  # a sample lasts about this long
 CALLS_MAX = 50
-LARGE_BYTES = 256 << 20  # of an array: others only pack there, because comparing takes seconds
+LARGE_BYTES = 256 << 20  # the size of an array: others only pack there, because comparing takes seconds
 GAP, BEFORE = 0xA5, 0x5A  # bytes between and under what is written
 LAUNCHES = 100
 OPERATIONS = ("pack", "unpack")

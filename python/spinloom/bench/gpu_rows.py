@@ -25,9 +25,9 @@ LARGE_BYTES = 1 << 30
 @dataclass(frozen=True)
 class Grid:
     item_bytes: int
-    first: int  # in items
+    first: int  # a number of items
     shape: tuple[int, ...]
-    strides: tuple[int, ...]  # in items
+    strides: tuple[int, ...]  # numbers of items
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class GpuRow:
     types: tuple[str, ...]
     block_bytes: int  # 0: blocks of several sizes
     total_bytes: int
-    span_bytes: int  # of the array that the types look into, from its first byte
+    span_bytes: int  # the array that the types look into, from its first byte
     grids: tuple[Grid | None, ...]
-    origin_bytes: int = 0  # where displacement 0 lies in that array
+    origin_bytes: int = 0  # the place of displacement 0 in that array
 
 
 def rows(*, quick: bool = False) -> list[GpuRow]:

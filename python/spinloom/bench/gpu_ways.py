@@ -30,9 +30,9 @@ class IndexList:
     """Blocks of equal length at listed places, or single items: what an index list says."""
 
     item_bytes: int
-    places: Any  # of blocks, in items
+    places: Any  # the blocks' places, in items
     width: int  # items of a block
-    items: Any  # of all items
+    items: Any  # the places of all items
 
 
 Shape = Grid | IndexList

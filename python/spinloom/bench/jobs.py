@@ -23,7 +23,7 @@ from spinloom.common import data
 from spinloom.common.errors import Trouble
 
 ANSWER_S = 120.0
-START_S = 30.0  # for the launcher's version
+START_S = 30.0  # the limit for the launcher's version
 RANKS = 2
 OPENMPI_OPTIONS = ["--allow-run-as-root", "--oversubscribe"]
 # How an MPI is told not to read another process's memory by system calls.

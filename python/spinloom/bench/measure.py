@@ -35,9 +35,9 @@ WAY_S_PER_BYTE = 6e-9
 class Effort:
     """Limits on the time of a row."""
 
-    operation_ns: float  # for all rounds of one operation, unless ROUNDS_MIN take longer
+    operation_ns: float  # the time for all rounds of one operation, unless ROUNDS_MIN take longer
     rounds_max: int
-    row_s_max: float  # after this time a row begins no further operation
+    row_s_max: float  # a row begins no further operation after this time
 
 
 FULL = Effort(operation_ns=0.5e9, rounds_max=41, row_s_max=25)
@@ -149,7 +149,7 @@ def measure_operation(
     times: dict[str, list[float]] = {way: [] for way in timers}
     order = list(timers)
     for number in range(rounds):
-        shift = number % len(order)  # so that no way always follows the same other way
+        shift = number % len(order)  # no way always follows the same other way
         for way in order[shift:] + order[:shift]:
             times[way] += timers[way](1, calls[way])
     columns = summary(row, bench, operation, times, [mpi.name for mpi in agreeing])

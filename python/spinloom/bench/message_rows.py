@@ -16,7 +16,7 @@ from spinloom.common import units
 from spinloom.common.errors import Trouble
 from spinloom.nics import workloads
 
-SPREAD = 2.0  # of the vectors' strides over their blocks
+SPREAD = 2.0  # the ratio of the vectors' strides to their blocks
 
 
 def message_rows(*, quick: bool = False) -> list[Row]:

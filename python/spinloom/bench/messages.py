@@ -30,7 +30,7 @@ WINDOW = 16  # messages of a stream's call, see mpi_messages.c
 @dataclass(frozen=True)
 class Effort:
     launches: int
-    rounds: int  # of each launch
+    rounds: int  # the rounds of each launch
     sample_ns: float  # a sample has as many calls as last so long by a first one
 
 
@@ -45,7 +45,7 @@ class Variant:
     mpi: jobs.Mpi
     single_copy: bool
     layer: bool
-    apart: bool = False  # without shared memory between ranks
+    apart: bool = False  # no memory is shared between ranks
 
     def settings(self, path: str) -> dict[str, str]:
         layer = jobs.layer_settings(path) if self.layer else {}

@@ -25,12 +25,12 @@ typedef struct {
 
 /* What goes to one rank, or comes from it. */
 typedef struct {
-  int64_t start, block, loop_count; /* by hand: runs of block bytes from start on */
+  int64_t start, block, loop_count; /* hand loops: runs of block bytes from start on */
   loop loops[loops_most];
 } part;
 
 typedef struct {
-  int count; /* of parts */
+  int count; /* the number of parts */
   part parts[parts_most];
   int peers[parts_most], tags[parts_most]; /* -1: nobody */
   int counts[parts_most], bytes_at[parts_most], extents_at[parts_most];
@@ -38,14 +38,14 @@ typedef struct {
   int named[parts_most]; /* a type of the MPI's own, as programs use it */
   int sizes[parts_most], packed_at[parts_most]; /* packed bytes */
   char *memory, *data, *packed;
-  char* direct; /* not NULL: all parts lie in packed order already, from here on */
+  char* direct; /* all parts lie in packed order already, from here on, unless NULL */
   int64_t bytes, packed_bytes;
 } half;
 
 typedef struct {
   char name[32];
   void (*call)(void);
-  void (*exchange)(void); /* of packed bytes */
+  void (*exchange)(void); /* the exchange of packed bytes */
 } known;
 
 static half out, in;

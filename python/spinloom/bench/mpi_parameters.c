@@ -22,7 +22,7 @@
 
 enum { GO = 1, DATA, ANSWER, NOTHING };
 
-static MPI_Comm pair = MPI_COMM_NULL; /* of ranks 0 and 1 */
+static MPI_Comm pair = MPI_COMM_NULL; /* ranks 0 and 1 */
 static char *out_bytes, *in_bytes;
 static long room;
 
@@ -141,8 +141,8 @@ static double call_bcast(const request* asked) {
   return 0;
 }
 
-enum { WHOLE, PART };     /* what is timed: the calls together, or what each answers */
-enum { PAIR, COLLECTIVE }; /* who takes part */
+enum { WHOLE, PART };     /* the calls are timed together, or each answer is */
+enum { PAIR, COLLECTIVE }; /* those who take part */
 
 static const struct {
   const char* name;

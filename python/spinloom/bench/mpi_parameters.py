@@ -30,9 +30,9 @@ class Size:
 
     size_bytes: int
     one_way_ns: float  # half a round trip
-    interval_ns: float  # from one message of a saturated stream to the next
-    send_ns: float  # in MPI_Isend
-    receive_ns: float  # in MPI_Recv, where the message came before
+    interval_ns: float  # the time from one message of a saturated stream to the next
+    send_ns: float  # the time in MPI_Isend
+    receive_ns: float  # the time in MPI_Recv, where the message came before
     spread: float  # the middle half of the round trips, over their median
 
 

@@ -58,7 +58,7 @@ static int64_t processor_ns(void) {
 /* -- Computing: in the simulator it takes no modelled time, and so the rank sleeps. ---------------- */
 
 static double loops_a_ns;
-static int64_t reading_ns; /* what reading the processor's time twice shows */
+static int64_t reading_ns; /* the time that two readings of the processor's time show */
 static volatile uint64_t computed;
 
 static void loop(int64_t loops) {

@@ -34,17 +34,17 @@ SIZES = (1, 8, 64, 256, *(1 << exponent for exponent in range(10, 23)))
 FLOOD_SIZES = (8, 1 << 10, 16 << 10, 256 << 10)
 COLLECTIVES = (("barrier", 0), ("allreduce", 8), ("bcast", 8), ("bcast", 64 << 10))
 PASSES = 12
-SAMPLES = 5  # of each pass
+SAMPLES = 5  # the samples of each pass
 SAMPLE_NS = 100_000  # a sample lasts at least this long: short, so that few are disturbed
 LATE_NS = 200_000  # a late receiver comes after so long, and four round trips
-LATE_TRIES = 5  # of SAMPLES each
+LATE_TRIES = 5  # the tries have SAMPLES each
 LIMITS_MAX = 6  # searches for a limit, unless two find the same before
 LOOKS_MAX = 10  # looks at round trips before anything is timed, unless two agree before
 AGREED = 1.1  # the ratio of two looks below which they agree
 TIME_S = 40.0
 ANSWER_S = 30.0
 
-Timer = Callable[[Question, int, int], list[float]]  # of a question, samples, calls of a sample
+Timer = Callable[[Question, int, int], list[float]]  # it takes a question, samples, calls of a sample
 
 
 def cores() -> int:
@@ -156,7 +156,7 @@ class Questioner:
     def questions(self, trips: dict[int, float]) -> list[Question]:
         asked = [Question("clock")]
         for size, round_trip in sorted(trips.items()):
-            away = int(2 * round_trip + 2000)  # so that the message has come
+            away = int(2 * round_trip + 2000)  # the message has come by then
             asked += [
                 Question("prtt", 1, 0, size),
                 Question("prtt", STREAM_MESSAGES if size < LARGE_BYTES else LARGE_STREAM_MESSAGES, 0, size),

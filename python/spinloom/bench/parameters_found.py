@@ -60,8 +60,8 @@ class Comparison:
     size_bytes: int
     ranks: int
     measured_ns: float
-    model_ns: float  # from the parameters alone
-    table_ns: float  # from the table by size
+    model_ns: float  # the time that the parameters alone give
+    table_ns: float  # the time that the table by size gives
     spread: float
 
 

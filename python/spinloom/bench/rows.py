@@ -30,7 +30,7 @@ class Structs:
     fields: tuple[tuple[int, int], ...]
     extent_bytes: int
     count: int
-    spread_bytes: int = STRUCT_SPREAD_BYTES  # how much further apart they lie in a copy's target
+    spread_bytes: int = STRUCT_SPREAD_BYTES  # the bytes by which they lie further apart in a copy's target
 
     @property
     def size_bytes(self) -> int:

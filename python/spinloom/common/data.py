@@ -15,7 +15,7 @@ from types import ModuleType
 from spinloom.common.errors import Trouble
 
 PACKAGE = Path(__file__).resolve().parents[1]
-DATA = ("nics", "hosts", "workloads", "scenarios", "recorded")  # in data/, of a package and of a checkout
+DATA = ("nics", "hosts", "workloads", "scenarios", "recorded")  # folders of data/ in package and checkout
 # The folders that lie elsewhere in a package. spinloom/bench and spinloom/handlers are Python's own.
 INSTALLED = {"handlers": "lib/spinloom/handlers", "bench": "programs"}
 

@@ -50,7 +50,7 @@ def document(path: Path, about: str, bytes_max: int, parse: Callable[[str], Any]
         raise MissingFile("invalid", f"{about}{path} cannot be read: {error.strerror}") from None
     except OSError as error:
         raise Trouble("invalid", f"{about}{path} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # of the document, or a name with a NUL
+    except ValueError as error:  # an error of the document, or a name with a NUL
         name = str(path).replace("\0", "\\0")
         raise Trouble("invalid", f"{about}{name} cannot be read: {error}") from None
 

@@ -9,8 +9,8 @@ from typing import Self, cast
 from spinloom.common.printable import printable
 
 EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
-EXIT_CLOSED_PIPE = 141  # as a shell reports SIGPIPE
-EXIT_TERMINATED = 143  # as a shell reports SIGTERM
+EXIT_CLOSED_PIPE = 141  # a shell reports SIGPIPE so
+EXIT_TERMINATED = 143  # a shell reports SIGTERM so
 
 # The engine's codes (src/base/result.hpp) and the exit code of each.
 EXIT_OF_CODE = {

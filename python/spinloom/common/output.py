@@ -71,7 +71,7 @@ def show(rich_table: Table, keys: int = 1) -> None:
         target.print(part)
 
 
-FOLDED_WIDTH = 24  # what a column of prose gets at least
+FOLDED_WIDTH = 24  # the least that a column of prose gets
 BETWEEN = 3  # characters between two columns
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from spinloom.common.errors import Trouble
 
-ALL_NUMBERS = 2**32 - 1  # that the first user namespace maps
-STRANGERS = 65534  # what users have whom a namespace does not know, unless the system says otherwise
+ALL_NUMBERS = 2**32 - 1  # the numbers that the first user namespace maps
+STRANGERS = 65534  # the number of users whom a namespace does not know, unless the system says otherwise
 own_folders: dict[str, Path] = {}  # folders of this process, by what they are for
-NO_HOME = os.devnull  # of users without one: nobody can make a folder there
+NO_HOME = os.devnull  # the home of users without one: nobody can make a folder there
 
 
 def number_outside() -> int | None:

@@ -35,8 +35,8 @@ PROGRAM_HANDLERS = {
         "spinloom.ethernet.nic_types.Unpacked brings these handlers",
     ),
 }
-LINES_SHOWN = 1000  # of handlers, where nobody finds the NIC by a name
-STATE_BYTES = 65536  # as spl_eth_open()
+LINES_SHOWN = 1000  # the handlers' lines, where nobody finds the NIC by a name
+STATE_BYTES = 65536  # spl_eth_open() takes as many
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Setup:
     host: str | None = None
     address: str | None = None
     contexts: tuple[Context, ...] = field(default=())
-    folder: Path = Path()  # what file names are relative to
+    folder: Path = Path()  # file names are relative to this
 
 
 def integer(where: str, table: dict, key: str, default: int | None = None) -> int:

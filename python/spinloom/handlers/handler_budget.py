@@ -38,7 +38,7 @@ class Budget:
     hpus_by_simulation: int | None  # None: not even hpus_max() keep up
     message_bytes: int
     line_ps: int
-    fastest_ps: int  # with the HPUs by simulation, or with hpus_max()
+    fastest_ps: int  # the time with the HPUs by simulation, or with hpus_max()
 
 
 def processing_ps(ran: HandlerRun, cycle_ps: Fraction) -> int:

@@ -27,7 +27,7 @@ class Image:
     path: Path  # the file that was named
     elf: bytes
     handlers: tuple[str, ...]  # header_handler, ...
-    code_bytes: int  # with read-only data
+    code_bytes: int  # read-only data counts, too
 
     @property
     def name(self) -> str:

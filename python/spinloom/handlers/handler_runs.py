@@ -34,7 +34,7 @@ MEMORIES = {
 class HandlerRun:
     setup: HandlerSetup
     message: bytes
-    before: dict[str, bytes]  # by memory
+    before: dict[str, bytes]  # the contents of each memory
     result: dict[str, Any]
     partial: bool = False  # it was interrupted
 

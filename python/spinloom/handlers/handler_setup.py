@@ -23,7 +23,7 @@ U32_MAX = 2**32 - 1
 SYMBOLIC = ("packet", "message")  # constants that a run knows
 
 
-Content = bytes | tuple[int | str, ...]  # what a memory holds at first: a file's bytes, or 32-bit numbers
+Content = bytes | tuple[int | str, ...]  # a memory's contents at first: a file's bytes, or 32-bit numbers
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class HandlerSetup:
     user_header_bytes: int = 0
     hdr_data: int = 0
     ack: bool = False
-    entry_bytes: int = 0  # in a run, at least the message's bytes
+    entry_bytes: int = 0  # a run has the message's bytes or more
     state_bytes: int = 0
     reply_bytes: int = 0
     handler_bytes: int = 0

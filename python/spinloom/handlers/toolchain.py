@@ -27,7 +27,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-COMPILER_VERSION = "0.17.1"  # of PyPI's ziglang (clang inside)
+COMPILER_VERSION = "0.17.1"  # the version of PyPI's ziglang (clang inside)
 HANDLERS = ("header_handler", "payload_handler", "completion_handler")
 TARGET_FLAGS = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m+a+c")
 # No contraction: a product and a sum round twice, as on the host that checks them. No errno: a root is an
@@ -231,7 +231,7 @@ def environment(cache: Path) -> dict[str, str]:
 
 def private_cache() -> Path:
     """A folder that nobody else may change: what the compiler finds there becomes the image."""
-    from spinloom.common import output, private  # not in the build, which names its own
+    from spinloom.common import output, private  # the build names its own cache
 
     folder, why = private.cache_folder("zig")
     if why:

@@ -151,7 +151,7 @@ def cupy_stream(cupy: Any, handle: int) -> Any:
     """CuPy's object for a stream of the current device."""
     if handle == 0:
         return cupy.cuda.Stream.null
-    if hasattr(cupy.cuda.Stream, "from_external"):  # since CuPy 14, which warns of the other one
+    if hasattr(cupy.cuda.Stream, "from_external"):  # CuPy 14 and later warn of the other one
         return cupy.cuda.Stream.from_external(ForeignStream(handle))
     return cupy.cuda.ExternalStream(handle)
 
@@ -192,7 +192,7 @@ def pack(
     order = Order(stream, views)
     if out is None:
         size = (engine.packed_bytes(count) if last is None else last) - first
-        if views[0] is None:  # from the host, for a stream: a buffer of the host
+        if views[0] is None:  # the source is on the host, and a stream is given: a buffer of the host
             out = bytearray(max(0, size))
         else:
             out = empty(source, max(0, size), order.handle)

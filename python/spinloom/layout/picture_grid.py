@@ -79,7 +79,7 @@ def draw(grid: Grid, x: float, y: float) -> Iterator[str]:
         for corners in outline(*box, hidden=hidden):
             dashes = ' stroke-dasharray="2 3"' if hidden else ""
             yield f'<path d="M{" L".join(map(at, corners))}" fill="none" stroke="#777"{dashes}/>'
-        if hidden:  # what is taken lies in front of the hidden edges, behind the others
+        if hidden:  # boxes that are taken lie in front of the hidden edges, behind the others
             for fill, corners in faces((low[0], low[1], low[2]), (high[0], high[1], high[2])):
                 yield f'<polygon points="{" ".join(map(at, corners))}" fill="{fill}" stroke="#000"/>'
 

@@ -41,7 +41,7 @@ def begun(engine: Any, call: str) -> Done:
     begin = getattr(engine, f"begin_{call}", None)
     if begin is not None:
         return Done(begin())
-    getattr(engine, call)()  # on the host
+    getattr(engine, call)()  # the host does it
     return Done()
 
 

@@ -27,10 +27,10 @@ class Strided:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     item_bytes: int
-    text: str  # of an item, as a datatype
+    text: str  # an item as a datatype
     writable: bool
     on_device: bool
-    stream: int | None  # that the array's library works on, if its interface says so
+    stream: int | None  # the stream that the array's library works on, if its interface says so
     owner: object  # keeps the memory
 
     @property

@@ -22,9 +22,9 @@ from spinloom.nics.profiles import Profile
 TOTAL_MGE = 100.0
 UM2_A_GATE, DENSITY = 0.199, 0.85
 WATTS, CLOCK_HZ = 6.0, 10**9
-CLUSTERS, CORES, L1_MIB, L2_MIB = 4, 32, 4.0, 8.0  # of the paper's configuration
+CLUSTERS, CORES, L1_MIB, L2_MIB = 4, 32, 4.0, 8.0  # the paper's configuration
 CLUSTERS_SHARE, L2_SHARE, SYSTEM_SHARE = 0.39, 0.59, 0.02
-L1_SHARE, CACHE_SHARE, CORES_SHARE, DMA_SHARE = 0.84, 0.07, 0.06, 0.03  # of a cluster
+L1_SHARE, CACHE_SHARE, CORES_SHARE, DMA_SHARE = 0.84, 0.07, 0.06, 0.03  # shares of a cluster
 L1_BANK_BYTES = 64 << 10  # section 4.1: 16 banks of 64 KiB; not pulp.l1_bank_bytes, a step
 OTHER_NIC_MM2 = 51.0
 MIB = 1 << 20
@@ -34,7 +34,7 @@ MIB = 1 << 20
 class Part:
     name: str
     mge: float
-    scaled_by: str  # what it was scaled by
+    scaled_by: str  # the number that scaled it
 
     @property
     def mm2(self) -> float:

@@ -42,7 +42,7 @@ BANKS = {  # the field of the profile that holds a kind
     "checkpoints": "memory.state_bytes",
     "packets": "memory.packet_buffer_bytes",
 }
-SEED_STEP = 1000  # between the seeds of two peers
+SEED_STEP = 1000  # the difference of the seeds of two peers
 SEEDS = re.compile(r"\brand\(\s*(\d+)")
 
 
@@ -56,8 +56,8 @@ class Exchange:
     peers: int
     time_ps: int  # first byte at the NIC until every message is in its place
     bytes: int
-    fallbacks: list[str]  # why a message was unpacked by the host, one for each
-    occupancy: dict[str, int]  # by kind, the most at a time
+    fallbacks: list[str]  # a reason for each message that was unpacked by the host
+    occupancy: dict[str, int]  # the most of each kind at a time
     packets_over_time: list[tuple[int, int]]  # (ps since the first byte, bytes)
     destinations: list[bytes] = field(repr=False, default_factory=list)
 

@@ -18,7 +18,7 @@ from spinloom.common import csv_text, files, output, units
 from spinloom.common.errors import Trouble, nearest
 from spinloom.common.printable import html
 
-SHOWN = ("datatype", "strategy", "status", "time_ps", "speedup")  # of every table that is printed
+SHOWN = ("datatype", "strategy", "status", "time_ps", "speedup")  # columns of every table that is printed
 SHOWN_ROWS = 60
 
 # Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond, the normal distribution's.

@@ -43,7 +43,7 @@ class Job:
     time_ps: int = 0
     ranks: list[RankEnd] = field(default_factory=list)
     trouble: Trouble | None = None
-    output: str = ""  # if it was asked for
+    output: str = ""  # empty unless it was asked for
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Bridge:
 
     ranks: int
     stores: bool = False  # whole messages
-    forward_ps: int = 0  # of the gateway, for each packet
+    forward_ps: int = 0  # the gateway's time for each packet
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Settings:
     seed: int = 1
     prefix: bool = False
     stack_bytes: int = 8 << 20
-    images: dict[str, bytes] = field(default_factory=dict)  # beside the shipped ones
-    more_rails: tuple[Profile, ...] = ()  # of further NICs of each rank
+    images: dict[str, bytes] = field(default_factory=dict)  # images beside the shipped ones
+    more_rails: tuple[Profile, ...] = ()  # the profiles of further NICs of each rank
     bridge: Bridge | None = None
 
     def text(self, folder: Path) -> str:

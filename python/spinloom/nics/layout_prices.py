@@ -27,9 +27,9 @@ from spinloom.nics.sweep import Cell, Outcome, Setup
 from spinloom.nics.workloads import Row
 
 SIMULATED_BYTES_MAX = 64 << 20
-OUTBOUND = {"specialised": "outbound-specialised"}  # how the NIC gathers where it scatters so; else
+OUTBOUND = {"specialised": "outbound-specialised"}  # the NIC's way to gather where it scatters so; else
 OUTBOUND_SEEK = "outbound-seek"
-CONTIGUOUS_SEND = "streaming"  # of one block: the call and the put
+CONTIGUOUS_SEND = "streaming"  # the way of one block: the call and the put
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Price:
 @dataclass
 class Prices:
     host_ps: dict[Use, int] = field(default_factory=dict)
-    nic: dict[str, dict[Use, Price]] = field(default_factory=dict)  # by strategy
+    nic: dict[str, dict[Use, Price]] = field(default_factory=dict)  # the key is a strategy
     by_rate: list[Use] = field(default_factory=list)
     simulated: int = 0
     remembered: int = 0

@@ -43,7 +43,7 @@ GREYS = {
 }
 
 
-CROWDED_FROM = 6  # from so many groups on they are drawn closer, with slanted names
+CROWDED_FROM = 6  # more groups than these are drawn closer, with slanted names
 
 
 def available() -> bool:

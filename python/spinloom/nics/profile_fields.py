@@ -21,16 +21,16 @@ Value = int | Fraction | str
 
 COUNT_MAX = 1 << 20  # counts and cycles
 RATE_MAX = 10**9  # ps a byte, cycles a block
-PART_MAX = (1 << 63) - 1  # of a fraction: the engine has 64 bits
+PART_MAX = (1 << 63) - 1  # the largest part of a fraction: the engine has 64 bits
 
 
 @dataclass(frozen=True)
 class Field:
     meaning: str
-    unit: str  # as documents name it
+    unit: str  # the name that documents give it
     range: str
     parse: Callable[[str], Value]
-    least: int | None = None  # of whole numbers, in the unit that the engine takes
+    least: int | None = None  # the least whole number, in the unit that the engine takes
     most: int | None = None
 
 

@@ -66,7 +66,7 @@ class MachineCells:
     setup: Setup
     cells: list[Cell]
     count: int
-    changes: dict[str, Any]  # as they were given
+    changes: dict[str, Any]  # the caller's
 
     def columns(self) -> dict[str, Any]:
         profile = self.machine.profile
@@ -76,7 +76,7 @@ class MachineCells:
         return {**dict(zip(MACHINE, settings, strict=True)), **self.changes}
 
 
-def rows_of(type: Any, count: int = 1) -> list[Row]:  # as users of simulate() say it
+def rows_of(type: Any, count: int = 1) -> list[Row]:  # users of simulate() name datatypes so
     """Datatypes as rows: text forms, 'APPLICATION[:DATATYPE]', 'FILE.py:OBJECT', layouts, NumPy arrays and
     dtypes, datatypes of mpi4py, rows of workloads; a list of them, or {name: one of them}. Raises Trouble."""
     if isinstance(type, Mapping):

@@ -20,7 +20,7 @@ from spinloom.nics import workloads
 from spinloom.nics.workloads import Row
 
 MODULE = "spinloom_explained"  # the name under which a FILE.py is run
-REPORT_FORMAT = 1  # of docs/formats/mpi-report.md
+REPORT_FORMAT = 1  # the format of docs/formats/mpi-report.md
 
 
 def resolve(target: str, count: int) -> Row:
@@ -102,7 +102,7 @@ def of_object(value: Any, target: str, count: int) -> Row:
         text = value
     elif isinstance(value, layout.Layout):
         text = value.text
-    elif isinstance(value, type):  # not one of its objects
+    elif isinstance(value, type):  # this is a class, not one of its objects
         raise not_a_datatype(value, target)
     elif hasattr(value, "strides") and hasattr(value, "dtype"):
         text = layout.from_array(value).text

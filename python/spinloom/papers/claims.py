@@ -34,7 +34,7 @@ LIMITS: dict[str, tuple[str, Callable[[float, float], bool]]] = {
 }
 TABLES = observe_programs.TABLES | frame_tables.TABLES
 INPUT = "input."
-A_PACKET = " a packet"  # of a column whose numbers are at so many blocks a packet
+A_PACKET = " a packet"  # the end of a column's name whose numbers are at so many blocks a packet
 HOLDS, EXPLAINED, FAILS, NOT_AVAILABLE = "holds", "explained", "fails", "not available"
 
 
@@ -70,7 +70,7 @@ class Sensitivity:
     why: str
     plausible: tuple[str, str]  # the range in which values are tried
     because: str  # the reason for that range
-    observation: str = ""  # for "input.NAME": the observation whose argument NAME is changed
+    observation: str = ""  # the observation whose argument NAME is changed, for "input.NAME"
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Statement:
     says: str
     measure: str
     holds: tuple[Condition, ...]
-    changes: tuple[tuple[str, str], ...] = ()  # of the profile
+    changes: tuple[tuple[str, str], ...] = ()  # changes of the profile
 
     def trial(self, nic: str) -> Trial:
         return Trial(nic, self.changes)
@@ -132,7 +132,7 @@ class Claim:
     statements: tuple[Statement, ...] = ()  # judged and printed; the claim's verdict does not depend on them
     measures: tuple[Measure, ...] = ()
     reasons: tuple[Reason, ...] = ()
-    table: str = ""  # of TABLES, with the arguments of the first condition, printed beside the claim
+    table: str = ""  # one of TABLES, with the arguments of the first condition, printed beside the claim
     note: str = ""
 
 

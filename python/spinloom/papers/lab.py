@@ -48,7 +48,8 @@ class Probe:
     hpus: int | None = None  # None: as the profile says
     changes: tuple[tuple[str, str], ...] = ()
     record: tuple[str, ...] = ()  # "sample_dma_queue", "trace", "preloaded"
-    copies_bytes: int = 0  # not 0: no message, but the cores copy such blocks from NIC memory to the host
+    # There is no message, but the cores copy such blocks from NIC memory to the host, unless 0.
+    copies_bytes: int = 0
     # An experiment of src/app/studies/study.hpp, by way `strategy`; or APPLICATION: a program of
     # applications.py, named by `type`, whose layouts `strategy` moves; or RECORDED: a program named by
     # `type`, on `ranks`; or OVERLAP: the collective operation `type` of overlap.py, by way `strategy`; or

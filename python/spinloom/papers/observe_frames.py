@@ -100,7 +100,7 @@ def staged_pings(trial: Trial, **_: Any) -> list[Probe]:
 
 # ---- datatypes ----
 
-ELEMENTS = {"simple": 18, "complex": 10}  # of the paper's peaks
+ELEMENTS = {"simple": 18, "complex": 10}  # the elements of the paper's peaks
 MESSAGES = (1, 4, 8, 16)
 
 

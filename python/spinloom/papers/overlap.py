@@ -28,7 +28,7 @@ ALGORITHMS = {
     "scatter": "binomial",
     "allgather": "recursive-doubling",
 }
-LINEAR_TOO = ("scatter", "allgather")  # what Open MPI 1.8.4 did by linear algorithms
+LINEAR_TOO = ("scatter", "allgather")  # Open MPI 1.8.4 did these by linear algorithms
 SAMPLES = 5
 EAGER_BYTES = 64 << 10  # all messages of small operations leave at once
 

@@ -21,8 +21,8 @@ from spinloom.nics import jobs
 from spinloom.nics.profiles import Profile
 
 RAILS, ONE_SIDED = "rails_bandwidth.c", "rma_latency.c"
-ROUNDS = 1  # of rails, after one that is not counted; modelled time differs little from round to round
-REPEATS = 20  # of one-sided operations, whose emulation depends on where a target's loop is
+ROUNDS = 1  # rounds of rails, after one that is not counted; modelled time differs little from round to round
+REPEATS = 20  # repeats of one-sided operations, whose emulation depends on where a target's loop is
 NATIVE, EMULATED, FALLBACK = "native", "emulated", "fallback"
 LIVE_REPEATS = 500
 LIVE_S = 120.0

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from spinloom.common.errors import Trouble
 
-BLOCK_BYTES = 512  # of an LBA, in the traces of the UMass Trace Repository
+BLOCK_BYTES = 512  # an LBA's size, in the traces of the UMass Trace Repository
 SIZE_BYTES_MAX = 1 << 28
 LINE_BYTES_MAX = 1 << 16
 CHUNK_BYTES = 1 << 20

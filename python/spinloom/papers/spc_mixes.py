@@ -18,7 +18,7 @@ from typing import Any
 from spinloom.common.errors import Trouble, nearest
 from spinloom.papers.spc import Request
 
-GAP_US_MAX = 16_000  # between two requests; nothing depends on it
+GAP_US_MAX = 16_000  # the time between two requests; nothing depends on it
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ MEASURED_FILES = {1: 530, 4: 1760, 16: 3590, 64: 3530, 256: 3800, 512: 3910, 102
 PAPER_OVERLAP_PERCENT = (
     92,
     94,
-)  # of the shortest messages; RED-SEA deliverable D4.7, section 4.5.4, figure 29
+)  # the shortest messages; RED-SEA deliverable D4.7, section 4.5.4, figure 29
 PAPER_LONG_PERCENT = 99  # long messages have more
 
 
@@ -84,10 +84,10 @@ class Transfer:
     measured_mbit_s: int | None
     file_mbit_s: int | None  # measured with a file instead of a datatype
     packet_ps: int  # a packet of a message
-    sleeps_a_packet: float  # of the sender
+    sleeps_a_packet: float  # the sender's sleeps
     handler_cycles: float  # a handler, the mean
     handler_cycles_max: int
-    writes_a_packet: float  # to host memory
+    writes_a_packet: float  # writes to host memory
 
     @staticmethod
     def from_reading(probe: Probe, reading: Reading) -> Transfer:
@@ -145,10 +145,10 @@ class Window:
 
     send_ps: int  # a packet
     receive_ps: int
-    slots: int  # of the receiver's packet memory
+    slots: int  # the slots of the receiver's packet memory
     formula: float  # (3) of RED-SEA deliverable D4.7, section 4.4.2
-    first_loss: int  # of one window, sent at once
-    first_loss_long: int  # of a message of 8 windows
+    first_loss: int  # the number for one window, sent at once
+    first_loss_long: int  # the number for a message of 8 windows
 
     @staticmethod
     def from_reading(probe: Probe, reading: Reading) -> Window:

@@ -49,7 +49,7 @@ def transfers(trial: Trial, study: Study) -> list[Probe]:
 
 @dataclass(frozen=True)
 class Kind:
-    row: type[Any]  # of station_rows.py
+    row: type[Any]  # a type of station_rows.py
     cells: Callable[[Trial, Study], list[Probe]]
 
 

@@ -24,7 +24,7 @@ PARSERS = {
     "cost": units.parse_cycles,
 }
 SEED = 1
-LARGE_SLOTS = 256  # of 1536 B; FPsPIN's packet allocator
+LARGE_SLOTS = 256  # slots of 1536 B; FPsPIN's packet allocator
 
 
 @dataclass(frozen=True)

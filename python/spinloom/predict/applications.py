@@ -28,8 +28,8 @@ BASELINE = predict_ways.BASELINE
 COLLECTIVE_WAYS = (predict_ways.MATCHING, predict_ways.COLLECTIVES)
 FFT2D = "FFT2D"
 FFT2D_SIDE = 20480  # SC'19 paper, section 5.4
-FFT2D_RANKS = 64  # where it states the shares:
-FFT2D_SHARE = Fraction(40, 100)  # of communication
+FFT2D_RANKS = 64  # the paper states the shares for these:
+FFT2D_SHARE = Fraction(40, 100)  # communication's share
 GUESSES = 4
 
 

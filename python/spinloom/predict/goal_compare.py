@@ -23,7 +23,7 @@ class Rule:
     name: str
     about: str
     text: Callable[[str], str] | None = None  # the schedule without it
-    parameters: dict[str, Any] | None = None  # of our model, without it
+    parameters: dict[str, Any] | None = None  # our model's parameters, without it
 
 
 RULES = (

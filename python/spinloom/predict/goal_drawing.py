@@ -20,7 +20,7 @@ from spinloom.common.files import write as write_file
 MOST = 300
 ANY_TAG = 2**32 - 1
 COLUMN, ROW = 1.7, 0.9  # inches from a box to the next one
-BOX_WIDTH, BOX_HEIGHT = 0.68, 0.52  # of these
+BOX_WIDTH, BOX_HEIGHT = 0.68, 0.52  # shares of a column and a row
 SHADES = {"calc": "0.85", "recv": "0.95", "arrived": "0.95"}
 Place = tuple[int, int]  # rank, operation
 
@@ -30,7 +30,7 @@ class Arrow(NamedTuple):
     after: Place
     line: str  # a style of matplotlib
     is_message: bool
-    is_first: bool  # of several
+    is_first: bool  # one of several
 
 
 def draw(schedule: Any, path: Path, title: str) -> None:
@@ -88,7 +88,7 @@ def draw_box(axes: Any, place: tuple[float, float], operation: tuple) -> Any:
 def draw_arrow(axes: Any, places: dict[Place, tuple[float, float]], boxes: dict, arrow: Arrow) -> None:
     (x, y), (to_x, to_y) = places[arrow.before], places[arrow.after]
     bend = 0.0
-    if x == to_x and abs(to_y - y) > 1:  # beside the boxes between: so far to the left, in inches
+    if x == to_x and abs(to_y - y) > 1:  # it goes beside the boxes between: so far to the left, in inches
         bend = 2 * (BOX_WIDTH / 2 + 0.09) * COLUMN / (abs(to_y - y) * ROW)
     look = {
         "arrowstyle": "-|>" if arrow.is_message else "->",
@@ -121,7 +121,7 @@ def waits(graph: list) -> list[Arrow]:
 def messages(graph: list) -> list[Arrow]:
     """From sends to receives, and from one-sided operations to what awaits them; a get's data come back."""
     arrows = []
-    sends: list[tuple[Place, int, int]] = []  # and to whom, and the tag
+    sends: list[tuple[Place, int, int]] = []  # each send, its target, and the tag
     awaited: dict[tuple[int, int], list[Place]] = defaultdict(list)
     for rank, operations in enumerate(graph):
         for number, (_, kind, peer, tag, _) in enumerate(operations):

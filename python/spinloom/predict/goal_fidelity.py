@@ -29,7 +29,7 @@ SHARED = (
     "layout",
     "record",
 )  # arguments of all fidelities
-RANKS_MOST = 1 << 24  # in one range
+RANKS_MOST = 1 << 24  # the limit for one range
 COLUMNS = {
     "fidelity": "message: LogGOPS; nic: NICs that match, no packets; full: simulated nodes, checked bytes",
     "makespan_ps": "until the last rank ends",

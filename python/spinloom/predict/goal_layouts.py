@@ -25,7 +25,7 @@ NAMES = tuple(name for name in strategies.STRATEGIES if name not in ON_HOST)
 
 class OnNics(NamedTuple):
     schedule: Any
-    nic_ps: list[int]  # by rank: what of its computations no CPU does
+    nic_ps: list[int]  # each rank's time in those of its computations that no CPU does
     simulated: int
     remembered: int
     fell_back: int  # layouts that the NIC does not take: CPUs move them

@@ -45,7 +45,7 @@ def check_name(path: Path) -> None:
     if path.suffix not in (".csv", ".parquet"):
         raise Trouble("invalid", f"--per-rank {path}: end the name in .csv or in .parquet")
     if path.suffix == ".parquet":
-        table.polars()  # before the run
+        table.polars()  # polars is asked for before the run
 
 
 def write(path: Path, by_name: Columns) -> None:

@@ -71,9 +71,9 @@ class Request:
     threads: int = 0
     ranks: int = 0  # more than were recorded; 0: as many
     strong: bool = False  # more ranks share what there was
-    polls: str = "rule"  # what lies between polls in vain: wait, work, by rule
-    network: dict[str, Any] | None = None  # as goal_network.parse() gives it; None: a crossbar
-    modelled_layouts: bool = False  # of the recorded host: not its MPI's, but those of our copy model
+    polls: str = "rule"  # the meaning of the time between polls in vain: wait, work, by rule
+    network: dict[str, Any] | None = None  # the form that goal_network.parse() gives; None: a crossbar
+    modelled_layouts: bool = False  # the recorded host's costs are not its MPI's, but those of our copy model
 
 
 @dataclass

@@ -67,11 +67,11 @@ class Network:
     L_ps: int
     g_ps: int
     G: Fraction
-    call_ps: int  # of the CPU, for a call that posts or completes
+    call_ps: int  # the CPU's time for a call that posts or completes
     copy: Fraction  # ps for a byte that a CPU copies
     offloaded: dict[str, Any] = field(
         default_factory=dict
-    )  # what NICs and CPUs do for a collective operation
+    )  # the costs of NICs and CPUs for a collective operation
 
     def model(self, eager_bytes: int, latency_ps: int | None = None) -> dict[str, Any]:
         return {

@@ -37,11 +37,11 @@ UNPACKERS: dict[str, Callable[[], Any]] = {
 
 @dataclass(frozen=True)
 class Format:
-    place: int  # in the table
+    place: int  # the place in the table
     description: str  # "a Paraver trace"
     begins: re.Pattern[str] | None
     name: re.Pattern[str] | None
-    packed: str  # how; empty: it is not
+    packed: str  # the way of packing; empty: it is not packed
     is_plain: bool  # no trace
     is_schedule: bool  # one of ours
     cure: str

@@ -33,13 +33,13 @@ class Call:
 class Calls:
     def __init__(self, events: Any, ns: Callable[[int], int], notes: Counter[str]) -> None:
         self.events = events  # OTF2's classes
-        self.ns = ns  # of a time of the archive
+        self.ns = ns  # the ns of a time of the archive
         self.notes = notes
         self.ended: list[Call] = []
-        self.depth: dict[Any, list[str]] = {}  # of each location, the regions that it is in
+        self.depth: dict[Any, list[str]] = {}  # the regions that each location is in
         self.current: dict[Any, Call] = {}
-        self.open: dict[int, Call] = {}  # by number of request: who began it
-        self.last = 0  # when something happened last
+        self.open: dict[int, Call] = {}  # the call that began each request, by number
+        self.last = 0  # the time when something happened last
 
     def unfinished(self) -> list[Call]:
         """Those that the archive ends within, the first one first: they last until its rank's last event."""

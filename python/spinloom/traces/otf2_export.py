@@ -209,7 +209,7 @@ class RankExporter:
         self.rows = self.trace.signatures()
         self.comms = self.trace.comms()
         self.persistent: dict[int, dict[str, Any]] = {}  # persistent requests, by slot
-        self.open: dict[int, list[Callable[[dict[str, Any]], Step]]] = {}  # by slot: what its end writes
+        self.open: dict[int, list[Callable[[dict[str, Any]], Step]]] = {}  # the steps at each slot's end
         self.requests = 0
 
     def write(self) -> None:

@@ -242,7 +242,7 @@ class RankImport:
         if call.begun_requests:
             fields["requests"] = [slots.begin(request) for request in call.begun_requests]
         elif name in ("Isend", "Irecv", "Issend", "Irsend", "Ibsend"):
-            fields["requests"] = [slots.lowest_free()]  # to nobody: no event tells of the request
+            fields["requests"] = [slots.lowest_free()]  # nobody gets this slot: no event tells of the request
         elif name in self.importer.nonblocking:
             self.importer.notes[UNTOLD_REQUESTS] += 1
             fields["requests"] = [slots.begin_untold()]
@@ -269,7 +269,7 @@ class RankImport:
         fields: dict[str, Any] = {"peer": root} if rooted else {}
         if base in ("Comm_make", "Comm_idup"):
             return {"comm": self.new_comm(number)}
-        if base == "Bcast":  # who sends to all may count it for each of them
+        if base == "Bcast":  # a sender to all may count it for each of them
             fields.update({"sends": [received or sent]} if is_root else {"receives": [received]})
         elif base in ("Gather", "Gatherv"):
             fields["sends"] = [sent]
@@ -326,7 +326,7 @@ class Slots:
     """The lowest free one is taken next, as the recorder does."""
 
     def __init__(self) -> None:
-        self.by_request: dict[Any, int] = {}  # by number of request
+        self.by_request: dict[Any, int] = {}  # the slot of each request's number
         self.untold: list[object] = []  # those without one
         self.used: set[int] = set()
 

@@ -29,7 +29,7 @@ FORMATS = {
     "received_bytes": "q",
 }
 NS_PER_S = 1e9
-ANY = -1  # of ranks and tags
+ANY = -1  # any rank or tag
 
 
 def is_recorded(directory: Path) -> bool:

@@ -8,7 +8,7 @@
  */
 #include "spinloom/handler.h"
 
-#define PACKETS_MAX 4096 /* of a message; 2 bits each */
+#define PACKETS_MAX 4096 /* packets of a message; 2 bits each */
 
 typedef struct {
   uint64_t words;                     /* the result: of all messages so far */
@@ -47,7 +47,7 @@ int completion_handler(int dropped_bytes, bool flow_control_triggered, void *sta
   (void)flow_control_triggered;
   for (uint32_t i = 0; i < PACKETS_MAX / 16; ++i) {
     uint32_t word = kept->joints[i];
-    kept->joints[i] = 0; /* for the next message */
+    kept->joints[i] = 0; /* the next message finds none */
     if (word == 0) {
       inside = 0;
       continue;

@@ -6,7 +6,7 @@
  */
 #include "spinloom/handler.h"
 
-#define RECORDS_MAX 512 /* of a packet of 4 KiB: what fits on the stack */
+#define RECORDS_MAX 512 /* the records of a packet of 4 KiB, which fit on the stack */
 
 typedef struct {
   uint32_t key;

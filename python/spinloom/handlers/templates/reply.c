@@ -5,7 +5,7 @@
  */
 #include "spinloom/handler.h"
 
-#define PACKET_BYTES_MAX 4096 /* what fits on the stack */
+#define PACKET_BYTES_MAX 4096 /* the most that fits on the stack */
 
 typedef struct {
   ptl_process_t asked_by;

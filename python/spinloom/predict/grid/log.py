@@ -23,7 +23,7 @@ from spinloom.common.errors import Trouble
 from spinloom.predict.grid.signals import deferred
 
 NAME = "cells.jsonl"
-SYNC_S = 1.0  # what a power failure may take at most
+SYNC_S = 1.0  # the most that a power failure may take
 
 
 class Log:

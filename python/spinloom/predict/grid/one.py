@@ -34,7 +34,7 @@ NOT_A_RESULT = (
     "environment",
     "died",
     "failed",
-)  # of the machine, not of the inputs: the next run tries again
+)  # troubles of the machine, not of the inputs: the next run tries again
 BATCH_S = 0.5  # host time: what a stopped sweep may lose of each worker, apart from a long cell
 GOOD = ("ok", *sweep.NOT_RUN)
 

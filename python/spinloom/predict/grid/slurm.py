@@ -31,7 +31,7 @@ OPTIONS = (
     "job_directives_skip",
     "job_script_prologue",
 )
-SBATCH_S = 120  # for one job to be accepted
+SBATCH_S = 120  # the limit for one job to be accepted
 # Dask's own folder has the same name for every user of a node.
 SCRATCH = (
     "DASK_TEMPORARY_DIRECTORY=$(mktemp -d) && export DASK_TEMPORARY_DIRECTORY && "

@@ -36,16 +36,16 @@ from spinloom.predict.grid.signals import deferred
 
 Compute = Callable[[list[tuple[dict[str, Any], str]]], str]  # one.compute
 BATCH = 64  # cells that travel together
-TRIES = 2  # of a cell by itself, after the one beside others
+TRIES = 2  # tries of a cell by itself, after the one beside others
 PER_THREAD = 2  # batches at a worker's thread: one that runs, one that is ready
-NO_WORKER_S = 60  # without a worker, before the sweep gives up
-CONNECT_S = 20  # for a scheduler to answer
-RESULT_S = 10  # for a result to come from where it is
-SETTINGS = {  # of a scheduler that is ours
+NO_WORKER_S = 60  # the time without a worker, after which the sweep gives up
+CONNECT_S = 20  # the limit for a scheduler to answer
+RESULT_S = 10  # the limit for a result to come from where it is
+SETTINGS = {  # the settings of a scheduler that is ours
     "distributed.scheduler.allowed-failures": 0,  # run() tries again
     "logging.distributed": "critical",
 }
-LOOK_S = 1.0  # between two looks at how many workers there are
+LOOK_S = 1.0  # the time between two looks at how many workers there are
 
 
 def load(name: str) -> Any:
@@ -97,7 +97,7 @@ def local(workers: int) -> Iterator[Any]:
 def deaf_children() -> Iterator[None]:
     """A terminal's Ctrl-C goes to all its processes, but this one acts on it: the threads that start workers,
     which begin in here, have SIGINT blocked, and so have those workers."""
-    sys.warnoptions.append("ignore:resource_tracker")  # of a stopped sweep, which leaves what is open
+    sys.warnoptions.append("ignore:resource_tracker")  # warnings of a stopped sweep are not printed
     resource_tracker.ensure_running()  # its start, otherwise that of the first process's, unblocks signals
     sys.warnoptions.pop()
     with deferred(signal.SIGINT):
@@ -196,7 +196,7 @@ class RunningBatches:
         except (asyncio.CancelledError, concurrent.futures.CancelledError, OSError):  # TimeoutError, too
             pass
         except Exception:
-            if future.status not in ("lost", "error"):  # since it was asked for
+            if future.status not in ("lost", "error"):  # it has ended since it was asked for
                 raise
         if error is None:
             if future.status != "cancelled":

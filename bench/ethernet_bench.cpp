@@ -40,8 +40,8 @@ constexpr uint32_t capture_frames = 256;
 
 struct Way {
   const char* name;
-  const char* handlers;  // with .so or .elf; null: no rule takes the frames
-  uint32_t bytes;  // of a frame
+  const char* handlers;  // a file name with .so or .elf; null: no rule takes the frames
+  uint32_t bytes;  // the length of a frame
 };
 
 struct Outcome {

@@ -28,8 +28,8 @@ double seconds = 0.3;
 
 struct Row {
   const char* name;
-  const char* handlers;  // with .so or .elf; null: no rule takes the frames; "": a plain loop
-  bool returns;  // to the wire, or on to the host's port
+  const char* handlers;  // a file name with .so or .elf; null: no rule takes the frames; "": a plain loop
+  bool returns;  // frames go back to the wire; otherwise they go on to the host's port
   std::vector<double> rates;
   std::vector<double> ratios;
 };

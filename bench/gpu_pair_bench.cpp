@@ -166,7 +166,7 @@ int run(const char* program, bool quick) {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0) return 1;
     const std::string sender_socket = std::to_string(sockets[1]);
-    const pid_t sender = fork();  // before the first is on the device
+    const pid_t sender = fork();  // no process of the pair is on the device yet
     if (sender == 0) {
       close(sockets[0]);
       execl("/proc/self/exe", program, "--send", sender_socket.c_str(), way, quick ? "--quick" : nullptr, nullptr);

@@ -35,7 +35,7 @@ struct Bench {
       if (!memory.map(region)) std::abort();
     }
     for (size_t at = 0; at < array_bytes; at += 2 * sizeof(double)) {
-      const double number[2] = {0.6, 0.8};  // of magnitude 1: products stay so
+      const double number[2] = {0.6, 0.8};  // a number of magnitude 1: products have it, too
       std::memcpy(scratch.data() + at, number, sizeof number);
     }
   }

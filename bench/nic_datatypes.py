@@ -35,10 +35,10 @@ from spinloom.papers.observe_frames import TYPES
 
 GIBI = 1 << 30
 FILL = 0xA5
-SIDE = 256  # of the matrices
+SIDE = 256  # the matrices' sides
 ALONE_STEPS = 100
 PATIENCE_S = 60.0
-SHARE_LEAST = 0.95  # of its core, which others take in spite of all on a busy machine
+SHARE_LEAST = 0.95  # the share of its core, which others take in spite of all on a busy machine
 WAYS = [  # handlers, or none; packets under way of each message
     ("frame_ddt_seek.so", 1),
     ("frame_ddt_seek.so", 8),
@@ -204,7 +204,7 @@ def measure(
         rate = received["bytes"] * 8 / (received["ended"] - sent["began"]) / 1e9
         reading["computing" if computes else "waiting"] = rate
         reading["again"] = reading.get("again", 0) + sent["retransmitted"]
-        reading["share"] = received["share"]  # of the core, when it computes
+        reading["share"] = received["share"]  # the core's share, when it computes
         reading["overlap"] = received["overlap"]
     receiver.communicate()
     return reading

@@ -100,7 +100,7 @@ Rate over_interface(const std::string& kind, size_t frame_bytes, bool sends_back
     }
     return static_cast<double>(frames) / passed;
   };
-  run(seconds / 3);  // until the sender is there
+  run(seconds / 3);  // this run lasts until the sender is there
   const uint64_t lost = port->counters().dropped;
   const auto begin = std::chrono::steady_clock::now();
   rate.forwarded = run(seconds);

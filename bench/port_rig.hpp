@@ -15,7 +15,7 @@
 namespace spinloom::port::bench {
 
 constexpr size_t batch_frames = 64;
-constexpr size_t waiting_frames = 1500;  // what a ring takes
+constexpr size_t waiting_frames = 1500;  // the number of frames that a ring takes
 
 [[noreturn]] inline void give_up(const Error& error) {
   std::fprintf(stderr, "%s\n", error.message.c_str());

@@ -25,7 +25,7 @@ static const char* const ways[WAYS] = {"native", "emulated", "fallback"};
 
 static spl_rma* rma[WAYS];
 static spl_rma_window* windows[WAYS];
-static uint64_t memory[LONGEST / 8 + 1]; /* and a word that says that all is done */
+static uint64_t memory[LONGEST / 8 + 1]; /* the last word says that all is done */
 static uint64_t out[LONGEST / 8], in[LONGEST / 8], expected[LONGEST / 8];
 
 static void must(int code, const char* call, const spl_rma* context) {

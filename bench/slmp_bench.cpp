@@ -88,7 +88,7 @@ double tcp_seconds(const Bytes& message) {
 
 struct UdpCopy {
   double seconds = 0;
-  double arrived = 0;  // of all packets
+  double arrived = 0;  // the share of the message's bytes that arrived
 };
 
 // Packets of SLMP's size without headers, acknowledgements or flow control, from the first sent to the last that

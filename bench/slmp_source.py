@@ -26,7 +26,7 @@ from spinloom import slmp
 from spinloom.ethernet import namespaces
 
 CORES = sorted(os.sched_getaffinity(0))
-AWAY, HOST = CORES[0], CORES[-1]  # where the sender runs; where the receiving program does
+AWAY, HOST = CORES[0], CORES[-1]  # the sender's core; the receiving program's
 
 
 def pinned(core: int) -> list[str]:
@@ -76,7 +76,7 @@ def nic_on(cable: namespaces.Cable, core: int) -> Iterator[str]:
         yield match[1] if match else sys.exit(first_line)
     finally:
         nic.send_signal(signal.SIGINT)
-        print(nic.communicate()[0], file=sys.stderr)  # what it has counted
+        print(nic.communicate()[0], file=sys.stderr)  # this is what it has counted
 
 
 class Source:
@@ -88,7 +88,7 @@ class Source:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.communicate()  # at the end of its input it ends
+        self.process.communicate()  # it ends at the end of its input
 
     def begin(self, place: str, window: int, align: int, threads: int, **options: int) -> None:
         ask(self.process, place=place, window=window, align=align, threads=threads, options=options)

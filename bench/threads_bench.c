@@ -50,7 +50,7 @@ static void send_all(unsigned worker, unsigned char* buffer) {
   ptl_md_t what = {
       .start = buffer, .length = bytes, .options = PTL_MD_EVENT_CT_ACK, .eq_handle = PTL_EQ_NONE, .ct_handle = acked};
   CHECK(PtlMDBind(ni, &what, &md));
-  for (;;) { /* until the other's entry is there */
+  for (;;) { /* this ends when the other's entry is there */
     CHECK(PtlPut(md, 0, 0, PTL_CT_ACK_REQ, to, portal, worker + 1, 0, NULL, 0));
     while (PtlCTGet(acked, &count) == PTL_OK && count.success + count.failure == 0) {
     }

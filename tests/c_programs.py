@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples/portals"
-PORTALS = Path(__file__).resolve().parent / "portals"  # where the programs of CONFORMANCE are
+PORTALS = Path(__file__).resolve().parent / "portals"  # the programs of CONFORMANCE are there
 NIC = "sc17-discrete"
 
 # Programs that rely on messages only, not on modelled time: they hold on any driver.

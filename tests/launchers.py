@@ -11,7 +11,7 @@ from pathlib import Path
 
 from patience import seconds
 
-BIN = Path(sys.executable).parent  # of the environment that requirements.txt fills
+BIN = Path(sys.executable).parent  # the environment that requirements.txt fills
 TIME_LIMIT_S = seconds(240)
 
 

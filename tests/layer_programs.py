@@ -26,7 +26,7 @@ SOURCES = Path(__file__).parent / "mpi/layer"
 COLLECTIVES = [*sorted((Path(__file__).parent / "mpi/collectives").glob("*.c")), SOURCES / "device.c"]
 BIN = Path(sys.executable).parent
 TIME_LIMIT_S = seconds(420)
-numbers = itertools.count()  # of compiled programs
+numbers = itertools.count()  # numbers of compiled programs
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def machines_of(mpi: Mpi, program: list[str], machines: str, settings: dict[str,
     words = [mpi.launcher]
     for machine in machines:
         told = {"SPINLOOM_MPI_JOB": machine, "SPINLOOM_MPI": "off" if machine == "o" else "on"}
-        local = str(machines.count(machine))  # as launchers would say
+        local = str(machines.count(machine))  # launchers would say this
         told |= {"MPI_LOCALNRANKS": local, "OMPI_COMM_WORLD_LOCAL_SIZE": local} | settings
         layer = ["env", *(f"{name}={value}" for name, value in told.items())] if machine != "-" else []
         words += [*mpi.options, "-n", "1", *layer, *program, ":"]

@@ -87,7 +87,7 @@ class Machine:
 
 @dataclass
 class Machines:
-    folder: Path  # of their files, the same for all
+    folder: Path  # the folder of their files, the same for all
     switch: subprocess.Popen[str]
     remote_shell: Path
     members: list[Machine] = field(default_factory=list)

@@ -102,8 +102,8 @@ def folder_of(file: str) -> str:
 class Mutant:
     file: str
     line: int
-    column: int  # in the line without its indentation
-    nth: int  # of the lines of the file that read so
+    column: int  # the column in the line without its indentation
+    nth: int  # the number among the lines of the file that read so
     text: str  # the line without its indentation
     change: str
     by: str
@@ -195,7 +195,7 @@ def masked(source: str) -> str:
 
 def for_gpus(source: str) -> Iterator[tuple[int, int]]:
     """Yields (begin, end) of each part that only a compiler for GPUs reads."""
-    opened: list[int | None] = []  # where such a part began, of each #if
+    opened: list[int | None] = []  # each #if's place where such a part began
     for directive in re.finditer(
         r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b([^\n]*)", source, re.MULTILINE
     ):
@@ -678,7 +678,7 @@ def work(drawn: dict[str, list], each: int, again: bool) -> dict[str, dict]:
     configure()
     rows_by_key = results()
     worker = Worker()
-    tried: set[str] = set()  # in this run
+    tried: set[str] = set()  # mutants that this run has tried
     while True:
         wanted = [mutant for mutant in chosen(drawn, each, rows_by_key) if not reason_of(mutant)]
         untried = {
@@ -753,7 +753,7 @@ def main() -> int:
     parser.add_argument("--named", action="store_true", help="those that draw_mutants.toml names")
     parser.add_argument("--report", action="store_true", help="the table of what was tried, build nothing")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was changed is put back
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # finally puts back what was changed
     os.nice(10)
     each = -(-arguments.mutants // len(FOLDERS))
     drawn: dict[str, list] = {folder: candidates(folder, arguments.seed) for folder in FOLDERS}

@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 SECONDS_MAX = 60
-LOOPBACK = {"SPINLOOM_UDP_ADDRESS": "127.0.0.1"}  # where the peers are measured, too
+LOOPBACK = {"SPINLOOM_UDP_ADDRESS": "127.0.0.1"}  # the peers are measured there, too
 SETTINGS = {
     "shm": {"SPINLOOM_TRANSPORT": "shm"},
     "udp": {"SPINLOOM_TRANSPORT": "udp"},

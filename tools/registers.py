@@ -18,7 +18,7 @@ from systemrdl.node import AddrmapNode, RegNode
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "data/nics/fpspin.rdl"
-BIN = Path(sys.executable).parent  # of the environment that requirements.txt fills
+BIN = Path(sys.executable).parent  # the environment that requirements.txt fills
 # Sizes that no register has by itself: in a map of these, each dimension names its parameter.
 MARKS = {"RULE_SETS": 11, "RULES": 13, "CONTEXTS": 17, "CLUSTERS": 19}
 NOTE = "Made from data/nics/fpspin.rdl by tools/registers.py."

@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (ROOT / "src", ROOT / "include")
-BIN = Path(sys.executable).parent  # of the environment that requirements.txt fills
+BIN = Path(sys.executable).parent  # the environment that requirements.txt fills
 
 
 def digest(paths: list[Path], extra: str) -> str:

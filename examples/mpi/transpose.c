@@ -11,7 +11,7 @@
 
 typedef double complex number;
 
-static int rank, ranks, n, rows; /* of the matrix, and of a rank */
+static int rank, ranks, n, rows; /* rows of the matrix, and of a rank */
 static number *from, *to, *out, *in;
 static MPI_Datatype block, transposed;
 

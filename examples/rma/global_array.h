@@ -16,7 +16,7 @@ typedef struct {
   spl_rma* rma;
   spl_rma_window* window;
   uint64_t* part; /* this rank's elements */
-  uint64_t part_words; /* of each rank */
+  uint64_t part_words; /* the words of each rank's part */
   uint32_t rank, ranks;
 } Array;
 

@@ -69,5 +69,5 @@ def test_results_on_a_full_disk_exit_with_3(spinloom, tmp_path, monkeypatch, ver
     ran = spinloom(*verb, "--out", str(tmp_path / "out"))
     assert ran.code == 3
     assert "the disk is full" in ran.err
-    assert ran.out  # what was computed is printed all the same
+    assert ran.out  # the result is printed all the same
     assert list((tmp_path / "out").iterdir()) == []

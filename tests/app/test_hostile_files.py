@@ -85,4 +85,4 @@ def test_words_in_a_trace(tmp_path):
     name = os.fsdecode(RAW)
     core.load().TraceWriter(str(tmp_path), 0, 1, 0, name, name).end()
     trace = core.load().read_trace(str(tmp_path), 0)
-    assert trace.host == r"\xff" + "\x1b[31m"  # and is written out where it is printed
+    assert trace.host == r"\xff" + "\x1b[31m"  # it is written out where it is printed

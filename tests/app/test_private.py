@@ -81,7 +81,7 @@ def test_without_a_home_that_can_be_written_to(home, monkeypatch, where):
     folder, why = private.cache_folder("zig")
     assert (mode_of(folder), why) == (0o700, "")
     assert "spinloom-zig-" in folder.name
-    assert private.cache_folder("zig")[0] == folder  # for the life of this process
+    assert private.cache_folder("zig")[0] == folder  # it lasts for the life of this process
     folder.rmdir()
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)  # a cleaner has removed it, and somebody has found its name

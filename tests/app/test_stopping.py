@@ -32,7 +32,7 @@ def as_they_end(futures):
     global taken
     for future in every(futures):
         yield future
-        taken += 1  # who asks for the next one has taken this one
+        taken += 1  # a caller that asks for the next one has taken this one
 sweep.as_they_end = lab.as_they_end = as_they_end
 def busy_after(answers):
     global answered

@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   token();
   const int lengths[] = {0, 1, 7, 8, 100, 2047, 2048, 2049, 8191, 16384, 65536, 65537, 1 << 20};
   for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; ++i) {
-    for (int by = 0; by < ranks; ++by) shift(lengths[i], by); /* by 0: to itself */
+    for (int by = 0; by < ranks; ++by) shift(lengths[i], by); /* a shift by 0 goes to itself */
   }
   return end();
 }

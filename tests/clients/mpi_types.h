@@ -11,8 +11,8 @@
 
 typedef struct {
   MPI_Datatype type;
-  uint64_t bytes;  /* of one message */
-  uint64_t span;   /* of the memory that it touches, from its start */
+  uint64_t bytes;  /* the bytes of one message */
+  uint64_t span;   /* the length of the memory that it touches, from its start */
   uint32_t* places;
 } layout_t;
 

@@ -23,7 +23,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent
 CLIENTS = ROOT / "build/clients"
-LIMIT_S = 900  # of one run; the machine may be busy with other things
+LIMIT_S = 900  # the limit of one run; the machine may be busy with other things
 TRANSPORTS = ("shm", "udp", "fabric")
 RANKS = (2, 4)
 

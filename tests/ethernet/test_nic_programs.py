@@ -132,7 +132,7 @@ def test_messages_are_unpacked_by_handlers(cable, nic, tmp_path, name, handlers,
         assert [each.wait(patience.seconds(60)) for each in senders] == [0] * messages
         for number, content in enumerate(packed):
             begin = number * unpacked.stride
-            expected[begin + where] = content  # of places that come twice the last one counts
+            expected[begin + where] = content  # the last one counts of places that come twice
             assert bytes(unpacked.memory(number)) == expected[begin : begin + unpacked.span].tobytes()
         assert np.array_equal(memory, expected)
 

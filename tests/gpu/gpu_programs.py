@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DRIVER = (
     Path(os.environ.get("SPINLOOM_TEST_BUILD", ROOT / "build/release")) / "gpu_driver"
-)  # with the C++ tests
+)  # the C++ tests' build makes it
 
 
 def has_gpu() -> bool:

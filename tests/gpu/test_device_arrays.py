@@ -275,7 +275,7 @@ def test_without_a_stream_a_call_is_in_order_with_both_libraries(shim, waits):
     base, packed = grid(), np.zeros(5 * 6 * 7 * 8, "u1")
     made = layout.from_array(base)
     made.pack(OnDevice(base, 21), OnDevice(packed, 22))
-    assert waits == [(22, 21), (21, 22)]  # after what both have begun, before what they begin later
+    assert waits == [(22, 21), (21, 22)]  # it comes after what both have begun, before what they begin later
     waits.clear()
     made.pack(OnDevice(base, 22), OnDevice(packed, 22))
     made.pack(OnDevice(base, 1), OnDevice(packed))  # two names of the default stream

@@ -137,7 +137,7 @@ def test_calls_are_in_the_order_of_streams():
     for round_ in range(1, 20):
         with stream:
             base += 1  # some 0.1 ms
-            packed = made.pack_array(base)  # on CuPy's current stream
+            packed = made.pack_array(base)  # this goes on CuPy's current stream
         stream.synchronize()
         assert (packed.get() == round_).all()
     base += 1

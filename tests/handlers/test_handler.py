@@ -344,7 +344,7 @@ def test_a_misbehaving_message_fails_and_the_next_one_is_well(folder, trouble):
     assert ran.result["counter"] == (2, 1)
     assert ran.result["entry"] == message  # the later messages landed whole
     if said in (SEGV, FAULT, BUDGET) and not trouble.startswith(("DMA", "debug")):
-        assert len(ran.result["troubles"]) == 1  # with the reason
+        assert len(ran.result["troubles"]) == 1  # the reason comes with it
         assert ran.result["troubles"][0][3]
 
 

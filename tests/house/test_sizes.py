@@ -112,7 +112,7 @@ def test_classes_keep_their_data_to_themselves_or_are_named_here():
         ("int count = 0;", True),
         ("std::map<int, std::pair<int, int>> found;", True),
         ("const char* name{};", True),
-        ("std::function<void(int)> call;", False),  # not seen: it looks like a function
+        ("std::function<void(int)> call;", False),  # this is not seen: it looks like a function
         ("int count() const { return count_; }", False),
         ("A& operator=(const A&) = delete;", False),
         ("static constexpr int most = 4;", False),

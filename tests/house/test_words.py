@@ -17,7 +17,7 @@ BOLD = re.compile(r"\*\*([^*]+)\*\*")
 NAMESPACE = re.compile(r"^namespace spinloom::(\w+)", re.MULTILINE)
 GONE = re.compile(r"^\| `(\w+)` \| .* \| `([\w/]+)` \|$", re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # of a name in snake or camel case
+PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # a part of a name in snake or camel case
 
 
 def explained(root: Path) -> dict[str, list[str]]:

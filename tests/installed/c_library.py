@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(sys.executable).parent  # of the environment that requirements.txt fills
+BIN = Path(sys.executable).parent  # the environment that requirements.txt fills
 
 
 def run(*command: str | Path, **more) -> str:

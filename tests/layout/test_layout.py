@@ -329,7 +329,7 @@ grid = np.arange(600.0).reshape(20, 30)
 made = layout.from_array(grid[::2, 1:-1:3])
 datatype = made.to_mpi()
 packed = bytearray(made.size)
-view = grid.reshape(-1)[1 : 1 + made.extent // 8]  # from the first item of the layout on
+view = grid.reshape(-1)[1 : 1 + made.extent // 8]  # it begins with the first item of the layout
 datatype.Pack(view, packed, 0, MPI.COMM_SELF)
 assert packed == made.pack(view)
 again = layout.from_mpi(datatype)

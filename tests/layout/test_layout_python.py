@@ -392,7 +392,7 @@ INTERRUPTED = """
 import resource, signal
 from spinloom import layout
 
-resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))  # else it would be a list of all of them
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))  # a list of all of them would not fit
 made = layout.from_text({text!r})
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 signal.setitimer(signal.ITIMER_REAL, 0.05)

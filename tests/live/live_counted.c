@@ -6,7 +6,7 @@
 #include "live_common.h"
 
 enum { MANY = 200 };
-static _Thread_local long asked; /* by this thread: the helper has a clock */
+static _Thread_local long asked; /* calls of this thread: the helper has a clock */
 
 void* __libc_malloc(size_t bytes);
 void* malloc(size_t bytes) {
@@ -44,7 +44,7 @@ int main(void) {
   for (int i = 0; i < MANY; ++i) MUST(PtlPut(md, 0, 0, PTL_NO_ACK_REQ, me, 0, 0, 0, NULL, 0));
   MUST(PtlCTWait(cts[7], MANY, &count));
   from_here();
-  for (int i = 0; i <= MANY; ++i) { /* and that the entry is linked */
+  for (int i = 0; i <= MANY; ++i) { /* one turn more tells that the entry is linked */
     const int code = i % 2 == 0 ? PtlEQGet(eqs[7], &event) : PtlEQPoll(eqs, 8, PTL_TIME_FOREVER, &event, &which);
     if (code != PTL_OK) ++wrong;
   }

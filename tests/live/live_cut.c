@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
 
   for (unsigned peer = 0; peer < ranks; ++peer) {
     if (on_our_side(peer)) continue;
-    EXPECT(PTL_NI_UNDELIVERABLE, put(md, eq, peer, 64)); /* what it was sent is not acknowledged */
+    EXPECT(PTL_NI_UNDELIVERABLE, put(md, eq, peer, 64)); /* nobody acknowledges what it was sent */
     EXPECT(PTL_NI_UNDELIVERABLE, put(md, eq, peer, LARGE));
   }
   printf("rank %u knows it\n", my_rank);

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   atexit(at_end);
   if (strcmp(how, "early") == 0) {
     static unsigned mains;
-    ++mains; /* of this rank alone */
+    ++mains; /* the mains of this rank alone */
     return PtlInit() != PTL_OK || mains != 1;
   }
   begin();
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     ptl_event_t event;
     MUST(PtlEQAlloc(ni, 64, &queue));
     const ptl_handle_md_t md = bind(NULL, 0, 0, queue, PTL_CT_NONE);
-    do { /* until rank 1 is gone */
+    do { /* this ends when rank 1 is gone */
       MUST(PtlPut(md, 0, 0, PTL_ACK_REQ, rank_of(1), 60, 0, 0, NULL, 0));
       do {
         MUST(PtlEQWait(queue, &event));

@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   append_to(0, NULL, 0, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, woken, 0, PTL_PRIORITY_LIST);
   const ptl_handle_md_t md = bind(NULL, 0, 0, PTL_EQ_NONE, PTL_CT_NONE);
   barrier();
-  wait_until_at_rest(); /* what the barrier left to do is done */
+  wait_until_at_rest(); /* the barrier's remaining work is done */
   const double before = processor_seconds();
   if (my_rank == 0) {
     sleep_ms(ms);

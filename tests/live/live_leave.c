@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     for (unsigned i = 0; i < WORDS; ++i) EXPECT(word_of(leaver, i), in[i]);
   }
   ptl_event_t event;
-  do { /* until it is heard that the other has left */
+  do { /* this ends when it is heard that the other has left */
     MUST(PtlPut(told_md, 0, 8, PTL_ACK_REQ, rank_of(leaver), 0, 0, 0, NULL, 0));
     MUST(PtlEQWait(eq, &event));
     if (event.ni_fail_type == PTL_NI_OK) MUST(PtlEQWait(eq, &event));

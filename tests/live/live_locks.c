@@ -8,7 +8,7 @@
 
 static struct {
   uint64_t lock;  /* 0, or the holder's rank + 1 */
-  uint64_t count; /* of acquisitions */
+  uint64_t count; /* the number of acquisitions */
 } shared;
 
 static struct {

@@ -73,7 +73,7 @@ static void put_something(uint64_t random, unsigned char* bytes) {
   if (PtlMDBind(ni, &what, &md) != PTL_OK) return;
   const ptl_process_t to = rank_of((unsigned)(random >> 8) % ranks);
   GOOD("ab", PtlPut(md, 0, 8, PTL_ACK_REQ, to, PT, random >> 16 & 3, 0, NULL, 0));
-  while (PtlMDRelease(md) != PTL_OK) sleep_ms(0); /* until the acknowledgement has come */
+  while (PtlMDRelease(md) != PTL_OK) sleep_ms(0); /* this ends when the acknowledgement has come */
 }
 
 static void append_something(uint64_t random, unsigned char* bytes) {

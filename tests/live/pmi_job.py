@@ -41,7 +41,7 @@ class Job:
     ranks: list[Rank] = field(default_factory=list)
     published: dict[str, str] = field(default_factory=dict)
     arrived: set[int] = field(default_factory=set)
-    nodes: int = 1  # what the launcher says of them: 0 is nothing
+    nodes: int = 1  # the launcher's number of them: 0 says nothing
 
     def __enter__(self) -> Job:
         self.name = f"tests_{os.getpid()}_{next(JOBS)}_{time.monotonic_ns()}"

@@ -21,7 +21,7 @@ from pmi_job import Job
 
 __all__ = ["LIBRARY", "ROOT", "build"]
 HERE = Path(__file__).resolve().parent
-LIMIT_S = seconds(240)  # of one run; the machine may be busy with other things
+LIMIT_S = seconds(240)  # the limit of one run; the machine may be busy with other things
 
 
 pytestmark = [

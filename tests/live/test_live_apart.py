@@ -13,7 +13,7 @@ from test_live import HERE, LIBRARY, LIMIT_S, answers_of, build, pytestmark
 
 __all__ = ["build", "pytestmark"]  # pytest finds them here
 
-CANNOT = 77  # what live_apart.c ends with
+CANNOT = 77  # live_apart.c ends with this
 
 # By rank, as live_apart.c says; and the pairs that go by UDP then.
 APART = {

@@ -40,7 +40,7 @@ class Transport:
     """What ranks are told, and how spinloom-info begins to say by what they reach each other."""
 
     settings: dict[str, str]
-    here: str  # on one machine
+    here: str  # the way on one machine
     elsewhere: str
 
 

@@ -90,7 +90,7 @@ def test_a_rail_that_comes_back_is_used_again(build, tmp_path):
 
     def pull_and_plug(two: Machines) -> None:
         two.ip("link", "set", "b1", "down")
-        time.sleep(1.5)  # how long it is away
+        time.sleep(1.5)  # the time for which it is away
         two.ip("link", "set", "b1", "up")
         there_again.touch()
 

@@ -154,7 +154,7 @@ def test_a_process_that_a_rank_forks_ends_alone(build):
     said = done.stdout.splitlines()
     assert said.count("children: 1 2 3 4") == 3
     own = [said.count(f"ended: {rank}") for rank in (100, 101, 102)]
-    assert own == [3, 3, 3]  # of the rank, and of its children that do not end by _exit()
+    assert own == [3, 3, 3]  # the rank's, and those of its children that do not end by _exit()
 
 
 def test_a_rank_that_fails_ends_the_process(build):

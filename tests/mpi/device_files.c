@@ -34,7 +34,7 @@ static char const* const names[ways] = {"own",    "own_later",    "own_all", "ow
                                         "shared", "shared_later", "ordered", "ordered_split"};
 
 static int rank, size, wrong, calls;
-static int *memory, *window; /* as MPI is told, and as it is seen here */
+static int *memory, *window; /* the address that MPI is told, and the one that is seen here */
 static int* in_file;
 
 /* One call, or the two that it has. */

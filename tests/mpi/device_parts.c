@@ -13,7 +13,7 @@ static int rank, wrong, moved;
 
 #if MPI_VERSION >= 4
 enum { parts = 6, items = 500, stride = 3, span = parts * items * stride, turns = 4 };
-static int *memory, *seen; /* as MPI is told, and as it is seen here */
+static int *memory, *seen; /* the address that MPI is told, and the one that is seen here */
 static MPI_Request request;
 
 static int item(int turn, int i) { return turn * 100000 + i; }

@@ -13,8 +13,8 @@
 enum { items_most = 4000, stride = 3, span = items_most * stride, rounds = 3, buffers = 11 };
 
 static int rank, wrong, items;
-static int *from, *to; /* as MPI is told */
-static int *from_seen, *to_seen; /* as they are seen here */
+static int *from, *to; /* the addresses that MPI is told */
+static int *from_seen, *to_seen; /* the addresses that are seen here */
 
 static int* ints(unsigned char* bytes) { return (int*)(void*)bytes; }
 

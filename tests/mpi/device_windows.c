@@ -20,7 +20,7 @@ static char const* const kinds[epochs] = {"fence", "active", "lock", "request", 
 
 static int rank, size, to, from, wrong, done;
 typedef struct {
-  int *memory, *seen; /* as MPI is told, and as it is seen here */
+  int *memory, *seen; /* the address that MPI is told, and the one that is seen here */
 } Buffer;
 static Buffer origin, result, compared;
 static int* target; /* the window's memory */

@@ -322,7 +322,7 @@ static void null_types(void) {
   double* const data = matrix(rank);
   if (MPI_Bcast(data, 1, MPI_DATATYPE_NULL, 0, comm) == MPI_SUCCESS) wrong("no type is broadcast");
   if (MPI_Send(data, 1, MPI_DATATYPE_NULL, (rank + 1) % size, 2, comm) == MPI_SUCCESS) wrong("no type is sent");
-#ifndef OPEN_MPI /* for which it is an error */
+#ifndef OPEN_MPI /* Open MPI takes it as an error */
   MPI_Datatype types[8];
   int zeros[8] = {0};
   for (int i = 0; i < 8; ++i) types[i] = MPI_DATATYPE_NULL;

@@ -70,7 +70,7 @@ class Quirk:
     title: str
     remark: str
     library: str  # the version begins so
-    kinds: tuple[str, ...]  # of mpi_libraries.differences
+    kinds: tuple[str, ...]  # kinds of mpi_libraries.differences
     touches: Callable[[Tree], bool]
     examples: tuple[tuple[str, int], ...]  # text, count
 

@@ -22,7 +22,7 @@ enum { BARRIER, BCAST, GATHER, SCATTER, ALLGATHER, ALLTOALL, REDUCE, ALLREDUCE, 
 
 typedef struct {
   int kind, comm, root, in_place, count;
-  MPI_Datatype number; /* of reductions */
+  MPI_Datatype number; /* the type of reductions */
   MPI_Op op;
   /* This rank's way to describe `count` ints: as they are, or every second one of twice as many. */
   int spread_out, spread_in;
@@ -306,7 +306,7 @@ static void one_round(int round) {
   /* A rank may be late. */
   if (below(&own, 5) == 0) usleep(200U * (unsigned)below(&own, 10));
 #if MPI_VERSION >= 4
-  if (is_persistent) { /* not on a communicator of one rank: there MPICH 4.0 copies when the request is made */
+  if (is_persistent) { /* no communicator has one rank here: there MPICH 4.0 copies when the request is made */
     MPI_Request kept[most_calls];
     for (int i = 0; i < count; ++i) {
       begin(&calls[i], 2);

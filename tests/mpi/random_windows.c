@@ -31,7 +31,7 @@ static void begin(uint64_t seed, uint64_t round, uint64_t who) {
 struct Shape {
   MPI_Datatype type;
   int count, span;
-  int* places; /* of each int */
+  int* places; /* the place of each int */
 };
 
 static struct Shape shape_of(int n, int room, int plain) {
@@ -100,7 +100,7 @@ static struct Exposed expose(MPI_Comm comm, int flavour) {
   static int const units[] = {1, 2, 4};
   made.unit = units[(made.rank + flavour) % 3];
   MPI_Aint const bytes = (MPI_Aint)made.size * pieces_ints * sizeof(int);
-  if (flavour == 0) { /* in the heap */
+  if (flavour == 0) { /* memory of the heap */
     made.to_free = made.base = malloc(bytes);
     MPI_Win_create(made.base, bytes, made.unit, MPI_INFO_NULL, comm, &made.win);
   } else if (flavour == 1) {

@@ -18,7 +18,7 @@ enum { call, blocks, gaps, place, buffer, memory, handles, things };
 enum { repeats = 4, stride_most = 3, place_most = 8, ranks_most = 16, buffers = 2, blocks_most = 20000 };
 
 typedef struct {
-  int call, blocks, place[2], buffer[2], stride[2]; /* of what is sent, and of what is received */
+  int call, blocks, place[2], buffer[2], stride[2]; /* pairs: the sent one, the received one */
 } State;
 
 static int rank, size, reused;

@@ -45,7 +45,7 @@ def exact(asked: Question) -> float:
         "work": asked.work_ns,
         "barrier": one_way,
         "allreduce": one_way,
-        "bcast": one_way + (L + O_SEND + O_RECEIVE),  # and a barrier
+        "bcast": one_way + (L + O_SEND + O_RECEIVE),  # the second term is a barrier
     }[asked.kind]
 
 

@@ -69,4 +69,4 @@ def test_a_run_takes_two_mpis_by_the_commit_or_all():
     assert pairs == {"ab", "ac", "ad", "bc", "bd", "cd"}
     assert chosen(mpis, "5", "all") == mpis
     assert chosen(mpis[:2], "5", None) == mpis[:2]
-    assert len(chosen(mpis, "", None)) == 2  # without git
+    assert len(chosen(mpis, "", None)) == 2  # there is no git here

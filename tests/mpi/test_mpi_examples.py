@@ -68,7 +68,7 @@ def test_the_halo_is_the_same_with_the_layer(mpi, program, tmp_path):
         assert grid_of(run(job, preloads(report))) == grid_of(run(job, {}))
         lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
         assert [line["on"] for line in lines] == [True] * count
-        faces = {2: 2, 4: 8}[count]  # that have a neighbour
+        faces = {2: 2, 4: 8}[count]  # faces that have a neighbour
         sent = sum(line["sent"] for line in lines)
         assert faces * (STEPS - 1) <= sent <= faces * STEPS  # ranks meet when they first receive
 

@@ -181,7 +181,7 @@ def test_threads_may_have_buffers_in_one_device(mpi, programs, on_way, way, tmp_
     report = tmp_path / "report"
     settings = on_way(way, 80, report)
     if way == WAYS[1]:
-        settings["FAKE_GPU_OPEN"] = "1"  # what is let through for one thread would be shut by another
+        settings["FAKE_GPU_OPEN"] = "1"  # memory that is let through for one thread would be shut by another
     messages(mpi, programs(mpi), 2, 7, ROUNDS // 3, None, ("--threads", "3"), **settings)
     assert min(moves(report)) > ROUNDS // 3
 
@@ -350,8 +350,8 @@ def test_which_way_buffers_go(mpi, ways, on_way, way, items, kind, tmp_path):
     assert within == [buffers if has_gaps else 0] * 2
     done = on_driver(log)
     assert [launches for launches, _ in done] == [buffers if has_gaps else 0] * 2
-    if items != 20:  # as long as what the layer sends of its own: it is looked at
-        sign, plans = 1, 2  # what other ranks try to map; a plan that packs and one that unpacks
+    if items != 20:  # 20 items are as long as messages of the layer's own, which are looked at
+        sign, plans = 1, 2  # a sign that other ranks try to map; a plan that packs and one that unpacks
         assert [copies for _, copies in done] == [sign + (plans if has_gaps else 0)] * 2
     facts = " ".join(mpi_report.facts(merged(report)))
     assert f"{2 * as_they_are[0]} buffers without gaps in the memory of GPUs were given as they are" in facts
@@ -371,7 +371,7 @@ def test_the_driver_tells_who_touches_its_memory(library, ways, on_way, tmp_path
 @every_mpi
 def test_a_device_without_room_leaves_it_to_the_host(mpi, ways, on_way, tmp_path):
     report = tmp_path / "report"
-    buffers, plans = 2 * 12 * 4096, 2 * 4096  # and less than 16,000 B beside them
+    buffers, plans = 2 * 12 * 4096, 2 * 4096  # less than 16,000 B lie beside them
     room = {"FAKE_GPU_BYTES": str(buffers + plans + 4096), "FAKE_GPU_NO_IPC": "1"}
     settings = on_way(WAYS[1], 100, report) | room
     out, _ = said(mpi, 2, [str(ways(mpi)), "4000", "gaps"], settings)

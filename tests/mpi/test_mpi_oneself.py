@@ -61,7 +61,7 @@ def test_the_report_says_which_way_they_went(mpi, program, tmp_path):
     assert "of ranks to themselves were copied from layout to layout" in ran.stderr
     if (
         "MPICH 5" in mpi.name or "standard" in mpi.name
-    ):  # where it is known which slot a neighbour's part goes to
+    ):  # it is known there which slot a neighbour's part goes to
         assert {row["call"] for row in rows} >= {
             "MPI_Alltoallw",
             "MPI_Gatherv",

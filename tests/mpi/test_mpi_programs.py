@@ -15,7 +15,7 @@ import pytest
 
 from layer_programs import MPIS, Mpi, compile_for, preloads, run
 
-OPENMPI, MPICH = MPIS[:2]  # what Debian's programs are built with
+OPENMPI, MPICH = MPIS[:2]  # Debian's programs are built with these
 SOURCES = Path(__file__).parent / "programs"
 
 MELT = """
@@ -105,7 +105,7 @@ def of_library(name: str, mpi: Mpi, flags: tuple[str, ...], ranks: int, folder: 
 @pytest.mark.parametrize("way", ["auto", "staged", "mapped"])
 def test_petsc_multiplies_by_a_dense_matrix(way, ranks, tmp_path):
     sent = of_library("petsc_product", OPENMPI, flags_of("petsc"), ranks, tmp_path, SPINLOOM_MPI_PATH=way)
-    assert sent >= 3 * (ranks - 1)  # with the default settings
+    assert sent >= 3 * (ranks - 1)  # the settings are the default ones
 
 
 def test_fftw_transposes_by_messages_that_are_mapped(tmp_path):

@@ -28,7 +28,7 @@ world.Send([grid, 1, MPI.INT], other, 4)
 request.Wait()
 try:
     world.Isendrecv([grid, 1, MPI.INT], other, 5, [halo, 1, MPI.INT], other, 5).Wait()
-except (MPI.Exception, NotImplementedError):  # before MPI 4
+except (MPI.Exception, NotImplementedError):  # MPI 3 and older
     pass
 assert found == [32772, 32772, True, {-1.0}, True, {-2.0}], found
 """

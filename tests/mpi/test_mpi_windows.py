@@ -74,7 +74,7 @@ def test_accesses_of_random_types_by_system_calls(mpi, programs, tmp_path):
 
 COLUMN = "vector(2000, 1, 2, int64_t)"
 SLABS = "vector(2, 8192, 16384, int64_t)"
-EACH = 2 * 20  # of two ranks
+EACH = 2 * 20  # the accesses of two ranks
 
 
 def ways(mpi: Mpi, program: Path, report: Path, *mode: str) -> dict[tuple[str, str | None, str], int]:
@@ -98,7 +98,7 @@ def test_the_report_tells_the_way_of_each_access(mpi, ways_programs, tmp_path):
     for call in ("MPI_Put", "MPI_Get"):
         expected |= {(call, COLUMN, "mapped"): EACH, (call, None, "pass"): EACH}
         expected |= {(call, SLABS, "cma" if by_calls else "pass"): EACH}
-        expected |= {(call, COLUMN, "pass"): 2 * EACH}  # in static memory, and in a dynamic window
+        expected |= {(call, COLUMN, "pass"): 2 * EACH}  # these are in static memory, and in a dynamic window
     assert ways(mpi, ways_programs(mpi), report) == expected
     copies = 4 * EACH if by_calls else 2 * EACH
     assert sum(copied(report)) == copies

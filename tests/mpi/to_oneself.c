@@ -125,7 +125,7 @@ static void one(int kind, MPI_Comm comm, int self, double* from, double* to, MPI
       MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
       break;
     }
-    case 11: /* in place of what is sent */
+    case 11: /* the received bytes replace the sent ones */
       memcpy(to, from, cells * sizeof(double));
       MPI_Sendrecv_replace(to, 1, sent, self, tag, self, tag, comm, status);
       break;
@@ -139,7 +139,7 @@ static void one(int kind, MPI_Comm comm, int self, double* from, double* to, MPI
       add(&class, sizeof class);
       break;
     }
-    case 13: /* from a run to a layout, and back */
+    case 13: /* a run goes to a layout, and back */
       MPI_Sendrecv(from, rows * 2, MPI_DOUBLE, self, tag, to, 1, got, self, tag, comm, status);
       add_status(status);
       MPI_Sendrecv(from, 1, sent, self, tag, to, rows * 2, MPI_DOUBLE, self, tag, comm, status);
@@ -196,7 +196,7 @@ static void bench(int side, int times) {
   double* const taken = malloc((size_t)times * sizeof *taken);
   MPI_Datatype faces[4];
   const int sizes[3] = {(int)edge, (int)edge, (int)edge}, face[3] = {side, side, 1};
-  const int at[4] = {side, 0, 1, side + 1}; /* from, to, from, to */
+  const int at[4] = {side, 0, 1, side + 1}; /* a source, a target, a source, a target */
   for (int i = 0; i < 4; ++i) {
     MPI_Type_create_subarray(3, sizes, face, (int[]){1, 1, at[i]}, MPI_ORDER_C, MPI_DOUBLE, &faces[i]);
     MPI_Type_commit(&faces[i]);

@@ -25,7 +25,7 @@ static ptl_ni_fail_t put(ptl_pt_index_t pt, ptl_hdr_data_t data) {
 
 /* The contents of a queue: the number of puts, the first and the last of them, the number of PT_DISABLED events. */
 struct drained {
-  int code; /* of the first retrieval */
+  int code; /* the code of the first retrieval */
   unsigned puts, disabled;
   ptl_hdr_data_t first, last;
   int in_order, dropped, last_type;

@@ -3,7 +3,7 @@
 #include "portals_common.h"
 
 static unsigned char memory[64];
-static ptl_handle_eq_t mine; /* what this rank's own operations tell */
+static ptl_handle_eq_t mine; /* events of this rank's own operations */
 static ptl_handle_md_t md;
 static ptl_process_t other;
 
@@ -64,7 +64,7 @@ static void counters_of_operations(void) {
   const ptl_handle_ct_t next = counter();
   EXPECT(PTL_OK, PtlCTInc(trigger, (ptl_ct_event_t){1, 0}));
   const ptl_handle_ct_t last = counter();
-  EXPECT(PTL_OK, PtlTriggeredCTInc(last, (ptl_ct_event_t){1, 0}, trigger, 1)); /* after those */
+  EXPECT(PTL_OK, PtlTriggeredCTInc(last, (ptl_ct_event_t){1, 0}, trigger, 1)); /* it comes after those */
   ptl_ct_event_t count;
   MUST(PtlCTWait(last, 1, &count));
   EXPECT(0, value(next).success);

@@ -60,7 +60,7 @@ static void ends(ptl_handle_md_t md, ptl_event_kind_t kind, ptl_size_t mlength) 
   } while (event.type != kind);
   EXPECT(PTL_NI_OK, event.ni_fail_type);
   EXPECT(mlength, event.mlength);
-  EXPECT(PTL_OK, PtlMDRelease(md)); /* what has been told is over */
+  EXPECT(PTL_OK, PtlMDRelease(md)); /* an operation that has been told is over */
 }
 
 static void append(void* start, ptl_size_t length, unsigned options, ptl_match_bits_t bits) {

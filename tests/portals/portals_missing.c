@@ -16,7 +16,7 @@ enum {
   LATE_BITS, /* ... and one of the overflow list */
   PART_BITS, /* over `broken` alone */
   LIST_BITS, /* over a list whose second piece is `hole` */
-  PLACES_BITS, /* where ranks learn addresses */
+  PLACES_BITS, /* the place where ranks learn addresses */
   TEST_PT = 0,
   PLACES_PT = 1
 };
@@ -29,7 +29,7 @@ static struct places mine, theirs[2];
 static ptl_handle_md_t all_md, places_md;
 static ptl_handle_eq_t eq, target_eq, places_eq;
 static ptl_handle_ct_t counter;
-static char* out; /* in memory that peers may map */
+static char* out; /* memory that peers may map */
 static char plain_out[LONG];
 
 static char* pages(unsigned count, int access) {

@@ -37,7 +37,7 @@ int main(void) {
     append(0, PTL_ME_OP_PUT | PTL_ME_OP_GET, PTL_UID_ANY, 1);
     append(0, PTL_ME_OP_PUT, uid, 2);
     append(0, PTL_ME_OP_GET, uid, 3);
-    append(1, PTL_ME_OP_PUT, uid, 1); /* on a disabled entry of the portal table */
+    append(1, PTL_ME_OP_PUT, uid, 1); /* this entry of the portal table is disabled */
   }
   int before[3];
   for (int i = 0; i < 3; ++i) before[i] = status((ptl_sr_index_t)i);
@@ -66,7 +66,7 @@ int main(void) {
       EXPECT(PTL_OK, PtlGet(md, 0, 8, rank_of(1), rows[i].pt, rows[i].bits, 0, NULL));
       EXPECT(rows[i].get, ended(eq));
     }
-    EXPECT(PTL_OK, PtlPut(md, 0, 8, PTL_ACK_REQ, rank_of(1), 0, 3, 0, NULL, 0)); /* so that no two counts are equal */
+    EXPECT(PTL_OK, PtlPut(md, 0, 8, PTL_ACK_REQ, rank_of(1), 0, 3, 0, NULL, 0)); /* no two counts are equal then */
     EXPECT(PTL_NI_OP_VIOLATION, ended(eq));
   }
   barrier();

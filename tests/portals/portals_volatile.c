@@ -53,7 +53,7 @@ int main(void) {
   MUST(PtlMDBind(ni, &all, &md));
   ptl_size_t puts = 0;
   for (ptl_size_t length = 16; length <= LONGEST; length *= 16) {
-    for (unsigned way = 0; way < 2; ++way) { /* to the other, then to oneself */
+    for (unsigned way = 0; way < 2; ++way) { /* the other is first, this rank second */
       const unsigned other_end = way == 0 ? 1 - my_rank : my_rank;
       memset(in, 0, sizeof in);
       barrier();

@@ -54,7 +54,7 @@ def shell(command: str, launcher: str) -> str:
     )
     try:
         said, complaint = started.communicate(timeout=launchers.TIME_LIMIT_S)
-    except subprocess.TimeoutExpired:  # not the shell alone: the launcher and its ranks would go on for ever
+    except subprocess.TimeoutExpired:  # the launcher and its ranks would go on for ever without the shell
         os.killpg(started.pid, signal.SIGKILL)
         started.communicate()
         raise

@@ -81,7 +81,7 @@ def test_the_pipelined_fft_is_a_serial_one(spinloom, mpi, tmp_path):
     three, six = record(3, "12", "4"), record(6, "12", "4")
     found = rows(spinloom, three)
     assert (found["measured"]["times"], found["measured"]["of_measured"]) == ("CPU", None)
-    assert found[BY_NICS]["messages"] == 4 * 3 * 2 + 6  # and a barrier of two rounds
+    assert found[BY_NICS]["messages"] == 4 * 3 * 2 + 6  # the last ones are a barrier of two rounds
     assert found[BY_CPUS]["of_measured"] is None
     # refitted from 3 to 6 ranks it sends what it sends there
     refitted, there = rows(spinloom, three, "--ranks", "6"), rows(spinloom, six)

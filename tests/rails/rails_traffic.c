@@ -112,7 +112,7 @@ static void reach_memory(void) {
   OK(spl_rails_wait(rails, request, NULL));
   for (uint64_t i = 0; i < bytes - 5; i += 4099) EXPECT(letter(my_rank, i + 5), copy[i]);
   OK(spl_rails_get(rails, copy, 10, to, key, bytes - 5, &request));
-  EXPECT(PTL_ARG_INVALID, spl_rails_wait(rails, request, NULL)); /* beyond the end */
+  EXPECT(PTL_ARG_INVALID, spl_rails_wait(rails, request, NULL)); /* the bytes lie beyond the end */
   barrier();
   int withdrawn; /* the last acknowledgement of a get may be late */
   while ((withdrawn = spl_rails_withdraw(rails, key)) == PTL_IN_USE) OK(spl_rails_progress(rails));

@@ -63,7 +63,7 @@ static void polls(void) {
     MPI_Request request;
     int flag = 0;
     MPI_Irecv(line, 1, MPI_DOUBLE, 0, 11, MPI_COMM_WORLD, &request);
-    MPI_Send(line, 0, MPI_DOUBLE, 0, 12, MPI_COMM_WORLD); /* not before the receive is there */
+    MPI_Send(line, 0, MPI_DOUBLE, 0, 12, MPI_COMM_WORLD); /* the receive is there before this */
     for (int i = 0; i < 10; ++i) MPI_Iprobe(0, 99, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
     MPI_Send(line, 0, MPI_DOUBLE, 0, 12, MPI_COMM_WORLD);
     while (!flag) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);

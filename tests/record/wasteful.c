@@ -25,8 +25,8 @@ int main(int argc, char** argv) {
   if (rank == 0) {
     int numbers[4] = {0};
     MPI_Send(numbers, 4, MPI_INT, 1, 3, MPI_COMM_WORLD); /* received as floats */
-    MPI_Send(numbers, 2, MPI_INT, 1, 4, MPI_COMM_WORLD); /* into room for 8 */
-    MPI_Send(numbers, 1, MPI_INT, 1, 5, MPI_COMM_WORLD); /* by nobody */
+    MPI_Send(numbers, 2, MPI_INT, 1, 4, MPI_COMM_WORLD); /* the room is for 8 */
+    MPI_Send(numbers, 1, MPI_INT, 1, 5, MPI_COMM_WORLD); /* nobody receives this */
   } else {
     float floats[4];
     int numbers[8];

@@ -223,7 +223,7 @@ def test_a_nic_that_goes_away_is_an_error(board):
         board.process.wait()
         with pytest.raises(Trouble, match="has gone"):
             nic.read(0x2000)
-    board.process.returncode = 0  # as it should be
+    board.process.returncode = 0  # the code that it should have
 
 
 def test_who_does_not_speak_the_protocol_is_not_believed(tmp_path):
@@ -295,7 +295,7 @@ FULL = entry(b"me/idx/0") * nic_control.ENTRIES_MAX
             {LIST: answered(LIST, FULL, nic_control.ENTRIES_MAX)},
             ["list"],
             "that was not asked",
-        ),  # without end
+        ),  # a list without end
         ({LIST: answered(LIST, b"")}, ["list"], "that was not asked"),
         ({LIST: answered(LIST, bytes(8), 0, 1)}, ["list"], "that was not asked"),
         (

@@ -4,8 +4,8 @@
 
 enum { EACH = 60, RANKS = 4 };
 
-static uint64_t slots[RANKS * EACH]; /* of rank 0: a word for each notice */
-static uint64_t refused; /* of rank 0: how many ranks have been refused */
+static uint64_t slots[RANKS * EACH]; /* rank 0 has a word for each notice */
+static uint64_t refused; /* rank 0 counts the ranks that have been refused */
 
 static void put_until_taken(spl_rma_window* noticed, spl_rma_window* plain, uint64_t value) {
   const uint64_t word = 3 * value + 1, one = 1;

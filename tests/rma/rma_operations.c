@@ -79,7 +79,7 @@ static void elements(void) {
     RMA(spl_rma_accumulate(right, 8, add, count, PTL_SUM, PTL_UINT64_T));
     RMA(spl_rma_get_accumulate(right, 8, add, old, count, PTL_SUM, PTL_UINT64_T));
     RMA(spl_rma_flush(rma, to));
-    EXPECT(-1, first_wrong(old, count, to, 1, 17)); /* in the order of the calls */
+    EXPECT(-1, first_wrong(old, count, to, 1, 17)); /* the order is that of the calls */
     RMA(spl_rma_get_accumulate(right, 8, NULL, old, count, SPL_RMA_NO_OP, PTL_UINT64_T));
     RMA(spl_rma_flush(rma, to));
     EXPECT(-1, first_wrong(old, count, to, 1, 34));
@@ -145,7 +145,7 @@ static void requests(void) {
   RMA(spl_rma_fence(rma));
   EXPECT(0, memcmp(window_words + 10, out, 32));
   EXPECT(0, memcmp(window_words + 100, out, 32));
-  RMA(spl_rma_put_request(right, 0, out, 0, &put)); /* without bytes */
+  RMA(spl_rma_put_request(right, 0, out, 0, &put)); /* a put without bytes */
   RMA(spl_rma_wait(put));
 }
 

@@ -3,7 +3,7 @@
 
 enum { SLOTS = 32, ROUNDS = 12, RANKS_MOST = 16 };
 
-static spl_rma_window* letters; /* by which parts are told */
+static spl_rma_window* letters; /* parts are told by it */
 static spl_rma_part_text told[RANKS_MOST];
 
 static int position(const ptl_rank_t* group, unsigned size) {

@@ -25,13 +25,13 @@ enum {
   TRIES = 12 /* compare and swaps of a rank in a round */
 };
 typedef struct {
-  uint64_t own[RANKS_MOST][OWN]; /* by origin */
+  uint64_t own[RANKS_MOST][OWN]; /* words of each origin */
   uint64_t shared[SHARED];
   uint64_t xored[XORED];
   uint64_t bits[BIT_WORDS];
   uint64_t swapped[SWAP_WORDS];
   uint64_t locked[LOCKED];
-  uint64_t seen_bits[RANKS_MOST][64]; /* at rank 0: what each fetching addition of each rank saw */
+  uint64_t seen_bits[RANKS_MOST][64]; /* rank 0 has here what each fetching addition of each rank saw */
   uint64_t seen_swaps[RANKS_MOST][TRIES][2]; /* compared with, found */
 } Part;
 
@@ -39,7 +39,7 @@ typedef struct {
   int what; /* 0 put, 1 get, 2 accumulate, 3 get-accumulate, 4 no-op, 5 fetch-and-op, 6 compare-and-swap, 7 replace */
   unsigned target, at, count;
   int op;
-  uint64_t seed; /* of its data */
+  uint64_t seed; /* the seed of its data */
 } Act;
 
 static Part* part;
@@ -316,7 +316,7 @@ int main(int argc, char** argv) {
   assert(ranks <= RANKS_MOST);
   part = calloc(1, sizeof *part);
   expected = calloc(1, sizeof *expected); /* `own`: this rank's words by target; the rest as at this rank */
-  uint64_t (*const mine)[OWN] = calloc(RANKS_MOST, sizeof *mine); /* what others do to this rank's words */
+  uint64_t (*const mine)[OWN] = calloc(RANKS_MOST, sizeof *mine); /* others' work on this rank's words */
   RMA(spl_rma_window_make(rma, part, sizeof *part, SPL_RMA_ALL, 0, &window));
   for (unsigned round = 0; round < rounds; ++round) {
     if (my_rank == 0) {

@@ -184,7 +184,7 @@ def test_memory_growth_is_zero_when_it_falls_between():
 
 def test_validate_compares_with_the_checked_in_table(spinloom, fake_engine, tmp_path):
     fake_engine.run_cell = fake_claim_cell
-    fake_engine.run_study = lambda config: {"time_ps": 1000}  # of another claim of this NIC
+    fake_engine.run_study = lambda config: {"time_ps": 1000}  # the time of another claim of this NIC
     table = tmp_path / "validate.json"
     options = ["--only", "DDT-2", "--quiet", "--golden", str(table)]
     ran = spinloom("paper", "validate", *options, "--json", "--update")
@@ -379,7 +379,7 @@ def test_validate_prints_each_measure_and_what_holds_under_it(spinloom, fake_eng
     assert "writes under way, mean rw-cp 30 30 30 30 30 30" in lines
     assert "(Little's law)" in " ".join(lines)
     (row,) = json.loads(spinloom("paper", "validate", *options, "--json").out)
-    assert row["verdict"] == HOLDS  # which does not depend on the statements
+    assert row["verdict"] == HOLDS  # the verdict does not depend on the statements
     told = [line.rsplit(": ", 1) for line in row["statements"].split("; ")]
     verdicts = {(line.split(": ")[0][:12], line.split(": ")[1]): verdict for line, verdict in told}
     assert verdicts["fewer than 1", "writes waiting for PCIe, peak"] == HOLDS

@@ -47,7 +47,7 @@ def test_there_is_a_current_host_and_it_says_where_it_was_measured():
     assert name == "zen5"
     assert "EPYC" in about
     measured = [entry for entry in entries.values() if entry.label == "measured"]
-    assert len(measured) == len(profiles.HOST_FIELDS) - 1  # but for host.call
+    assert len(measured) == len(profiles.HOST_FIELDS) - 1  # all are measured but host.call
     assert all("spinloom calibrate host" in entry.source for entry in measured)
     assert (
         profiles.load("sc19-slingshot", "zen5")["host.memory_byte_time"]

@@ -94,7 +94,7 @@ def test_the_tables_beside_a_claim_are_kept_too(spinloom, engine, tmp_path):
     engine.limit = 10**9
     again, whole = (spinloom(*options, "--out", str(tmp_path / name)) for name in ("out", "whole"))
     assert "by what is counted" in whole.out
-    assert again.out.splitlines()[:-1] == whole.out.splitlines()[:-1]  # but for cells and host time
+    assert again.out.splitlines()[:-1] == whole.out.splitlines()[:-1]  # the last line tells cells and time
 
 
 @pytest.mark.parametrize("what", ["version", "profile", "claims"])

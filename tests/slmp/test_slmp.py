@@ -37,7 +37,7 @@ class PlainReceiver:
         self.memory = bytearray(size)
         self.packets: list[tuple[int, int, int, int]] = []
         self.peers: set[int] = set()
-        self.seen = 0  # with those that were lost
+        self.seen = 0  # lost ones count, too
         self.lose = lose
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))

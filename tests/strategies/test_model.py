@@ -164,7 +164,7 @@ def test_the_first_and_the_last_packet_may_be_reordered_too(engine, strategy):
     if strategy == "hpu-local":  # a packet from before its segment's position starts the catch-up again
         cycles = {order: row["handler_cycles_per_packet"] for order, row in rows.items()}
         assert cycles["all:32"] != cycles["in"]
-    elif strategy not in HANDLERS:  # without handlers only packets ahead of their header are buffered
+    elif strategy not in HANDLERS:  # only packets ahead of their header are buffered without handlers
         assert rows["in"]["packet_buffer_peak_bytes"] == 0 < rows["all:32"]["packet_buffer_peak_bytes"]
     assert engine.run_cell(config(**cell, order="all:8"))["event_log"] == rows["all:8"]["event_log"]
 

@@ -36,7 +36,7 @@ def test_a_grid_has_a_row_for_every_combination():
     table = simulate(
         VECTOR, "seek", hpus=[4, 16], set={"hpu.clock": ["800 MHz", "1.5 GHz"]}, order=["in", "window:8"]
     )
-    assert len(table) == 2 * 2 * 2 * 2  # and the baseline
+    assert len(table) == 2 * 2 * 2 * 2  # one factor is for the baseline
     seek = table.where(strategy="seek")
     assert [row["hpus"] for row in seek] == [4] * 2 + [16] * 2 + [4] * 2 + [16] * 2
     slow = seek.where(lambda row: row["hpu.clock"] == "800 MHz", hpus=4, order="in")[0]

@@ -14,7 +14,7 @@ from spinloom.nics import sharing, workloads
 
 # What they hold on the NIC under rw-cp: 2.8 KiB, 3.9 KiB, 10.3 KiB.
 SMALL, MIDDLE, LARGE = "MILC:16^4", "WRF_y:2x2", "FFT2D:N=512 P=4"
-ROOM_FOR_TWO = "14KiB"  # of SMALL and LARGE, or SMALL and MIDDLE; never MIDDLE and LARGE
+ROOM_FOR_TWO = "14KiB"  # the room for SMALL and LARGE, or SMALL and MIDDLE; never MIDDLE and LARGE
 
 
 def share(spinloom, *arguments):

@@ -138,7 +138,7 @@ def main(parts: list[str]) -> int:
     if complaint := build():
         print(f"the engine as it is does not compile:\n{complaint}")
         return 1
-    violation = hunt(SEEDS[:1])  # without a mutant there is nothing to find
+    violation = hunt(SEEDS[:1])  # there is nothing to find without a mutant
     if violation is not None:
         print(f"the engine as it is: {violation.scenario}, seed {violation.seed}: {violation.sentence}")
         return 1

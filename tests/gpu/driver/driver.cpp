@@ -57,7 +57,7 @@ struct IpcHandle {
 };
 
 std::atomic<bool> is_initialised{false};
-std::atomic<int> failed{ok};  // once a kernel has failed, every call says so
+std::atomic<int> failed{ok};  // every call says so when a kernel has failed
 std::atomic<long> launches{0};
 std::atomic<long> copies{0};
 std::atomic<long> questions{0};
@@ -446,7 +446,7 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
   launch.blocks = x;
   launch.arguments = *static_cast<kernel::Arguments*>(parameters[0]);
   const auto arena = fake::Memory::all().find(reinterpret_cast<uint64_t>(launch.arguments.arena));
-  if (arena && arena->ordinal != current_device()) return invalid_context;  // of a plan of another device
+  if (arena && arena->ordinal != current_device()) return invalid_context;  // the plan is one of another device
   const bool many = launch.entry == many_ends_entry;
   std::memcpy(&launch.ends, parameters[1], many ? sizeof(kernel::ManyEnds) : sizeof(kernel::OneEnds));
   if (launch.entry < first_of_many) launch.part = *static_cast<kernel::Part*>(parameters[2]);

@@ -24,14 +24,14 @@ struct Handle {
 
 struct Allocation {
   uint64_t start = 0;
-  size_t bytes = 0;  // as asked for
+  size_t bytes = 0;  // the bytes that were asked for
   size_t mapped = 0;  // whole pages
-  uint64_t number = 0;  // of no other allocation
-  int ordinal = 0;  // of the device
-  int file = -1;  // of device memory
+  uint64_t number = 0;  // no other allocation has this
+  int ordinal = 0;  // the device's number
+  int file = -1;  // a file of device memory
   bool is_device = false;
   bool is_import = false;
-  Handle from{};  // of an import
+  Handle from{};  // the handle of an import
   bool is_foreign = false;  // memory of the host that somebody else allocated
   void* window = nullptr;
 };

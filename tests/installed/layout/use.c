@@ -84,7 +84,7 @@ static void questions(void) {
   GOOD(spl_layout_normal_form(layout, text, sizeof text, NULL));
   CHECK(strcmp(text, "0 + vector(3, 8 B, stride 20 B)") == 0);
   spl_layout_block blocks[2];
-  CHECK(spl_layout_blocks(layout, 1, blocks, 2, &found) == SPL_LAYOUT_INVALID); /* not committed */
+  CHECK(spl_layout_blocks(layout, 1, blocks, 2, &found) == SPL_LAYOUT_INVALID); /* it is not committed */
   GOOD(spl_layout_commit(layout));
   GOOD(spl_layout_commit(layout));
   GOOD(spl_layout_blocks(layout, 1, blocks, 2, &found));

@@ -73,14 +73,14 @@ int main(void) {
   what.ct_handle = acked;
   GOOD(PtlMDBind(ni, &what, &md));
   next.rank = (ptl_rank_t)((me.rank + 1) % ranks);
-  do { /* until the next rank has its entry */
+  do { /* this ends when the next rank has its entry */
     const ptl_ct_event_t none = {0, 0};
     GOOD(PtlCTSet(acked, none));
     GOOD(PtlPut(md, 0, bytes, PTL_CT_ACK_REQ, next, portal, there_bits, 0, NULL, 0));
     GOOD(PtlCTWait(acked, 1, &count));
   } while (count.success == 0);
   GOOD(PtlCTWait(back, 1, &count));
-  GOOD(PtlCTWait(served, 1, &count)); /* who puts to this rank needs it until then */
+  GOOD(PtlCTWait(served, 1, &count)); /* the rank that puts to this one needs it until then */
   if (memcmp(in, out, bytes) != 0) {
     fprintf(stderr, "rank %u: what came back differs\n", me.rank);
     return 1;

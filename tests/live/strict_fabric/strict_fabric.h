@@ -82,10 +82,10 @@ struct state {
   struct {
     struct header header;
     char to[NAME];
-  } asked[64]; /* what peers want to read */
+  } asked[64]; /* reads that peers want */
   size_t asked_count;
   uint64_t next_send, first_send; /* messages leave in the order of fi_send */
-  struct operation* ring[SENDS];  /* so this is a ring of which the oldest goes first */
+  struct operation* ring[SENDS];  /* a ring, therefore, of which the oldest goes first */
 };
 extern struct state all;
 

@@ -13,11 +13,10 @@ extern MPI_Comm everyone; /* all ranks that play together */
 typedef struct {
   MPI_Comm comm; /* null where this rank is outside */
   char name[80];
-  int rank, size;      /* between: size is the number of ranks at the other side */
+  int rank, size;      /* size is the number of ranks at the other side, if between */
   int own, peer[ranks_most]; /* numbers in `everyone`: of this rank, and of each rank that it can name */
   int has_neighbors, is_inter;
-  int ins[ranks_most],
-      outs[ranks_most]; /* how many neighbors each rank has, and who they are: MPI_PROC_NULL is possible */
+  int ins[ranks_most], outs[ranks_most]; /* the number of each rank's neighbors, and these: MPI_PROC_NULL is possible */
   int in[ranks_most][degree_most], out[ranks_most][degree_most];
 } Group;
 

@@ -86,7 +86,7 @@ static Form unit_form(Draw* draw, Unit const* unit) {
   Form form = {.type = MPI_DATATYPE_NULL, .units = 1};
   if (unit->parts == 1) {
     piece(&form, 0, unit->bytes[0]);
-    MPI_Type_dup(unit->type[0], &form.type); /* so that every form has a type of its own to free */
+    MPI_Type_dup(unit->type[0], &form.type); /* every form has a type of its own to free */
     bounds(&form);
     return form;
   }

@@ -24,8 +24,8 @@ typedef struct {
 
 typedef struct {
   MPI_Datatype type;
-  long units, size, extent; /* of one element */
-  long low, high;           /* where its bytes lie, from its address */
+  long units, size, extent; /* numbers of one element */
+  long low, high;           /* the place of its bytes, from its address */
   long pieces, room;
   Piece* piece;
 } Form;
@@ -34,9 +34,9 @@ void forms_begin(void);
 void forms_end(void);
 Unit unit_of(Draw* draw);
 Form form_of(Draw* draw, Unit const* unit, long units, long elements);
-Form form_empty(void); /* without any byte */
+Form form_empty(void); /* a form without any byte */
 void form_free_type(Form* form);
-void form_free(Form* form); /* with its datatype, if that is still there */
+void form_free(Form* form); /* the datatype goes, too, if it is still there */
 /* A number that divides n. */
 long divisor_of(Draw* draw, long n);
 

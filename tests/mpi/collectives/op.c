@@ -202,7 +202,7 @@ static void lay_out(Draw* own, Op* op, Side* side, Pool* pools) {
 #endif
   if (one) side->types[0] = side->form[0].type;
   if (style == regular && n == 0)
-    counts[0] = side->form[0].size == 0 ? 3 : op->same / side->form[0].units; /* as everywhere, though nothing comes */
+    counts[0] = side->form[0].size == 0 ? 3 : op->same / side->form[0].units; /* the usual number; nothing comes */
   for (int i = 0; i < (n > 0 ? n : one); ++i) {
     Form const* const form = form_at(side, i);
     side->counts[i] = (int)counts[i], side->places[i] = (int)places[i], side->large_places[i] = places[i];

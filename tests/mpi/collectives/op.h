@@ -25,7 +25,7 @@ enum {
   neighbor_alltoallv,
   neighbor_alltoallw,
   calls,
-  message = calls /* not collective: what the messages of a round have in common with these */
+  message = calls /* no collective call: the messages of a round have this in common with these */
 };
 enum { blocking, nonblocking, persistent };
 enum { regular, by_extent, by_byte }; /* the counts and places of blocks: none of their own, v, w */
@@ -34,14 +34,14 @@ typedef struct {
   int is_used, blocks, style, slots[degree_most]; /* slots: what each block is for, a rank or the number of an edge */
   int forms; /* one for all blocks, or as many as there are blocks */
   Form* form;
-  long *units, *at; /* of each block, `at` in bytes from the base */
+  long *units, *at; /* numbers of each block, `at` in bytes from the base */
   int *counts, *places;
   MPI_Datatype* types;
 #if MPI_VERSION >= 4
   MPI_Count* large_counts;
 #endif
   MPI_Aint* large_places;
-  unsigned char *arena, *memory; /* where the test sees the bytes, and where they lie: the same on the host */
+  unsigned char *arena, *memory; /* the bytes as the test sees them, and their place: the same on the host */
   unsigned char *base, *want;    /* the base is in `memory` */
   long length, first;            /* bytes in all; where the base lies */
   int allocated;
@@ -67,11 +67,11 @@ typedef struct {
   long left;
 } Pool;
 
-void bytes_begin(void); /* once for the process */
+void bytes_begin(void); /* the process does this once */
 void op_draw(Draw* plan, Op* op, Group const* group, int call, int form);
 void op_prepare(Draw* own, Op* op, Pool* pools); /* two pools */
 void op_fill(Op* op, int start);
-int op_start(Op* op); /* what the MPI says */
+int op_start(Op* op); /* returns the MPI's code */
 void op_free_types(Op* op);
 /* Returns the number of wrong bytes after start number `start`. */
 long op_wrong(Op* op, int start);

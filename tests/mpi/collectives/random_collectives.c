@@ -13,9 +13,9 @@
 #include "op.h"
 
 enum { items_most = 6, rounds_of_groups = 25, patience_s = 100, stack_most = 1 << 17, static_most = 1 << 20 };
-enum { collective, sends, barrier, sum };                          /* what an item of a round is */
-enum { any_any, any_source, any_tag, exact };                      /* how messages of a round are received */
-enum { early, late, both, probed, synchronous, waits, exchanges }; /* how a message is sent and received */
+enum { collective, sends, barrier, sum };                          /* the kinds of items of a round */
+enum { any_any, any_source, any_tag, exact };                      /* the ways to receive messages of a round */
+enum { early, late, both, probed, synchronous, waits, exchanges }; /* the ways to send and receive a message */
 
 #if defined MPICH_NUMVERSION && MPICH_NUMVERSION < 50000000
 /* MPICH 4.0.2: the second start of a persistent Gather or Scatter does not copy what a rank sends to itself. */

@@ -7,15 +7,15 @@
 #include "form.h"
 
 typedef struct {
-  unsigned char *arena, *memory; /* where the test sees the bytes, and where they lie: the same on the host */
-  unsigned char* base;           /* in `memory`: what MPI is told */
+  unsigned char *arena, *memory; /* the bytes as the test sees them, and their place: the same on the host */
+  unsigned char* base;           /* the address in `memory` that MPI is told */
   long length, first;            /* bytes in all; where the base lies */
   uint64_t seed;
   Form const* form;
   long count;
 } Buffer;
 
-void bytes_begin(void); /* once for the process */
+void bytes_begin(void); /* the process does this once */
 Buffer buffer_make(Form const* form, long count, uint64_t seed);
 void buffer_refill(Buffer* buffer, uint64_t seed);
 void buffer_free(Buffer* buffer);

@@ -31,7 +31,7 @@ typedef struct {
   Op op; /* first */
   int message, freed, truncated;
   Buffer buffer;
-  MPI_Datatype absolute; /* of the buffer's own address, for MPI_BOTTOM */
+  MPI_Datatype absolute; /* the type of the buffer's own address, for MPI_BOTTOM */
 } Part;
 
 #ifdef OPEN_MPI
@@ -59,7 +59,7 @@ static void draw_forms(Context* context, Round* round, long target) {
   round->out_forms = 1 + (int)below(draw, forms_most);
   for (int i = 0; i < round->out_forms; ++i) {
     long n = one_in(draw, 30) ? 0 : one_in(draw, 4) ? units : magnitude(draw, units);
-    if (n > 4096 && !one_in(draw, 4)) n = n / 64 * 64; /* with divisors */
+    if (n > 4096 && !one_in(draw, 4)) n = n / 64 * 64; /* a number with divisors */
     counts[i] = n == 0 ? 3 : units / n < 1 ? 1 : units / n;
     round->out[i] = form_of(draw, &round->unit, n, counts[i], 1);
   }

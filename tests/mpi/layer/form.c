@@ -107,7 +107,7 @@ static Form one_kind(int number) {
   snprintf(form.name, sizeof form.name, "kind%d", number);
   for (int part = 0; part < kind.parts; ++part) piece(&form, kind.at[part], kind.length[part]);
   form.units = 1;
-  MPI_Type_dup(kind.type, &form.type); /* so that every form has a type of its own to free */
+  MPI_Type_dup(kind.type, &form.type); /* every form has a type of its own to free */
   bounds(&form);
   return form;
 }

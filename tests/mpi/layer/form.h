@@ -21,19 +21,19 @@ typedef struct {
 
 typedef struct {
   MPI_Datatype type;
-  long units;          /* of one element */
-  long size, extent;   /* of one element, in bytes */
-  long pieces, room;   /* of one element, in packed order */
+  long units;          /* the units of one element */
+  long size, extent;   /* bytes of one element */
+  long pieces, room;   /* pieces of one element, in packed order */
   long *at, *length;   /* bytes from the element's address */
-  long low, high;      /* where the element's bytes lie */
+  long low, high;      /* the place of the element's bytes */
   char name[200];      /* the constructors, for reports */
 } Form;
 
-void forms_begin(MPI_Comm self, MPI_Comm all); /* once in each thread: communicators of this process, and of all */
+void forms_begin(MPI_Comm self, MPI_Comm all); /* threads do this once: communicators of this process, and of all */
 Unit unit_of(Draw* draw);
 Form form_of(Draw* draw, Unit const* unit, long n, long count, int overlap);
 Form form_packed(void); /* one byte of MPI_PACKED */
-void form_free(Form* form);      /* with its datatype, if that is still there */
+void form_free(Form* form);      /* the datatype goes, too, if it is still there */
 void form_free_type(Form* form);
 
 /* The bytes of `count` elements at `base`, `bytes` of them, to and from a packed row. */

@@ -10,7 +10,7 @@
 
 typedef double complex number;
 
-static number* roots; /* of unity: exp(-2 pi i k / N), k < N / 2 */
+static number* roots; /* roots of unity: exp(-2 pi i k / N), k < N / 2 */
 
 static void transform(number* row, int n) {
   for (int i = 1, j = 0; i < n; ++i) {

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size != 4) abort();
   MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &row);
-  MPI_Barrier(row);  /* or it might as well be the column: rank 1 is the second of two in both */
+  MPI_Barrier(row);  /* a call that tells it from the column: rank 1 is the second of two in both */
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &column);
   MPI_Comm_dup(column, &copy);
   for (int i = 0; i < ROUNDS; ++i) {

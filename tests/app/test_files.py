@@ -50,7 +50,7 @@ def test_a_folder_that_is_not_there(tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("simulate", "MILC:8^4", "--strategies", "seek", "-q", "--force", "--trace", "/dev/full"),
+        ("simulate", "MILC:8^4", "--strategies", "seek", "-q", "--force", "--timeline", "/dev/full"),
         ("explain", "vector(4, 1, 2, double)", "--strategies", "none", "--svg", "/dev/full"),
     ],
 )

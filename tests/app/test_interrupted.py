@@ -82,7 +82,7 @@ def test_handler_run_shows_what_had_happened(spinloom, tmp_path, monkeypatch):
         "400",
         "--memory-out",
         "memory",
-        "--trace",
+        "--timeline",
         "trace",
     ]
     code, printed, said = interrupted(*arguments, "--json", function="run_handler")

@@ -146,7 +146,7 @@ def test_a_sample_of_all_is_that_fidelity_and_one_of_few_lies_near(spinloom, rou
 @pytest.mark.parametrize("fidelity", ["nic", "full"])
 def test_cpus_on_nics_have_a_timeline(spinloom, rounds, tmp_path, fidelity):
     path = tmp_path / f"{fidelity}.perfetto"
-    ran = spinloom("goal", rounds, *NIC, "--fidelity", fidelity, "--trace", str(path))
+    ran = spinloom("goal", rounds, *NIC, "--fidelity", fidelity, "--timeline", str(path))
     assert ran.code == 0, ran.err
     content = path.read_bytes()
     assert b"send of 8 B" in content
@@ -170,7 +170,7 @@ def test_a_sample_is_named_in_the_table(spinloom, rounds):
         ((*NIC, "--full-ranks", "4000"), "rank 4000 is none"),
         ((*NIC, "--full-ranks", "1", "--network", "torus:4x4"), "leave out --full-ranks"),
         ((*NIC, "--full-ranks", "1", "--critical-path"), "--critical-path: --fidelity full has none"),
-        ((*NIC, "--full-ranks", "1", "--trace", "t.perfetto"), "--trace: --fidelity full has none"),
+        ((*NIC, "--full-ranks", "1", "--timeline", "t.perfetto"), "--timeline: --fidelity full has none"),
     ],
 )
 def test_a_sample_that_makes_no_sense_is_one_sentence(spinloom, rounds, options, said):

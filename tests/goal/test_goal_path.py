@@ -1,4 +1,4 @@
-"""`spinloom goal --critical-path` and `--trace`."""
+"""`spinloom goal --critical-path` and `--timeline`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_network_lengthens_the_path_by_its_queues(spinloom, dissemination):
 def test_a_timeline_opens_in_perfetto(spinloom, dissemination, tmp_path):
     proto = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     path = tmp_path / "d.perfetto"
-    ran = spinloom("goal", dissemination, "--trace", str(path))
+    ran = spinloom("goal", dissemination, "--timeline", str(path))
     assert ran.code == 0
     assert "ui.perfetto.dev" in ran.err
     trace = proto.Trace()
@@ -84,7 +84,7 @@ def test_a_timeline_opens_in_perfetto(spinloom, dissemination, tmp_path):
     assert {last - first for first, last in flows.values()} == {OVERHEAD + LATENCY + 100 * BYTE}
 
 
-@pytest.mark.parametrize("words", [["--critical-path"], ["--trace", "x"]])
+@pytest.mark.parametrize("words", [["--critical-path"], ["--timeline", "x"]])
 def test_the_dialect_has_neither(spinloom, dissemination, words):
     ran = spinloom("goal", dissemination, "--dialect", "loggopsim", *words)
     assert ran.code == 2

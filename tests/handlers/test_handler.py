@@ -159,7 +159,7 @@ def test_changed_ranges():
 def test_a_trace_opens_in_perfetto(spinloom, folder):
     pytest.importorskip("perfetto")
     spinloom("handler", "new", "mine")
-    assert spinloom("handler", "run", "mine.c", "--trace", "out.pftrace").code == 0
+    assert spinloom("handler", "run", "mine.c", "--timeline", "out.pftrace").code == 0
     assert (folder / "out.pftrace").stat().st_size > 1000
 
 

@@ -174,7 +174,9 @@ def test_a_timeline_reads_back_with_every_span():
 def test_ddt_writes_a_timeline(spinloom, tmp_path):
     pytest.importorskip("perfetto")
     file = tmp_path / "milc.pftrace"
-    ran = spinloom("simulate", "MILC:8^4", "--strategies", "seek", "--quiet", "--trace", str(file), "--json")
+    ran = spinloom(
+        "simulate", "MILC:8^4", "--strategies", "seek", "--quiet", "--timeline", str(file), "--json"
+    )
     assert ran.code == 0
     assert "ui.perfetto.dev" in ran.err
     assert file.stat().st_size > 1000

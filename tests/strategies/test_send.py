@@ -162,7 +162,7 @@ def test_injected_damage_is_found(spinloom, kind):
 @needs_engine
 def test_a_timeline_of_the_sender(spinloom, tmp_path):
     path = tmp_path / "send.pftrace"
-    ran = spinloom("simulate", "MILC:8^4", "--send", "outbound", "--trace", str(path))
+    ran = spinloom("simulate", "MILC:8^4", "--send", "outbound", "--timeline", str(path))
     assert ran.code == 0, ran.err
     assert path.stat().st_size > 0
     profile = profiles.load("sc19-slingshot")

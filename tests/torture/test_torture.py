@@ -71,7 +71,7 @@ def test_a_scenario_in_which_nothing_goes_wrong_does_not_count(spinloom, tmp_pat
     [
         (["nosuch"], "there is no scenario 'nosuch'"),
         (["puts", "--seeds", "9..3"], "accepted form: A..B"),
-        (["puts", "--trace"], "name one scenario and one seed"),
+        (["puts", "--verbose"], "name one scenario and one seed"),
     ],
 )
 def test_what_cannot_be_run_is_refused(spinloom, arguments, complaint):
@@ -81,7 +81,7 @@ def test_what_cannot_be_run_is_refused(spinloom, arguments, complaint):
 
 
 def test_a_trace_shows_datagrams_and_events():
-    command = [sys.executable, "-m", "spinloom.cli", "torture", "order", "--seeds", "3..3", "--trace"]
+    command = [sys.executable, "-m", "spinloom.cli", "torture", "order", "--seeds", "3..3", "--verbose"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=seconds(60))
     assert ran.returncode == 0, ran.stderr
     assert "link: datagram 0 of" in ran.stdout

@@ -60,7 +60,7 @@ def name_of(span: Span) -> str:
 
 def build(spans: list[Span], title: str) -> bytes:
     """The trace as bytes. Raises Trouble if the perfetto package is missing."""
-    trace = TraceFile("--trace")
+    trace = TraceFile("--timeline")
     placed = lanes(spans)
     root = trace.track(f"{title} (1 ns here is 1 ps of modelled time)")
     units = ["HPU" if track in HANDLERS else track for track in NUMBERS]

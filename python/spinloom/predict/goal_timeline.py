@@ -43,7 +43,7 @@ def steps(path: list[Step]) -> list[dict[str, Any]]:
 
 def build(spans: list[tuple], title: str) -> bytes:
     """The trace as bytes. Raises Trouble if the perfetto package is missing."""
-    trace = TraceFile("--trace")
+    trace = TraceFile("--timeline")
     root = trace.track(f"{title} (1 ns here is 1 ps of modelled time)")
     tracks: dict[tuple[int, int], int] = {}
     flows: dict[tuple[int, int], int] = {}

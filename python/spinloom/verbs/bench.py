@@ -16,7 +16,7 @@ from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import plot, results
 from spinloom.verbs import bench_gpu, bench_mpi
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, out_option
 from spinloom.verbs.stopping import stoppable
 
 
@@ -36,7 +36,7 @@ bench.add_command(bench_mpi.mpi)
 @click.option("--operation", type=click.Choice(["pack", "unpack", "copy"]), multiple=True, help="These only.")
 @click.option("--no-mpi", is_flag=True, help="Leave the MPI libraries out.")
 @click.option("--no-numpy", is_flag=True, help="Leave NumPy out.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder for layout.csv and layout.svg.")
+@out_option("DIR", "Folder for layout.csv and layout.svg.", folder=True)
 @form_options
 def layout(
     quick: bool,

@@ -15,7 +15,7 @@ from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
 from spinloom.layout import cuda
 from spinloom.nics import plot, results
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, out_option
 from spinloom.verbs.stopping import stoppable
 
 ROUNDS, ROUNDS_QUICK = 9, 5
@@ -35,7 +35,7 @@ SHOWN = (
     "--only", metavar="TEXT", default="", help="Rows whose name contains TEXT, or whose family is TEXT."
 )
 @click.option("--seconds", type=float, help="Begin no row after so many seconds.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder for gpu.csv, gpu.svg and gpu.png.")
+@out_option("DIR", "Folder for gpu.csv, gpu.svg and gpu.png.", folder=True)
 @form_options
 def gpu(quick: bool, only: str, seconds: float | None, out: Path | None, form: str) -> None:
     """Pack and unpack in a GPU's memory: device time, and host time of a launch.

@@ -14,7 +14,7 @@ from spinloom.common import core, csv_text, files, output, units
 from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import results
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, out_option
 from spinloom.verbs.stopping import stoppable
 
 
@@ -43,12 +43,7 @@ from spinloom.verbs.stopping import stoppable
 )
 @click.option("--path", default="auto", help="The layer's way for messages, as of spinloom run --path.")
 @click.option("--one-setting", is_flag=True, help="Do not run each MPI without its single copy (CMA), too.")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Folder for messages.csv, calls.csv or collectives.csv.",
-)
+@out_option("DIR", "Folder for messages.csv, calls.csv or collectives.csv.", folder=True)
 @form_options
 def mpi(
     quick: bool,

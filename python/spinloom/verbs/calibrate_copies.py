@@ -34,7 +34,7 @@ BEGIN, END = "<!-- begin: spinloom calibrate copies --compare -->", "<!-- end --
     show_default=True,
     help="What --compare predicts and measures.",
 )
-@out_option("FILE", "Write the calibration there.", folder=False)
+@out_option("FILE", "Write the calibration there.")
 @click.option(
     "--docs",
     type=click.Path(path_type=Path, dir_okay=False),

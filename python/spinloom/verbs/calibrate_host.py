@@ -29,7 +29,7 @@ LAST_LEVEL_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 @nic_option
 @host_option
 @click.option("--all", "everything", is_flag=True, help="Every row of the paper's figures, not the demo's.")
-@out_option("FILE.toml", "Instead: measure this machine, and write a host profile for --host.", folder=False)
+@out_option("FILE.toml", "Instead: measure this machine, and write a host profile for --host.")
 @form_options
 def host_verb(nic: str, host: str | None, everything: bool, out: Path | None, form: str) -> None:
     """Compare the model of the host's CPU with unpack loops measured here, or write a host profile.

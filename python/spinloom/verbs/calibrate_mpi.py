@@ -39,7 +39,7 @@ from spinloom.verbs.stopping import stoppable
 @click.option(
     "--passes", type=click.IntRange(1, 100), default=parameters.PASSES, show_default=True, help="Rounds."
 )
-@out_option("FILE", "Write the parameters there.", folder=False)
+@out_option("FILE", "Write the parameters there.")
 @quiet_option
 @form_options
 def mpi(compiler: str, ranks: int, passes: int, out: Path | None, quiet: bool, form: str) -> None:

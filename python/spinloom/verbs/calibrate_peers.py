@@ -20,7 +20,7 @@ from spinloom.verbs.stopping import stoppable
 @click.option(
     "--passes", type=click.IntRange(1, 100), default=calibration.PASSES, show_default=True, help="Rounds."
 )
-@out_option("FILE", "Write the prices there.", folder=False)
+@out_option("FILE", "Write the prices there.")
 @quiet_option
 @form_options
 def peers(passes: int, out: Path | None, quiet: bool, form: str) -> None:

@@ -25,7 +25,7 @@ from spinloom.predict import (
 )
 from spinloom.traces import foreign
 from spinloom.verbs import goal_checks, goal_tables
-from spinloom.verbs.options import form_options, quiet_option
+from spinloom.verbs.options import form_options, quiet_option, timeline_option
 
 
 def read(path: Path) -> Any:
@@ -97,7 +97,7 @@ COLLECTIVE_TAGS = click.option(
     metavar="FILE",
     help="Also write the times of each rank: FILE.parquet or FILE.csv.",
 )
-@click.option("--trace", type=click.Path(path_type=Path), help="Also write a Perfetto timeline.")
+@timeline_option("Also write a Perfetto timeline.")
 @click.option(
     "--layout",
     metavar="RATE|STRATEGY",
@@ -147,7 +147,7 @@ def run(
     noise: str | None,
     critical_path: bool,
     per_rank: Path | None,
-    trace: Path | None,
+    timeline_path: Path | None,
     layout: str | None,
     prices: Path | None,
     draw: Path | None,
@@ -174,7 +174,7 @@ def run(
         {
             "--noise": noise,
             "--critical-path": critical_path,
-            "--trace": trace,
+            "--timeline": timeline_path,
             "--dialect": dialect,
         },
     )
@@ -187,7 +187,7 @@ def run(
         nic,
         {
             "--critical-path": critical_path,
-            "--trace": trace if sample is not None else None,
+            "--timeline": timeline_path if sample is not None else None,
             "--collective-tags": apart,
         },
     )
@@ -200,7 +200,7 @@ def run(
         "--network": network,
         "--noise": noise,
         "--critical-path": critical_path,
-        "--trace": trace,
+        "--timeline": timeline_path,
         "--layout": layout,
         "--nic": nic,
         "--full-ranks": full_ranks,
@@ -216,7 +216,7 @@ def run(
     else:
         arguments = {**goal_model.parse(parameters, unit), "network": network}
         arguments["noise"] = goal_model.parse_noise(noise) if noise else None
-        arguments["record"] = critical_path or trace is not None
+        arguments["record"] = critical_path or timeline_path is not None
         arguments["layout"] = goal_model.parse_layout(layout) if layout and strategy is None else None
     arguments["apart"] = apart
     if per_rank is not None:
@@ -282,9 +282,9 @@ def run(
         output.show(goal_tables.summary(counted, "spinloom", more))
     if critical_path and form == "table":
         output.show(goal_tables.path_table(outcome))
-    if trace is not None:
-        files.write(trace, goal_timeline.build(outcome["spans"], file.name))
-        output.say(f"written: {trace}, for ui.perfetto.dev")
+    if timeline_path is not None:
+        files.write(timeline_path, goal_timeline.build(outcome["spans"], file.name))
+        output.say(f"written: {timeline_path}, for ui.perfetto.dev")
     if form == "table":
         rate = outcome["events"] / max(seconds, 1e-9)
         output.say(

@@ -10,7 +10,7 @@ from spinloom.common import core, output, units
 from spinloom.common.errors import Trouble
 from spinloom.predict import goal_files, goal_model, goal_network
 from spinloom.verbs.goal_run import FILE, read
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, out_option
 
 U64 = click.IntRange(0, 2**64 - 1)
 
@@ -66,7 +66,7 @@ def check(file: Path, form: str) -> None:
     help="With --repeat: behind each time each rank computes, from so long to so long by chance: "
     "10us..20us; also ,seed=N. Ranks then share nothing.",
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), help=goal_files.FORMS)
+@out_option("FILE", goal_files.FORMS)
 def make(
     pattern: str | None,
     ranks: int | None,

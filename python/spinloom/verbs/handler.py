@@ -18,6 +18,7 @@ from spinloom.verbs import handler_report
 from spinloom.verbs.handler_options import Chosen, run_options
 from spinloom.verbs.handler_profile import profile
 from spinloom.verbs.handler_test import test
+from spinloom.verbs.options import out_option, timeline_option
 from spinloom.verbs.stopping import Stop, stoppable
 
 TEMPLATES = ("count-words", "filter", "reply", "empty")
@@ -57,17 +58,11 @@ def new(name: str, template: str, force: bool) -> None:
     epilog="Examples: spinloom handler build words.c -o words.elf; spinloom handler build --native words.c"
 )
 @click.argument("source", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    "image",
-    type=click.Path(path_type=Path),
-    help="FILE.elf (or FILE.so) beside it otherwise.",
-)
+@out_option("FILE", "FILE.elf (or FILE.so) beside it otherwise.")
 @click.option("--native", is_flag=True, help="For this machine's processor, with CC: a shared object.")
 @click.option("-D", "defines", metavar="NAME[=VALUE]", multiple=True, help="Define a macro.")
 @click.option("--pspin", is_flag=True, help="Packets are those of PsPIN's test bench (docs/pspin.md).")
-def build(source: Path, image: Path | None, native: bool, defines: tuple[str, ...], pspin: bool) -> None:
+def build(source: Path, out: Path | None, native: bool, defines: tuple[str, ...], pspin: bool) -> None:
     """Compile FILE.c for the HPUs, with the compiler that shipped handlers are built with.
 
     With --native, for live NICs that run trusted handlers in the process that a message comes to. Sources
@@ -79,24 +74,24 @@ def build(source: Path, image: Path | None, native: bool, defines: tuple[str, ..
     if source.suffix != ".c":
         raise Trouble("invalid", f"{source} is not a C source (FILE.c)")
     if native:
-        target = image or source.with_suffix(".so")
+        target = out or source.with_suffix(".so")
         handlers = handler_build.build_native(source, target, defines)
         output.echo(f"{target}: {', '.join(handlers)}; {target.stat().st_size:,} B, for this machine")
         return
-    image = image or source.with_suffix(".elf")
+    image = out or source.with_suffix(".elf")
     built = handler_build.image_of(source, image, defines)
     output.echo(f"{image}: {', '.join(built.handlers)}; {built.code_bytes:,} B of code and constants")
 
 
 @handler.command(
     epilog="Examples: spinloom handler run words.c --message book.txt; "
-    "spinloom handler run words.elf --bytes 1MiB --hpus 4 --trace words.pftrace"
+    "spinloom handler run words.elf --bytes 1MiB --hpus 4 --timeline words.pftrace"
 )
 @run_options
 @click.option("--message", "message_path", type=click.Path(path_type=Path), help="Send this file's bytes.")
 @click.option("--bytes", "message_size", metavar="BYTES", help="Send so many random bytes.")
 @click.option("--count", type=click.IntRange(1, 100_000), help="Send the message so often, back to back.")
-@click.option("--trace", "trace_path", type=click.Path(path_type=Path), help="Write a Perfetto timeline.")
+@timeline_option("Write a Perfetto timeline.")
 @click.option(
     "--memory-out", type=click.Path(path_type=Path), help="Write the entry's memory as it is at the end."
 )
@@ -108,7 +103,7 @@ def run(
     message_path: Path | None,
     message_size: str | None,
     count: int | None,
-    trace_path: Path | None,
+    timeline_path: Path | None,
     memory_out: Path | None,
     as_json: bool,
 ) -> None:
@@ -121,15 +116,15 @@ def run(
     ran = None
     with stoppable() as stop:
         try:
-            ran = chosen.run(trace=trace_path is not None)
+            ran = chosen.run(trace=timeline_path is not None)
         except KeyboardInterrupt as stopped:
             ran = getattr(stopped, "ran", None)
             raise
     if stop.was_stopped:
         leave(stop, chosen, ran, as_json)
     differences = chosen.differences(ran)
-    if trace_path is not None:
-        write(trace_path, timeline.build(ran.result["trace"], chosen.image.name), "--trace")
+    if timeline_path is not None:
+        write(timeline_path, timeline.build(ran.result["trace"], chosen.image.name), "--timeline")
     if memory_out is not None:
         write(memory_out, ran.result["entry"], "--memory-out")
     if as_json:

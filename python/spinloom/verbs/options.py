@@ -119,7 +119,7 @@ workers_option = click.option(
     default=0,
     help="So many at a time on this machine; 0 is one a core.",
 )
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 set_option = click.option(
     "--set",
     "changes",
@@ -160,17 +160,22 @@ def machine_options(function: Callable) -> Callable:
     )
 
 
-def out_option(metavar: str, about: str, folder: bool = True, required: bool = False) -> Callable:
+def out_option(metavar: str, about: str, folder: bool = False, **more: Any) -> Callable:
     """-o and --out, the file or folder of the results, as the argument `out`."""
-    return click.option(
-        "-o",
-        "--out",
-        "out",
-        type=click.Path(path_type=Path, file_okay=not folder, dir_okay=folder),
-        metavar=metavar,
-        required=required,
-        help=about,
-    )
+    path = click.Path(path_type=Path, file_okay=not folder, dir_okay=folder)
+    return click.option("-o", "--out", "out", type=path, metavar=metavar, help=about, **more)
+
+
+def timeline_option(about: str) -> Callable:
+    """--timeline, a file for ui.perfetto.dev, as the argument `timeline_path`."""
+    path = click.Path(path_type=Path, dir_okay=False)
+    return click.option("--timeline", "timeline_path", type=path, metavar="FILE", help=about)
+
+
+def plot_option(about: str) -> Callable:
+    """--plot, a picture, as the argument `plot`."""
+    path = click.Path(path_type=Path, dir_okay=False)
+    return click.option("--plot", "plot", type=path, metavar="FILE.svg|FILE.png", help=about)
 
 
 def numbers(option: str, text: str, least: int, most: int) -> list[int]:

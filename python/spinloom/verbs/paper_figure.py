@@ -13,7 +13,7 @@ from spinloom.common.progress import progress
 from spinloom.nics import plot, results
 from spinloom.papers import figure_plots, figure_tables
 from spinloom.papers.lab import Lab, Probe
-from spinloom.verbs.options import fixed_nic_option, quiet_option, workers_option
+from spinloom.verbs.options import fixed_nic_option, out_option, quiet_option, workers_option
 from spinloom.verbs.stopping import stoppable
 
 
@@ -22,9 +22,7 @@ from spinloom.verbs.stopping import stoppable
     "spinloom paper figure all --quick --out out/quick"
 )
 @click.argument("name", metavar="NAME|all")
-@click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for CSV and SVG."
-)
+@out_option("DIR", "Folder for CSV and SVG.", folder=True, required=True)
 @click.option("--quick", is_flag=True, help="Fewer points, and the demo's datatypes only.")
 @workers_option
 @quiet_option

@@ -17,7 +17,7 @@ from spinloom.nics import plot, results
 from spinloom.papers import overlap, spc, station_studies, storage, studies, study_plots
 from spinloom.papers.lab import Lab
 from spinloom.verbs import options
-from spinloom.verbs.options import fixed_nic_option, form_options, quiet_option, workers_option
+from spinloom.verbs.options import fixed_nic_option, form_options, out_option, quiet_option, workers_option
 from spinloom.verbs.stopping import stoppable
 
 RANKS_MOST = 4096
@@ -29,7 +29,7 @@ RANKS_MOST = 4096
 )
 @click.argument("name", metavar="NAME|all")
 @click.argument("traces", metavar="[TRACE...]", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for CSV and SVG.")
+@out_option("DIR", "Folder for CSV and SVG.", folder=True)
 @click.option(
     "--ranks",
     "ranks_text",

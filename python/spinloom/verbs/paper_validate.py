@@ -26,7 +26,7 @@ from spinloom.papers.claims import Claim, Verdict
 from spinloom.papers.lab import Lab, Probe
 from spinloom.predict.grid import log as grid_log
 from spinloom.predict.grid.log import Log
-from spinloom.verbs.options import form_options, quiet_option, workers_option
+from spinloom.verbs.options import form_options, out_option, quiet_option, workers_option
 from spinloom.verbs.stopping import stoppable
 
 FILES = ("validate.csv", "validate.json")
@@ -49,10 +49,10 @@ TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
     show_default=True,
     help="The checked-in table that verdicts are compared with.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write validate.csv and .json here, and keep what is found as it comes: the same command goes on.",
+@out_option(
+    "DIR",
+    "Write validate.csv and .json here, and keep what is found as it comes: the same command goes on.",
+    folder=True,
 )
 @click.option(
     "--live",

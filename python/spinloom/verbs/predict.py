@@ -23,7 +23,7 @@ from spinloom.nics.strategies import BASELINE, DIRECT
 from spinloom.predict import goal_files, goal_network
 from spinloom.predict.predict import COLUMNS, Request, Table, predict, schedule_for_goal
 from spinloom.verbs import completion
-from spinloom.verbs.options import form_options, machine_options, quiet_option, workers_option
+from spinloom.verbs.options import form_options, machine_options, out_option, quiet_option, workers_option
 
 USUAL = "rw-cp,specialised"
 FILES = ("predict.csv", "predict.json", "manifest.json")  # prices.json is kept between runs
@@ -141,11 +141,10 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     help=f"Only write the schedule: {goal_files.FORMS}",
 )
 @workers_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Also write predict.csv, predict.json, manifest.json; simulated prices are kept there.",
+@out_option(
+    "DIR",
+    "Also write predict.csv, predict.json, manifest.json; simulated prices are kept there.",
+    folder=True,
 )
 @click.option("--force", is_flag=True, help="Let --out and --goal overwrite.")
 @quiet_option

@@ -18,6 +18,7 @@ from spinloom.accelerate import mpi_layer
 from spinloom.common import data, files, output
 from spinloom.common.errors import EXIT_ENVIRONMENT, Trouble
 from spinloom.traces import recorded
+from spinloom.verbs.options import out_option
 from spinloom.verbs.run import NOT_HANDED_ON, measured_prices, prepared
 
 FORMAT = 1
@@ -108,13 +109,12 @@ def tell(directory: Path, command: tuple[str, ...], began: datetime.datetime, co
     context_settings={"allow_interspersed_args": False},
     epilog="Example: spinloom record -o melt -- mpiexec -n 4 ./app; spinloom trace melt",
 )
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+@out_option(
+    "DIR",
+    "The directory of the trace, a file for each rank.",
+    folder=True,
     default=Path("trace"),
     show_default=True,
-    help="The directory of the trace, a file for each rank.",
 )
 @click.option(
     "--accelerate", is_flag=True, help="Accelerate it as 'spinloom run' does, and record what it calls."

@@ -83,7 +83,7 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
 @seed_option
 @click.option("--prefix", is_flag=True, help="Print '[RANK] ' before each line of a rank.")
 @click.option("--stack", metavar="BYTES", default="8MiB", show_default=True, help="The stack of each rank.")
-@click.option("--quiet", "-q", is_flag=True, help="No summary on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="No summary on stderr.")
 @click.option(
     "--cflags",
     is_flag=True,

@@ -23,8 +23,10 @@ from spinloom.verbs import completion, simulate_send_tables, simulate_tables, si
 from spinloom.verbs.options import (
     form_options,
     machine_options,
+    out_option,
     quiet_option,
     read_seeds,
+    timeline_option,
     workers_option,
 )
 from spinloom.verbs.stopping import stoppable
@@ -32,7 +34,7 @@ from spinloom.verbs.stopping import stoppable
 TOGETHER_ONLY = ("rounds", "nic_memory", "peers", "early", "at_once")
 ALONE_ONLY = (
     *("demo", "everything", "count", "seed_range", "send_text", "workers"),
-    *("out", "trace_path", "force", "verbose", "unexpected"),
+    *("out", "timeline_path", "force", "verbose", "unexpected"),
 )
 RECEIVING_ONLY = ("strategy_text", "order", "seed_range", "unexpected")
 
@@ -90,22 +92,13 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
     help="Compare ways to send instead: pack, streaming, outbound (with commas between them), or 'all'.",
 )
 @workers_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Also write simulate.csv, simulate.json, speedup.csv, speedup.svg, manifest.json.",
+@out_option(
+    "DIR", "Also write simulate.csv, simulate.json, speedup.csv, speedup.svg, manifest.json.", folder=True
 )
-@click.option(
-    "--trace",
-    "trace_path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write a Perfetto timeline of one message (the first datatype, the last strategy).",
-)
-@click.option("--force", is_flag=True, help="Let --out and --trace overwrite.")
+@timeline_option("Also write a Perfetto timeline of one message (the first datatype, the last strategy).")
+@click.option("--force", is_flag=True, help="Let --out and --timeline overwrite.")
 @quiet_option
-@click.option("--verbose", "-v", is_flag=True, help="One line on stderr for each cell that ends.")
+@click.option("-v", "--verbose", is_flag=True, help="One line on stderr for each cell that ends.")
 @click.option(
     "--unexpected",
     is_flag=True,
@@ -158,7 +151,7 @@ def simulate(
     send_text: str | None,
     workers: int,
     out: Path | None,
-    trace_path: Path | None,
+    timeline_path: Path | None,
     force: bool,
     quiet: bool,
     verbose: bool,
@@ -225,8 +218,8 @@ def simulate(
     if out is not None:
         results.refuse_to_overwrite(out, force)
         results.check_writable(out)
-    if trace_path is not None and trace_path.exists() and not force:
-        raise Trouble("invalid", f"{trace_path} is there already; --force overwrites")
+    if timeline_path is not None and timeline_path.exists() and not force:
+        raise Trouble("invalid", f"{timeline_path} is there already; --force overwrites")
 
     if everything and not quiet:
         output.say(estimate(cells, len(wanted), workers or os.cpu_count() or 1))
@@ -258,8 +251,8 @@ def simulate(
         if seed_range:
             about["seed"] = list(wanted)
         save(folder_for(out, table), table, about)
-    if trace_path is not None:
-        write_trace(*jobs[len({cell.strategy for cell in cells}) - 1], trace_path)
+    if timeline_path is not None:
+        write_timeline(*jobs[len({cell.strategy for cell in cells}) - 1], timeline_path)
     for seed, outcome in outcomes:
         if outcome.code not in ("ok", "unsupported", "exhausted"):
             output.say(f"{cell_label(seed, outcome, seed_range)}: {outcome.code}: {outcome.message}")
@@ -336,7 +329,7 @@ def estimate(cells: list[Cell], seed_count: int, workers: int) -> str:
     )
 
 
-def write_trace(cell: Cell, setup: Setup, path: Path) -> None:
+def write_timeline(cell: Cell, setup: Setup, path: Path) -> None:
     """Simulates the cell once more, recording what every unit does."""
     spans, dropped = sweep.record(cell, setup)
     content = timeline.build(spans, str(cell))

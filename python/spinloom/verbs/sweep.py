@@ -20,7 +20,7 @@ from spinloom.common.errors import EXIT_NEGATIVE, Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import results
 from spinloom.verbs import completion, sweep_tables
-from spinloom.verbs.options import form_options, quiet_option, workers_option
+from spinloom.verbs.options import form_options, out_option, quiet_option, workers_option
 from spinloom.verbs.stopping import stoppable
 
 
@@ -35,11 +35,8 @@ from spinloom.verbs.stopping import stoppable
     nargs=-1,
     shell_complete=completion.of(completion.axes),
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Where each result is kept as it comes; then sweep.parquet and manifest.json.",
+@out_option(
+    "DIR", "Where each result is kept as it comes; then sweep.parquet and manifest.json.", folder=True
 )
 @click.option("--fresh", is_flag=True, help="Throw away what DIR has kept.")
 @click.option("--plot", "plotted", nargs=2, metavar="X Y", help="Draw column Y over column X.")

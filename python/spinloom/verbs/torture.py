@@ -24,7 +24,7 @@ SHOWN_MAX = 3  # violations of a scenario that are printed
 @click.argument("names", metavar="[SCENARIO|FILE.toml]...", nargs=-1)
 @click.option("--seeds", callback=read_seeds, default="1..200", show_default=True, help="Seeds to run.")
 @workers_option
-@click.option("--trace", is_flag=True, help="Print every datagram and event of one seed.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every datagram and event of one seed.")
 @click.option("--list", "listed", is_flag=True, help="Print the scenarios.")
 @quiet_option
 @form_options
@@ -32,7 +32,7 @@ def torture_verb(
     names: tuple[str, ...],
     seeds: tuple[int, int],
     workers: int,
-    trace: bool,
+    verbose: bool,
     listed: bool,
     quiet: bool,
     form: str,
@@ -49,7 +49,7 @@ def torture_verb(
         cells = [[each.name, each.title] for each in wanted]
         output.emit(rows, form, lambda: output.table(["scenario", "about"], cells))
         return 0
-    if trace:
+    if verbose:
         return trace_one(wanted, seeds)
     first, last = seeds
     sums = []
@@ -80,7 +80,7 @@ def torture_verb(
 
 def trace_one(wanted: list[scenarios.Scenario], seeds: tuple[int, int]) -> int:
     if len(wanted) != 1 or seeds[0] != seeds[1]:
-        raise Trouble("invalid", "--trace: name one scenario and one seed, such as dead --seeds 17..17")
+        raise Trouble("invalid", "--verbose: name one scenario and one seed, such as dead --seeds 17..17")
     done = core.load().run_torture(wanted[0].numbers, *seeds, trace=True)
     for _, sentence in done["violations"]:
         output.say(f"violation: {sentence}")
@@ -126,7 +126,7 @@ def report(sums: list[scenarios.Totals], names: tuple[str, ...]) -> bool:
         for seed, sentence in totals.violations[:SHOWN_MAX]:
             output.say(f"{totals.scenario}, seed {seed}: {sentence}")
             name = files.get(totals.scenario, totals.scenario)
-            output.say(f"  replay: spinloom torture {name} --seeds {seed}..{seed} --trace")
+            output.say(f"  replay: spinloom torture {name} --seeds {seed}..{seed} --verbose")
         if totals.weak and not totals.violations:
             output.say(
                 f"{totals.scenario}: a run had {totals.messages_least} messages and "

@@ -10,7 +10,7 @@ import click
 from spinloom.common.errors import Trouble
 from spinloom.traces import foreign, live_trace, recorded, text_traces
 from spinloom.verbs import trace_import, trace_live, trace_recorded
-from spinloom.verbs.options import form_options
+from spinloom.verbs.options import form_options, timeline_option
 
 
 def view_option(view: str, about: str) -> Callable:
@@ -28,12 +28,7 @@ def view_option(view: str, about: str) -> Callable:
 @view_option("check", "Print what is wrong with its messages, or wasted; wrong ones exit with 1.")
 @click.option("--live", is_flag=True, help="NAME is a live job that runs with SPINLOOM_TRACE=NAME, or did.")
 @click.option("--states", is_flag=True, help="With --live: print what each rank does or waits for.")
-@click.option(
-    "--timeline",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write a timeline of the calls, or of the messages of a live job, for ui.perfetto.dev.",
-)
+@timeline_option("Write a timeline of the calls, or of the messages of a live job, for ui.perfetto.dev.")
 @click.option(
     "--otf2",
     "archive",
@@ -55,7 +50,7 @@ def trace(
     view: str | None,
     live: bool,
     states: bool,
-    timeline: Path | None,
+    timeline_path: Path | None,
     archive: Path | None,
     target: Path | None,
     force: bool,
@@ -82,7 +77,7 @@ def trace(
         for option, value in asked.items():
             if value:
                 raise Trouble("invalid", f"{option} is for recorded programs; leave out --live")
-        return trace_live.show(name, states, timeline, form)
+        return trace_live.show(name, states, timeline_path, form)
     if states:
         raise Trouble("invalid", "--states is for live jobs: add --live")
     if target is not None:
@@ -92,7 +87,7 @@ def trace(
         raise Trouble("invalid", "--force is for --import")
     if not recorded.is_recorded(Path(name)):
         refuse(name)
-    return trace_recorded.show(Path(name), view or "calls", timeline, archive, form)
+    return trace_recorded.show(Path(name), view or "calls", timeline_path, archive, form)
 
 
 def refuse(name: str) -> None:

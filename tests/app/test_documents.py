@@ -198,7 +198,7 @@ LONG = "x" * 300
         ("paper", "validate", "--last", "--golden", LONG),
         ("paper", "validate", "--only", "DDT-2", "--golden", LONG),
         ("simulate", "MILC:8^4", "--strategies", "seek", "--out", LONG),
-        ("explain", "int", "--strategies", "none", "--svg", LONG),
+        ("explain", "int", "--strategies", "none", "--plot", LONG),
         ("nic", "send", LONG, "localhost"),
         ("record", "-o", LONG, "--", "true"),
         ("run", f"--report={LONG}", "--", "true"),

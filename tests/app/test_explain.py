@@ -206,10 +206,10 @@ def test_any_type_has_a_picture(text):
 
 
 def test_svg_is_written(spinloom, tmp_path):
-    ran = spinloom("explain", "MILC:8^4", "--strategies", "none", "--svg", str(tmp_path / "a.svg"))
+    ran = spinloom("explain", "MILC:8^4", "--strategies", "none", "--plot", str(tmp_path / "a.svg"))
     assert ran.code == 0, ran.err
     assert rectangles((tmp_path / "a.svg").read_text()) > 16
-    assert spinloom("explain", "int", "--svg", str(tmp_path / "no/a.svg")).code == 3
+    assert spinloom("explain", "int", "--plot", str(tmp_path / "no/a.svg")).code == 3
 
 
 # ---- the cost model ----

@@ -51,7 +51,7 @@ def test_a_folder_that_is_not_there(tmp_path):
     "arguments",
     [
         ("simulate", "MILC:8^4", "--strategies", "seek", "-q", "--force", "--timeline", "/dev/full"),
-        ("explain", "vector(4, 1, 2, double)", "--strategies", "none", "--svg", "/dev/full"),
+        ("explain", "vector(4, 1, 2, double)", "--strategies", "none", "--plot", "/dev/full"),
     ],
 )
 def test_a_verb_on_a_full_disk_exits_with_3(spinloom, arguments):

@@ -11,6 +11,7 @@ import pytest
 
 from spinloom.common import core
 from spinloom.common.errors import Trouble
+from spinloom.predict import goal_model
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE / "examples"
@@ -19,7 +20,7 @@ LOGGOPSIM = ("--dialect", "loggopsim")
 
 def test_the_time_of_each_rank_by_command_is_that_of_loggopsim(spinloom):
     values = tomllib.loads((HERE / "examples.toml").read_text(encoding="utf-8"))["parameters"]["D"]
-    options = [word for name in "LogGOS" for word in (f"-{name}", str(values[name]))]
+    options = [word for name in "LogGOS" for word in (goal_model.OPTIONS[name][0], str(values[name]))]
     ran = spinloom("goal", str(EXAMPLES / "ping_pong.goal"), *options, *LOGGOPSIM, "--json")
     assert [row["time"] for row in json.loads(ran.out)] == [1763760, 1398460]
     ran = spinloom("goal", "run", str(EXAMPLES / "ping_pong.goal"), *options, *LOGGOPSIM, "--csv")
@@ -148,7 +149,7 @@ def test_a_pattern_in_a_file_is_the_pattern(spinloom, tmp_path, ending):
     assert all(len(line.split(maxsplit=1)[1]) > 10 for line in lines)
     for name in names:
         path = tmp_path / f"{name}{ending}"
-        assert spinloom("goal", "make", name, "--ranks", "8", "--bytes", "100", "-o", str(path)).code == 0
+        assert spinloom("goal", "make", name, "--ranks", "8", "--size", "100", "-o", str(path)).code == 0
         read, made = core.load().read_goal(path.read_bytes()), core.load().goal_pattern(name, 8, 100)
         assert read.text() == made.text()
         read.check()
@@ -160,8 +161,8 @@ def test_a_pattern_in_a_file_is_the_pattern(spinloom, tmp_path, ending):
     ("words", "messages"),
     [
         (["dissemination", "--ranks", "27", "--radix", "3"], 27 * 3 * 2),
-        (["chain_broadcast", "--ranks", "5", "--bytes", "9000", "--segment", "1KiB"], 4 * 9),
-        (["chain_broadcast", "--ranks", "5", "--bytes", "9000"], 4 * 2),
+        (["chain_broadcast", "--ranks", "5", "--size", "9000", "--segment", "1KiB"], 4 * 9),
+        (["chain_broadcast", "--ranks", "5", "--size", "9000"], 4 * 2),
         (["halo_2d", "--ranks", "12", "--grid", "1x12"], 24),
         (["halo_3d", "--ranks", "27"], 27 * 6),
     ],
@@ -176,9 +177,7 @@ def test_a_dissemination_has_its_closed_form(spinloom, tmp_path):
     """k rounds of 2 o + L + (s - 1) G, where a rank's overhead is at least its gap."""
     rounds, size = 10, 64
     path = tmp_path / "d.bin"
-    spinloom(
-        "goal", "make", "dissemination", "--ranks", str(2**rounds), "--bytes", str(size), "-o", str(path)
-    )
+    spinloom("goal", "make", "dissemination", "--ranks", str(2**rounds), "--size", str(size), "-o", str(path))
     ends = rounds * (2 * 1500 + 2500 + (size - 1) * 6)
     rows = json.loads(spinloom("goal", str(path), "--json").out)
     assert {row["finish_ps"] for row in rows} == {1000 * ends}
@@ -267,18 +266,18 @@ def one_message(tmp_path, size=1000):
         # T = o + L + (s - 1) G + o + computation
         ([], 1_500_000 + 2_500_000 + 999 * 6000 + 1_500_000 + 3000),
         (
-            ["-L", "2.5us", "-o", "1500ns", "-G", "6 ns/B"],
+            ["-L", "2.5us", "--overhead", "1500ns", "-G", "6 ns/B"],
             1_500_000 + 2_500_000 + 999 * 6000 + 1_500_000 + 3000,
         ),
         (
-            ["-L", "0.5", "-o", "65.25", "-G", "20ps/B", "--unit", "2us"],
+            ["-L", "0.5", "--overhead", "65.25", "-G", "20ps/B", "--unit", "2us"],
             2 * 65_250 + 500 + 999 * 20 + 6_000_000,
         ),
-        (["-L", "0", "-o", "0", "-G", "400Gbit/s", "--unit", "0"], 999 * 20),
-        (["-L", "0", "-o", "0", "-G", "0.02", "-O", "0ps/B", "--unit", "0"], 999 * 20),
+        (["-L", "0", "--overhead", "0", "-G", "400Gbit/s", "--unit", "0"], 999 * 20),
+        (["-L", "0", "--overhead", "0", "-G", "0.02", "-O", "0ps/B", "--unit", "0"], 999 * 20),
         # 1000/3 ps for each byte, rounded up once
-        (["-L", "0", "-o", "0", "-G", "3GB/s", "--unit", "0"], 333_000),
-        (["-L", "0", "-o", "0", "-G", "7GB/s", "--unit", "0"], 142_715),
+        (["-L", "0", "--overhead", "0", "-G", "3GB/s", "--unit", "0"], 333_000),
+        (["-L", "0", "--overhead", "0", "-G", "7GB/s", "--unit", "0"], 142_715),
         # T = o + L + L + L + (s - 1) G + o: a rendezvous
         (["-S", "999", "--unit", "0"], 3 * 2_500_000 + 999 * 6000 + 2 * 1_500_000),
         (["-S", "1kB", "-O", "2", "--unit", "0"], 2_500_000 + 999 * 6000 + 2 * (1_500_000 + 999 * 2000)),
@@ -295,12 +294,12 @@ def test_parameters_have_units(spinloom, tmp_path, words, ends):
     [
         (["-L", "5 parsecs"], "-L 5 parsecs: accepted forms"),
         (["-L", "0.0001"], "-L 0.0001: it is not a whole number of picoseconds"),
-        (["-o", "-1"], "-o -1: it must begin with a number"),
+        (["--overhead", "-1"], "--overhead -1: it must begin with a number"),
         (["-G", "5 s"], "-G 5 s: accepted forms"),
         (["-G", "0 GB/s"], "-G 0 GB/s: a bandwidth of zero"),
         (["-S", "x"], "-S x: it must begin with a number"),
         (["-L", "100000000s"], "it is at most"),
-        (["-L", "4000000s", "-o", "4000000s"], "passes 4611686018427387904 ps"),
+        (["-L", "4000000s", "--overhead", "4000000s"], "passes 4611686018427387904 ps"),
         (["--noise", "5us"], "--noise 5us: accepted form: 10us/1ms"),
         (["--noise", "5us/5us"], "5us in each 5us leaves a CPU no time"),
         (["--noise", "5us/1ms,loud"], "'loud' is neither seed=N nor together"),

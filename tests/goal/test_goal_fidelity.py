@@ -66,12 +66,12 @@ def test_a_lone_message_takes_the_same_on_nics_and_nodes_of_every_profile(spinlo
 
 
 def test_each_rank_s_times_on_nodes(spinloom, rounds):
-    ran = spinloom("goal", rounds, *NIC, "--fidelity", "full", "--json", "-o", "1us")
+    ran = spinloom("goal", rounds, *NIC, "--fidelity", "full", "--json", "--overhead", "1us")
     rows = json.loads(ran.out)
     assert [row["rank"] for row in rows] == list(range(16))
     assert len({row["finish_ps"] for row in rows}) == 1
     assert {row["overhead_ps"] for row in rows} == {8_000_000}  # 4 rounds, a send and a receive each
-    again = spinloom("goal", rounds, *NIC, "--fidelity", "full", "--json", "-o", "1us")
+    again = spinloom("goal", rounds, *NIC, "--fidelity", "full", "--json", "--overhead", "1us")
     assert again.out == ran.out
     table = spinloom("goal", rounds, *NIC, "--fidelity", "nic")
     assert "the last rank ends" in table.out

@@ -149,7 +149,7 @@ def test_layouts_are_kept_priced_and_validated(spinloom, tmp_path):
 def test_a_small_schedule_is_drawn(spinloom, words, tmp_path, form):
     pytest.importorskip("matplotlib")
     out = tmp_path / f"words.{form}"
-    assert spinloom("goal", str(words), "--draw", str(out)).code == 0
+    assert spinloom("goal", str(words), "--plot", str(out)).code == 0
     content = out.read_bytes()
     if form == "png":
         assert content.startswith(b"\x89PNG")
@@ -159,7 +159,7 @@ def test_a_small_schedule_is_drawn(spinloom, words, tmp_path, form):
     ]
     for said in ("rank 0", "rank 1", "computation of 7", "or"):
         assert said in texts
-    assert spinloom("goal", str(words), "--draw", str(out)).code == 0
+    assert spinloom("goal", str(words), "--plot", str(out)).code == 0
     assert out.read_bytes() == content
 
 
@@ -189,8 +189,8 @@ def test_receives_of_any_take_what_is_left_in_a_drawing():
 def test_a_large_schedule_is_not_drawn(spinloom, tmp_path):
     path = tmp_path / "d.spl"
     assert spinloom("goal", "make", "dissemination", "--ranks", "64", "-o", str(path)).code == 0
-    ran = spinloom("goal", str(path), "--draw", str(tmp_path / "d.svg"))
+    ran = spinloom("goal", str(path), "--plot", str(tmp_path / "d.svg"))
     assert ran.code == 2
     assert "the schedule has 768 operations, and a drawing of more than 300 cannot be read" in ran.err
     assert not (tmp_path / "d.svg").exists()
-    assert "end the name in .svg" in spinloom("goal", str(path), "--draw", str(tmp_path / "d.txt")).err
+    assert "end the name in .svg" in spinloom("goal", str(path), "--plot", str(tmp_path / "d.txt")).err

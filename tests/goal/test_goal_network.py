@@ -115,7 +115,7 @@ def test_a_sink_takes_its_bytes_one_after_the_other(spinloom, tmp_path):
 
 def test_the_same_seed_shuffles_the_same_way(spinloom, tmp_path):
     path = tmp_path / "ring.bin"
-    spinloom("goal", "make", "ring_allreduce", "--ranks", "64", "--bytes", "64000", "-o", str(path))
+    spinloom("goal", "make", "ring_allreduce", "--ranks", "64", "--size", "64000", "-o", str(path))
     ends = {
         name: max(run(spinloom, path, "--network", f"torus:8x8{name}"))
         for name in ("", ",shuffle=1", ",shuffle=2", ",shuffle=1,hop=100ns")

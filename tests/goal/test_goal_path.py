@@ -14,7 +14,7 @@ LATENCY, OVERHEAD, BYTE = 2_500_000, 1_500_000, 6000  # ps
 @pytest.fixture
 def dissemination(spinloom, tmp_path):
     path = tmp_path / "d.bin"
-    spinloom("goal", "make", "dissemination", "--ranks", "16", "--bytes", "101", "-o", str(path))
+    spinloom("goal", "make", "dissemination", "--ranks", "16", "--size", "101", "-o", str(path))
     return str(path)
 
 

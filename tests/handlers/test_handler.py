@@ -59,7 +59,7 @@ def test_a_template_builds_runs_and_passes_its_own_test(spinloom, folder, templa
     assert ran.code == 0, ran.out + ran.err
     assert "bytes: as mine_expect.py says" in ran.out
     assert (
-        spinloom("handler", "run", "mine.elf", "--bytes", "5000", "--order", "all:4", "--hpus", "3").code == 0
+        spinloom("handler", "run", "mine.elf", "--size", "5000", "--order", "all:4", "--hpus", "3").code == 0
     )
     tested = spinloom("handler", "test", "mine.c")
     assert tested.code == 0, tested.out

@@ -122,7 +122,7 @@ def test_a_fault_names_its_line(spinloom, folder):
         folder,
         "static int bad(void *s) {\n  return *(volatile int *)4;\n}\n" + PAYLOAD % "return bad(state);",
     )
-    ran = spinloom("handler", "run", "sample.c", "--bytes", "8")
+    ran = spinloom("handler", "run", "sample.c", "--size", "8")
     assert ran.code == 1
     assert re.search(r"payload: .*pc 0x[0-9a-f]+.* \(sample\.c:3\)", ran.out), ran.out
 
@@ -235,7 +235,7 @@ def test_what_is_written_behind_the_expectation_is_found(spinloom, folder):
 def test_an_expectation_of_another_kind_is_refused(spinloom, folder, returned, said):
     source(folder, PAYLOAD % "return SUCCESS;")
     (folder / "sample_expect.py").write_text(f"def expect(message, count):\n    return {returned}\n")
-    ran = spinloom("handler", "run", "sample.c", "--bytes", "8")
+    ran = spinloom("handler", "run", "sample.c", "--size", "8")
     assert ran.code == 2
     assert said in ran.err
 
@@ -254,6 +254,6 @@ def test_an_expectation_of_another_kind_is_refused(spinloom, folder, returned, s
 def test_sizes_that_cannot_be_are_refused(spinloom, folder, text, said):
     (folder / "sample.toml").write_text(f"[memory]\n{text}\n")
     source(folder, PAYLOAD % "return SUCCESS;")
-    ran = spinloom("handler", "run", "sample.c", "--bytes", "8")
+    ran = spinloom("handler", "run", "sample.c", "--size", "8")
     assert ran.code == 2
     assert re.search(said, ran.err), ran.err

@@ -33,8 +33,8 @@ def test_the_python_of_the_page_runs():
 def test_every_explain_of_the_pages_runs(spinloom, line, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     arguments = shlex.split(line)
-    if "--svg" in arguments:
-        arguments[arguments.index("--svg") + 1] = str(tmp_path / "picture.svg")
+    if "--plot" in arguments:
+        arguments[arguments.index("--plot") + 1] = str(tmp_path / "picture.svg")
     monkeypatch.chdir(ROOT)
     ran = spinloom("explain", *arguments)
     assert ran.code == 0, ran.err

@@ -277,9 +277,8 @@ def test_our_own_rules_have_rates_of_their_own(big_o):
     own = mpi_fit.with_own_rates(replace(fitted, table=table, S_bytes=1 << 30))
     model = mpi_fit.OwnRulesModel(own)
     words = iter(options(own, "ps").split())
-    prices = goal_model.parse(
-        {name.lstrip("-"): value for name, value in zip(words, words, strict=True)}, "1ps"
-    )
+    names = {spelled[0]: name for name, spelled in goal_model.OPTIONS.items()}
+    prices = goal_model.parse({names[word]: value for word, value in zip(words, words, strict=True)}, "1ps")
     engine = core.load()
     for size in (1, 8, 1000):
         assert model.one_way_ns(size) == pytest.approx(first + (size - 1) * (2 * big_o + 1))
@@ -380,7 +379,7 @@ def test_a_missing_file_is_a_sentence(tmp_path):
     ("words", "code", "complaint"),
     [
         (["mpi", "no-such-mpicc"], 3, "there is no MPI compiler 'no-such-mpicc'"),
-        (["--ranks", "4"], 2, "No such option: --ranks"),
+        (["--ranks", "4"], 2, "No such option '--ranks'"),
         (["pears"], 2, "did you mean 'peers'"),
     ],
 )

@@ -294,24 +294,24 @@ def test_what_a_strategy_cannot_do_is_no_failure(spinloom, tmp_path):
 
 def test_a_plot_says_what_is_modelled_and_what_all_rows_share(spinloom, four, tmp_path):
     arguments = ("sweep", *FOUR, "hpus=4,16", "--out", str(four))
-    ran = spinloom(*arguments, "--plot", "n", "time_ps")
+    ran = spinloom(*arguments, "--axes", "n", "time_ps")
     assert ran.code == 0, ran.err
     drawn = (four / "time_ps-over-n.svg").read_text(encoding="utf-8")
     for text in ("modelled time [ns]", "hpus, strategy", "16, seek", "nic sc19-slingshot; host i7-4770"):
         assert text in drawn
     png = tmp_path / "picture.png"
-    spinloom(*arguments, "hpus=4", "--plot", "strategy", "speedup", "--by", "n", "--plot-to", str(png))
+    spinloom(*arguments, "hpus=4", "--axes", "strategy", "speedup", "--by", "n", "--plot", str(png))
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--plot", "n", "time"), "no column 'time'; did you mean 'time_ps'"),
-        (("--plot", "n", "nic"), "has no numbers"),
-        (("--plot", "n", "time_ps", "--by", "nic"), "add what differs to --by: nic,strategy"),
-        (("--plot", "n", "time_ps", "--plot-to", "a.pdf"), "end the name in .svg or .png"),
-        (("--by", "nic"), "--by goes with --plot"),
+        (("--axes", "n", "time"), "no column 'time'; did you mean 'time_ps'"),
+        (("--axes", "n", "nic"), "has no numbers"),
+        (("--axes", "n", "time_ps", "--by", "nic"), "add what differs to --by: nic,strategy"),
+        (("--axes", "n", "time_ps", "--plot", "a.pdf"), "end the name in .svg or .png"),
+        (("--by", "nic"), "--by goes with --axes"),
         (("--scheduler", "tcp://a:1", "--slurm"), "one of them"),
         (("--scheduler", "tcp://a:1", "--workers", "2"), "--workers is about this machine"),
     ],

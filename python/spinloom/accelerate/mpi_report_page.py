@@ -1,7 +1,7 @@
 """The report of `spinloom run` as one HTML page that needs nothing beside it.
 
 Contract: page() takes what mpi_report.merge() makes. The bar shows shares of the bytes that ranks counted.
-The pictures are those of `spinloom explain --svg`. The page has no script and loads nothing.
+The pictures are those of `spinloom explain --plot`. The page has no script and loads nothing.
 """
 
 from __future__ import annotations

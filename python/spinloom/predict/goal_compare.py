@@ -16,6 +16,7 @@ from typing import Any
 
 from spinloom.common import core
 from spinloom.common.errors import Trouble
+from spinloom.predict import goal_model
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def in_units(parameters: dict[str, Any]) -> dict[str, int]:
         if unit == 0 or (value / unit).denominator != 1:
             raise Trouble(
                 "invalid",
-                f"-{name} of {value} ps is no whole number of --unit ({unit} ps), in which LogGOPSim counts",
+                f"{goal_model.OPTIONS[name][0]} of {value} ps is no whole number of --unit ({unit} ps), "
+                "in which LogGOPSim counts",
             )
     return {**{name: int(value / unit) for name, value in times.items()}, "S": parameters["S_bytes"]}
 

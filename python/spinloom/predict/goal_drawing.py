@@ -36,19 +36,19 @@ class Arrow(NamedTuple):
 def draw(schedule: Any, path: Path, title: str) -> None:
     form = path.suffix[1:]
     if form not in ("svg", "png"):
-        raise Trouble("invalid", f"--draw {path}: end the name in .svg or in .png")
+        raise Trouble("invalid", f"--plot {path}: end the name in .svg or in .png")
     operations = schedule.count()["operations"]
     if operations > MOST:
         raise Trouble(
             "invalid",
-            f"--draw {path}: the schedule has {operations:,} operations, and a drawing of more than {MOST} "
+            f"--plot {path}: the schedule has {operations:,} operations, and a drawing of more than {MOST} "
             "cannot be read; take fewer ranks",
         )
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:
-        raise Trouble("environment", "--draw needs matplotlib (pip install matplotlib)") from None
+        raise Trouble("environment", "--plot needs matplotlib (pip install matplotlib)") from None
 
     graph = schedule.graph()
     arrows = waits(graph) + messages(graph)

@@ -21,6 +21,15 @@ PARAMETERS = {
     "O": (0, "time of a CPU for each byte"),
     "S": (65535, "bytes above which a message waits for its receive"),
 }
+# The options of the command line; -o is --out everywhere.
+OPTIONS = {
+    "L": ("-L", "--latency"),
+    "o": ("--overhead",),
+    "g": ("-g", "--gap"),
+    "G": ("-G", "--gap-per-byte"),
+    "O": ("-O", "--overhead-per-byte"),
+    "S": ("-S", "--eager"),
+}
 TIME_PS_MOST = 2**62
 U64_MOST = 2**64 - 1
 TAG_MOST = 2**32 - 2
@@ -55,8 +64,8 @@ def read(name: str, text: str, parse: Any, most: int | None = None) -> Any:
 
 def parse(options: dict[str, str], unit: str) -> dict[str, Any]:
     """The arguments of Schedule.run."""
-    times = {f"{name}_ps": read(f"-{name}", options[name], time_ps, TIME_PS_MOST) for name in "Log"}
-    rates = {name: read(f"-{name}", options[name], ps_per_byte) for name in "GO"}
+    times = {f"{name}_ps": read(OPTIONS[name][0], options[name], time_ps, TIME_PS_MOST) for name in "Log"}
+    rates = {name: read(OPTIONS[name][0], options[name], ps_per_byte) for name in "GO"}
     return {
         **times,
         **rates,
@@ -127,7 +136,7 @@ def parse_loggopsim(options: dict[str, str]) -> dict[str, int]:
             raise ValueError("the rules of LogGOPSim take whole numbers without units; ours take both")
         return int(text)
 
-    return {name: read(f"-{name}", options[name], whole_number, U64_MOST) for name in PARAMETERS}
+    return {name: read(OPTIONS[name][0], options[name], whole_number, U64_MOST) for name in PARAMETERS}
 
 
 def share(part: int, total: int) -> str:

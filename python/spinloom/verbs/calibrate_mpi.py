@@ -20,7 +20,8 @@ from spinloom.common import output, units
 from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import results
-from spinloom.verbs.options import form_options, out_option, quiet_option
+from spinloom.predict import goal_model
+from spinloom.verbs.options import form_options, out_option, quiet_option, ranks_option
 from spinloom.verbs.stopping import stoppable
 
 
@@ -29,13 +30,7 @@ from spinloom.verbs.stopping import stoppable
     "spinloom calibrate mpi mpicc.openmpi --ranks 4 --out openmpi.json"
 )
 @click.argument("compiler", metavar="[MPICC]", default="mpicc")
-@click.option(
-    "--ranks",
-    type=click.IntRange(2, 1024),
-    default=2,
-    show_default=True,
-    help="The ranks of the collective calls.",
-)
+@ranks_option("Of the collective calls.", type=click.IntRange(2, 1024), default=2, show_default=True)
 @click.option(
     "--passes", type=click.IntRange(1, 100), default=parameters.PASSES, show_default=True, help="Rounds."
 )
@@ -80,7 +75,10 @@ def mpi(compiler: str, ranks: int, passes: int, out: Path | None, quiet: bool, f
 def options(p: MpiParameters, unit: str = "") -> str:
     """The parameters as options of 'spinloom goal'; the dialect has numbers without a unit."""
     units_of = dict.fromkeys("Log", unit) | dict.fromkeys("GO", unit and f"{unit}/B")
-    return " ".join(f"-{name} {value}{units_of.get(name, '')}" for name, value in p.as_goal().items())
+    return " ".join(
+        f"{goal_model.OPTIONS[name][0]} {value}{units_of.get(name, '')}"
+        for name, value in p.as_goal().items()
+    )
 
 
 def described(

@@ -21,14 +21,14 @@ from spinloom.nics.machines import Machine
 from spinloom.nics.workloads import Row
 from spinloom.verbs import completion
 from spinloom.verbs.explain_live import Live
-from spinloom.verbs.options import form_options, machine_options
+from spinloom.verbs.options import form_options, machine_options, plot_option
 
 TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 
 
 @click.command(
     epilog="Examples: spinloom explain 'vector(512, 16, 32, double)'; spinloom explain MILC:16^4 --json; "
-    "spinloom explain halo.py:face --svg face.svg"
+    "spinloom explain halo.py:face --plot face.svg"
 )
 @click.argument(
     "target",
@@ -47,12 +47,7 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
     show_default=True,
     help="NIC strategies to simulate, with commas between them, 'all' or 'none'.",
 )
-@click.option(
-    "--svg",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also draw the first elements in memory.",
-)
+@plot_option("FILE.svg", "Also draw the first elements in memory.")
 @click.option(
     "--measure", is_flag=True, help="Also time it here: ours, loops by hand, NumPy, every MPI found."
 )
@@ -67,7 +62,7 @@ def explain(
     count: int,
     machine: Machine,
     strategy_text: str,
-    svg: Path | None,
+    plot: Path | None,
     measure: bool,
     live: bool,
     form: str,
@@ -120,8 +115,8 @@ def explain(
     for sentence in (remark, sent.prices.remark if sent else ""):
         if sentence:
             output.say(sentence)
-    if svg is not None:
-        write_svg(row, svg)
+    if plot is not None:
+        write_picture(row, plot)
 
 
 def rows_of(ways: list[Way], timed: list[Measured], sent: Live | None) -> list[dict[str, Any]]:
@@ -172,7 +167,7 @@ def measured_table(ways: list[Way], timed: list[Measured]) -> Any:
     )
 
 
-def write_svg(row: Row, path: Path) -> None:
+def write_picture(row: Row, path: Path) -> None:
     files.write(path, picture.draw(layout.from_text(row.type)))
     output.say(f"{path}: the first elements in memory")
 

@@ -14,7 +14,7 @@ from spinloom.nics import machines
 from spinloom.papers import collective_drawing, collective_model, collective_rows
 from spinloom.papers.collective_rows import Question
 from spinloom.verbs import completion, options
-from spinloom.verbs.options import form_options, nic_option, quiet_option
+from spinloom.verbs.options import form_options, nic_option, plot_option, quiet_option, ranks_option
 
 RANKS = click.IntRange(1, 2**24)
 
@@ -24,7 +24,7 @@ RANKS = click.IntRange(1, 2**24)
     "spinloom goal collective bcast --ranks 16 --size 8 --plot tree.svg"
 )
 @click.argument("operation", shell_complete=completion.of(completion.collective_operations))
-@click.option("--ranks", type=RANKS, required=True, help="How many.")
+@ranks_option("How many.", type=RANKS, required=True)
 @click.option(
     "--size",
     "size_text",
@@ -42,12 +42,7 @@ RANKS = click.IntRange(1, 2**24)
     help="What simulates them: nic: NICs that match and trigger; full: whole nodes, packets and bytes; none.",
 )
 @click.option("--algorithm", metavar="NAME", help="Draw this one; otherwise the chosen one.")
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.svg|FILE.png",
-    help="Also draw who sends to whom, and when by the model.",
-)
+@plot_option("FILE.svg|FILE.png", "Also draw who sends to whom, and when by the model.")
 @quiet_option
 @form_options
 def collective(
@@ -124,7 +119,7 @@ def fit(nic: str, form: str) -> None:
 @click.command(epilog="Example: spinloom goal scale bcast --ranks 1024,262144 --size 50 --nic sc17-discrete")
 @click.argument("operation", shell_complete=completion.of(completion.collective_operations))
 @click.option("--algorithm", metavar="NAME", help="Which one; otherwise the one that the model chooses.")
-@click.option("--ranks", "ranks_text", metavar="LIST", required=True, help="How many: 1024,16384,262144.")
+@ranks_option("How many: 1024,16384,262144.", metavar="LIST", required=True)
 @click.option(
     "--size",
     "size_text",
@@ -136,7 +131,7 @@ def fit(nic: str, form: str) -> None:
 @quiet_option
 @form_options
 def scale(
-    operation: str, algorithm: str | None, ranks_text: str, size_text: str, nic: str, quiet: bool, form: str
+    operation: str, algorithm: str | None, ranks: str, size_text: str, nic: str, quiet: bool, form: str
 ) -> None:
     """Compare the closed form with the simulation for a collective operation of very many ranks.
 
@@ -147,13 +142,13 @@ def scale(
         size = units.parse_bytes(size_text)
     except ValueError as error:
         raise Trouble("invalid", f"--size '{size_text}': {error}") from None
-    counts = options.numbers("--ranks", ranks_text, RANKS.min, RANKS.max)
+    counts = options.numbers("--ranks", ranks, RANKS.min, RANKS.max)
     machine = machines.machine(nic)
     model = collective_model.fit(machine)
     rows = []
     with progress(len(counts), quiet, "simulating") as bar:
-        for ranks in counts:
-            rows.append(collective_rows.at_scale(Question(operation, ranks, size), algorithm, machine, model))
+        for count in counts:
+            rows.append(collective_rows.at_scale(Question(operation, count, size), algorithm, machine, model))
             bar()
     output.emit(rows, form, lambda: scale_table(rows, f"{operation}, {units.format_bytes(size)}; {nic}"))
     if form == "table":

@@ -25,7 +25,7 @@ from spinloom.predict import (
 )
 from spinloom.traces import foreign
 from spinloom.verbs import goal_checks, goal_tables
-from spinloom.verbs.options import form_options, quiet_option, timeline_option
+from spinloom.verbs.options import form_options, plot_option, quiet_option, timeline_option
 
 
 def read(path: Path) -> Any:
@@ -38,9 +38,10 @@ def read(path: Path) -> Any:
 
 def loggops(command: Any) -> Any:
     for name, (default, about) in reversed(goal_model.PARAMETERS.items()):
-        command = click.option(f"-{name}", name, default=str(default), show_default=True, help=f"{about}.")(
-            command
+        option = click.option(
+            *goal_model.OPTIONS[name], name, default=str(default), show_default=True, help=f"{name}: {about}."
         )
+        command = option(command)
     return command
 
 
@@ -60,7 +61,7 @@ COLLECTIVE_TAGS = click.option(
 
 
 @click.command(
-    epilog="Example: spinloom goal run app.goal -L 2.5us -o 1500 -g 6.7ns -G 20ps/B -S 64KiB --csv"
+    epilog="Example: spinloom goal run app.goal -L 2.5us --overhead 1500 -g 6.7ns -G 20ps/B -S 64KiB --csv"
 )
 @FILE
 @click.option(
@@ -110,9 +111,7 @@ COLLECTIVE_TAGS = click.option(
     metavar="FILE.json",
     help="Where the prices of --layout STRATEGY are kept: what is there is not simulated again.",
 )
-@click.option(
-    "--draw", type=click.Path(path_type=Path), help="Also draw a small schedule: FILE.svg or FILE.png."
-)
+@plot_option("FILE.svg|FILE.png", "Also draw a small schedule.")
 @click.option(
     "--nic",
     metavar="PROFILE",
@@ -150,7 +149,7 @@ def run(
     timeline_path: Path | None,
     layout: str | None,
     prices: Path | None,
-    draw: Path | None,
+    plot: Path | None,
     quiet: bool,
     nic: str | None,
     fidelity_text: str,
@@ -226,9 +225,9 @@ def run(
         arguments.update(of_profile(context, machine))
     schedule = read(file)
     schedule.check()
-    if draw is not None:
-        goal_drawing.draw(schedule, draw, file.name)
-        output.say(f"written: {draw}")
+    if plot is not None:
+        goal_drawing.draw(schedule, plot, file.name)
+        output.say(f"written: {plot}")
     counted = schedule.count()
     programs = None
     if strategy is not None:
@@ -307,7 +306,9 @@ def of_profile(context: click.Context, machine: machines.Machine) -> dict[str, A
     return model
 
 
-@click.command(epilog="Example: spinloom goal compare app.goal other.goal -L 2500 -o 1500 -g 1000 -G 6")
+@click.command(
+    epilog="Example: spinloom goal compare app.goal other.goal -L 2500 --overhead 1500 -g 1000 -G 6"
+)
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--unit", default="1ns", show_default=True, help="What the files count their computations in.")
 @COLLECTIVE_TAGS

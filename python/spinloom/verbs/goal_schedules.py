@@ -10,7 +10,7 @@ from spinloom.common import core, output, units
 from spinloom.common.errors import Trouble
 from spinloom.predict import goal_files, goal_model, goal_network
 from spinloom.verbs.goal_run import FILE, read
-from spinloom.verbs.options import form_options, out_option
+from spinloom.verbs.options import form_options, out_option, ranks_option
 
 U64 = click.IntRange(0, 2**64 - 1)
 
@@ -37,12 +37,11 @@ def check(file: Path, form: str) -> None:
     )
 
 
-@click.command(epilog="Example: spinloom goal make dissemination --ranks 1024 --bytes 8 -o app.goal")
+@click.command(epilog="Example: spinloom goal make dissemination --ranks 1024 --size 8 -o app.goal")
 @click.argument("pattern", required=False)
-@click.option("--ranks", type=click.IntRange(1, 2**31 - 1), help="How many.")
+@ranks_option("How many.", type=click.IntRange(1, 2**31 - 1))
 @click.option(
-    "--bytes",
-    "size",
+    "--size",
     type=U64,
     default=8,
     show_default=True,

@@ -85,11 +85,11 @@ def build(source: Path, out: Path | None, native: bool, defines: tuple[str, ...]
 
 @handler.command(
     epilog="Examples: spinloom handler run words.c --message book.txt; "
-    "spinloom handler run words.elf --bytes 1MiB --hpus 4 --timeline words.pftrace"
+    "spinloom handler run words.elf --size 1MiB --hpus 4 --timeline words.pftrace"
 )
 @run_options
 @click.option("--message", "message_path", type=click.Path(path_type=Path), help="Send this file's bytes.")
-@click.option("--bytes", "message_size", metavar="BYTES", help="Send so many random bytes.")
+@click.option("--size", "message_size", metavar="SIZE", help="Send so many random bytes.")
 @click.option("--count", type=click.IntRange(1, 100_000), help="Send the message so often, back to back.")
 @timeline_option("Write a Perfetto timeline.")
 @click.option(

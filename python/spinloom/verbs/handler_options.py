@@ -33,9 +33,9 @@ class Chosen:
 
     def with_message(self, path: Path | None, size: str | None, count: int | None) -> Chosen:
         if path is not None and size is not None:
-            raise Trouble("invalid", "--message and --bytes: one of them says what is sent")
+            raise Trouble("invalid", "--message and --size: one of them says what is sent")
         content = read_message(path) if path is not None else None
-        message_bytes = len(content) if content is not None else parsed_bytes("--bytes", size)
+        message_bytes = len(content) if content is not None else parsed_bytes("--size", size)
         return replace(
             self, message=content, setup=self.setup.with_overrides(message_bytes=message_bytes, count=count)
         )

@@ -26,7 +26,7 @@ MEMORIES = {
 
 @click.command(epilog="Example: spinloom handler profile words.c --mtu 2KiB")
 @run_options
-@click.option("--bytes", "message_size", metavar="BYTES", help="Send so many random bytes.")
+@click.option("--size", "message_size", metavar="SIZE", help="Send so many random bytes.")
 @click.option("--message", "message_path", type=click.Path(path_type=Path), help="Send this file's bytes.")
 @click.option("--no-budget", is_flag=True, help="Do not search how many HPUs keep up.")
 def profile(chosen: Chosen, message_size: str | None, message_path: Path | None, no_budget: bool) -> None:

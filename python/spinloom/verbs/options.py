@@ -172,10 +172,15 @@ def timeline_option(about: str) -> Callable:
     return click.option("--timeline", "timeline_path", type=path, metavar="FILE", help=about)
 
 
-def plot_option(about: str) -> Callable:
+def plot_option(metavar: str, about: str) -> Callable:
     """--plot, a picture, as the argument `plot`."""
     path = click.Path(path_type=Path, dir_okay=False)
-    return click.option("--plot", "plot", type=path, metavar="FILE.svg|FILE.png", help=about)
+    return click.option("--plot", "plot", type=path, metavar=metavar, help=about)
+
+
+def ranks_option(about: str, **more: Any) -> Callable:
+    """-n and --ranks, as the argument `ranks`."""
+    return click.option("-n", "--ranks", "ranks", help=about, **more)
 
 
 def numbers(option: str, text: str, least: int, most: int) -> list[int]:

@@ -31,6 +31,7 @@ RANKS_MOST = 4096
 @click.argument("traces", metavar="[TRACE...]", nargs=-1, type=click.Path(path_type=Path))
 @out_option("DIR", "Folder for CSV and SVG.", folder=True)
 @click.option(
+    "-n",
     "--ranks",
     "ranks_text",
     metavar="LIST",

@@ -79,6 +79,7 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     help="What the time between calls is multiplied by.",
 )
 @click.option(
+    "-n",
     "--ranks",
     type=click.IntRange(min=1),
     default=None,

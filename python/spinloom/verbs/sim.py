@@ -21,6 +21,7 @@ from spinloom.verbs.options import (
     hpus_option,
     mtu_option,
     nic_option,
+    ranks_option,
     seed_option,
     set_option,
 )
@@ -42,7 +43,7 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
 )
 @click.argument("program", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@click.option("-n", "--ranks", type=UpTo("rank_count_max"), default=2, show_default=True, help="Processes.")
+@ranks_option("Processes.", type=UpTo("rank_count_max"), default=2, show_default=True)
 @nic_option
 @host_option
 @set_option

@@ -20,13 +20,13 @@ from spinloom.common.errors import EXIT_NEGATIVE, Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import results
 from spinloom.verbs import completion, sweep_tables
-from spinloom.verbs.options import form_options, out_option, quiet_option, workers_option
+from spinloom.verbs.options import form_options, out_option, plot_option, quiet_option, workers_option
 from spinloom.verbs.stopping import stoppable
 
 
 @click.command(
     epilog="Examples: spinloom sweep halo.toml --out out/halo; spinloom sweep datatype=MILC:16^4 "
-    "strategy=rw-cp,seek hpus=4..64*2 --out out/hpus --plot hpus time_ps; spinloom sweep "
+    "strategy=rw-cp,seek hpus=4..64*2 --out out/hpus --axes hpus time_ps; spinloom sweep "
     "pattern=dissemination ranks=16..65536*4 --out out/scale"
 )
 @click.argument(
@@ -39,16 +39,11 @@ from spinloom.verbs.stopping import stoppable
     "DIR", "Where each result is kept as it comes; then sweep.parquet and manifest.json.", folder=True
 )
 @click.option("--fresh", is_flag=True, help="Throw away what DIR has kept.")
-@click.option("--plot", "plotted", nargs=2, metavar="X Y", help="Draw column Y over column X.")
+@click.option("--axes", nargs=2, metavar="X Y", help="Draw column Y over column X.")
 @click.option(
     "--by", metavar="COLUMN,COLUMN", help="A line for each value of these; otherwise of all that varies."
 )
-@click.option(
-    "--plot-to",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="FILE.svg or FILE.png; otherwise DIR/Y-over-X.svg.",
-)
+@plot_option("FILE.svg|FILE.png", "With --axes: the picture; otherwise DIR/Y-over-X.svg.")
 @workers_option
 @click.option(
     "--scheduler", metavar="ADDRESS", help="A Dask scheduler, tcp://HOST:PORT, or the file it wrote."
@@ -63,9 +58,9 @@ def sweep(
     what: tuple[str, ...],
     out: Path | None,
     fresh: bool,
-    plotted: tuple[str, str] | None,
+    axes: tuple[str, str] | None,
     by: str | None,
-    plot_to: Path | None,
+    plot: Path | None,
     workers: int,
     scheduler: str | None,
     slurm: bool,
@@ -96,7 +91,7 @@ def sweep(
     if scheduler is not None and slurm:
         raise Trouble("invalid", "--scheduler and --slurm: one of them")
     place = Place(scheduler, slurm, workers, spec.slurm, out)
-    drawing = drawing_of(out, plotted, by, plot_to)
+    drawing = drawing_of(out, axes, by, plot)
     prepare(out)
     began = time.monotonic()
     found, ran = run(cells, place, out, fresh, quiet)
@@ -145,15 +140,15 @@ class Place:
 
 
 def drawing_of(
-    out: Path, plotted: tuple[str, str] | None, by: str | None, path: Path | None
+    out: Path, columns: tuple[str, str] | None, by: str | None, path: Path | None
 ) -> tuple[str, str, list[str] | None, Path] | None:
-    if plotted is None:
+    if columns is None:
         if by is not None or path is not None:
-            raise Trouble("invalid", f"{'--by' if by is not None else '--plot-to'} goes with --plot X Y")
+            raise Trouble("invalid", f"{'--by' if by is not None else '--plot'} goes with --axes X Y")
         return None
     from spinloom.predict.grid import picture
 
-    x, y = plotted
+    x, y = columns
     path = path or out / f"{y}-over-{x}.svg"
     picture.check(path)
     return x, y, None if by is None else [name.strip() for name in by.split(",")], path

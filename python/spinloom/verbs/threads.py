@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from spinloom.nics import jobs
-from spinloom.verbs.options import UpTo
+from spinloom.verbs.options import UpTo, ranks_option
 
 
 @click.command(
@@ -18,7 +18,7 @@ from spinloom.verbs.options import UpTo
 )
 @click.argument("program", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@click.option("-n", "--ranks", type=UpTo("rank_count_max"), default=2, show_default=True, help="Threads.")
+@ranks_option("Threads.", type=UpTo("rank_count_max"), default=2, show_default=True)
 @click.pass_context
 def threads(ctx: click.Context, program: Path, arguments: tuple[str, ...], ranks: int) -> None:
     """Run PROGRAM with N ranks in real time, one thread of one process each.

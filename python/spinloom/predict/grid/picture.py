@@ -22,13 +22,14 @@ from spinloom.predict.grid.cells import Cell
 Rows = list[dict[str, Any]]
 FORMS = (".svg", ".png")
 LINES, MARKERS, GREYS = ("-", "--", ":", "-."), ("o", "s", "^", "x", "D", "+"), ("0.0", "0.35", "0.6")
+LINES_MOST = 8
 WIDE = 32  # a range is drawn in powers from here on
 IN_PS = {"_ps": 1, "_ns": 1000}  # columns that are times
 
 
 def check(path: Path) -> None:
     if path.suffix not in FORMS:
-        raise Trouble("invalid", f"--plot-to {path}: end the name in {' or '.join(FORMS)}")
+        raise Trouble("invalid", f"--plot {path}: end the name in {' or '.join(FORMS)}")
     optional("matplotlib")
 
 
@@ -50,12 +51,12 @@ def rows_with_points(rows: Rows, x: str, y: str, by: list[str]) -> Rows:
     names = table.columns(rows)
     for name in (x, y, *by):
         if name not in names:
-            raise Trouble("invalid", f"--plot: there is no column '{name}'{nearest(name, names)}")
+            raise Trouble("invalid", f"--axes: there is no column '{name}'{nearest(name, names)}")
     points = [row for row in rows if row.get(x) is not None and row.get(y) is not None]
     if not points:
-        raise Trouble("invalid", f"--plot: no row has both {x} and {y}")
+        raise Trouble("invalid", f"--axes: no row has both {x} and {y}")
     if not all(is_number(row[y]) for row in points):
-        raise Trouble("invalid", f"--plot: the column {y} has no numbers")
+        raise Trouble("invalid", f"--axes: the column {y} has no numbers")
     return points
 
 
@@ -68,11 +69,17 @@ def lines_of(points: Rows, x: str, names: list[str], all_varied: list[str]) -> d
             missing = [each for each in all_varied if each not in (x, *names)]
             raise Trouble(
                 "invalid",
-                f"--plot: the line '{name}' has several rows for one {x}; add what differs to --by: "
+                f"--axes: the line '{name}' has several rows for one {x}; add what differs to --by: "
                 f"{','.join([*names, *missing])}",
             )
         if all(is_number(row[x]) for row in rows):
             rows.sort(key=lambda row: row[x])
+    if len(lines) > LINES_MOST:
+        raise Trouble(
+            "invalid",
+            f"--axes: {len(lines)} lines are too many to tell apart; name the columns that make at most "
+            f"{LINES_MOST} by --by, or sweep fewer values",
+        )
     return lines
 
 

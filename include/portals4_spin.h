@@ -2,7 +2,7 @@
  *
  * Contract: the SC'17 sPIN paper, appendix B.1 and B.2. A handler is a function of a handler image, named by its
  *   symbol. An image is one that Spinloom ships (`pingpong`) or one that the launcher was given (`spinloom sim
- *   --handler x.c` gives the image `x`). docs/handlers.md says what handlers may do. Deviations from the paper: the
+ *   --handlers x.c` gives the image `x`). docs/handlers.md says what handlers may do. Deviations from the paper: the
  *   arguments for handlers are a struct of their own beside ptl_me_t, which the paper allows; handlers are named by
  *   symbols, because they are not functions of the host's program; constants are separate from the state, as in
  *   handler.h.

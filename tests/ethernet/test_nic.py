@@ -80,7 +80,7 @@ def test_a_capture_file_is_answered_byte_by_byte(tmp_path, native):
     write_pcap(tmp_path / "in.pcap", [*PINGS[:50], DATAGRAM, *PINGS[50:]])
     words = ["--native"] if native else []
     done = spinloom(
-        *("--wire", "pcap:in.pcap,out.pcap", "--host", "pcap:,host.pcap"),
+        *("--wire", "pcap:in.pcap,out.pcap", "--host-port", "pcap:,host.pcap"),
         *("--handlers", "icmp_echo", "--rules", "icmp", "--address", "10.0.0.2", "--json", *words),
         cwd=tmp_path,
     )
@@ -134,7 +134,7 @@ def test_an_answer_has_the_time_of_its_request(tmp_path, path, wire):
     (tmp_path / "in.pcap").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1) + records)
     handlers = path if path != "the host" else "icmp_echo"
     done = spinloom(
-        *("--wire", wire, "--host", "pcap:,host.pcap", "--handlers", handlers),
+        *("--wire", wire, "--host-port", "pcap:,host.pcap", "--handlers", handlers),
         *("--rules", rules, "--address", "10.0.0.2"),
         cwd=tmp_path,
     )
@@ -218,7 +218,7 @@ def test_trouble_is_one_sentence(tmp_path, words, said):
     "words",
     [
         "--wire pcap:in.pcap,out.pcap --handlers no.elf --rules icmp",
-        "--wire pcap:in.pcap,out.pcap --host pcap:,there.pcap --handlers icmp_echo --rules icmp",
+        "--wire pcap:in.pcap,out.pcap --host-port pcap:,there.pcap --handlers icmp_echo --rules icmp",
         "--wire record:out.pcap,pcap:in.pcap --handlers icmp_echo --rules icmp --address 10.0.0",
     ],
 )
@@ -232,7 +232,7 @@ def test_a_start_that_fails_leaves_the_files_as_they_were(tmp_path, words):
 
 def test_an_empty_capture_gives_an_empty_capture(tmp_path):
     write_pcap(tmp_path / "in.pcap", [])
-    words = ["--wire", "pcap:in.pcap,out.pcap", "--host", "pcap:,host.pcap"]
+    words = ["--wire", "pcap:in.pcap,out.pcap", "--host-port", "pcap:,host.pcap"]
     done = spinloom(*words, "--handlers", "icmp_echo", "--rules", "icmp", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert read_pcap(tmp_path / "out.pcap") == read_pcap(tmp_path / "host.pcap") == []
@@ -462,7 +462,7 @@ def test_the_kernel_behind_the_nic_has_what_no_rule_takes(cable):
     """Its device tap0 has the address and answers ARP and ping; the NIC answers datagrams for port 7."""
     nic = Nic(
         cable.nic,
-        *("--wire", "packet:nic0", "--host", "tap:tap0,10.7.0.2/24"),
+        *("--wire", "packet:nic0", "--host-port", "tap:tap0,10.7.0.2/24"),
         *("--handlers", "udp_echo", "--rules", "udp:7", "--native"),
     )
     done = ping(cable.client, "10.7.0.2")

@@ -85,7 +85,7 @@ def test_a_handler_of_ones_own_counts_and_wrong_names_are_refused(sim, source, t
         }
         """
     )
-    code, ran, said = sim(1, program, options=("--handler", str(handler)))
+    code, ran, said = sim(1, program, options=("--handlers", str(handler)))
     assert code == 0, said
     in_use = 7
     assert ran["output"] == f"1 1 1 0 {1000 + 3 * 100} {in_use} 0 0 0\n"
@@ -229,5 +229,5 @@ def test_the_rest_of_spin_is_there_for_c_programs(sim, source, tmp_path):
         }
         """
     )
-    code, ran, said = sim(1, program, options=("--handler", str(handler), "--handler", str(filler)))
+    code, ran, said = sim(1, program, options=("--handlers", str(handler), "--handlers", str(filler)))
     assert code == 0, said + ran.get("output", "")

@@ -93,7 +93,7 @@ def test_call_rows_are_legal_and_their_names_are_unique():
 
 @pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
 def test_calls_are_measured_under_every_mpi(tmp_path):
-    measured = measured_by("--calls", "--out", str(tmp_path))
+    measured = measured_by("calls", "--out", str(tmp_path))
     mpis = {one["mpi"] for one in measured}
     rows = calls.rows(quick=True)
     assert {(one["table"], one["row"], one["call"], one["mpi"]) for one in measured} == {
@@ -109,7 +109,7 @@ def test_calls_are_measured_under_every_mpi(tmp_path):
 
 
 def test_calls_have_no_kinds():
-    done = bench("--calls", "--kind", "both")
+    done = bench("calls", "--kind", "both")
     assert done.returncode == 2
     assert "--kind" in done.stderr
 
@@ -143,10 +143,10 @@ def test_the_best_of_all_mpis_is_compared_with_each():
 
 
 @pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
-@pytest.mark.parametrize("more", [[], ["--fresh"], ["--apart"]])
+@pytest.mark.parametrize("more", [[], ["--fresh-data"], ["--apart"]])
 def test_collectives_are_measured_without_the_layer_by_hand_and_with_it(more, tmp_path):
     words = ["--only", "64 KiB", "--mpi", str(jobs.mpis()[0].compiler), "--one-setting"]
-    measured = measured_by("--collectives", *words, *more, "--out", str(tmp_path))
+    measured = measured_by("collectives", *words, *more, "--out", str(tmp_path))
     names = [row.name for row in collective_rows.rows(quick=True) if "64 KiB" in row.name]
     assert [one["row"] for one in measured] == names
     for one in measured:
@@ -186,7 +186,7 @@ def test_nothing_is_timed_where_a_loop_is_wrong(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [["--collectives", "--kind", "both"], ["--collectives", "--calls"], ["--fresh"]]
+    "words", [["collectives", "--kind", "both"], ["collectives", "calls"], ["--fresh-data"]]
 )
 def test_words_that_do_not_go_together_are_refused(words):
     done = bench(*words)

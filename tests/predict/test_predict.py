@@ -163,14 +163,14 @@ def test_the_schedule_is_a_file_that_goal_runs(spinloom, tmp_path):
 
 def test_the_recorded_host_is_a_row_where_its_mpi_is_known(spinloom, parameters):
     modelled = ("--layout-prices", "modelled")
-    ran = spinloom("predict", str(JACOBI), "--mpi", str(parameters), *modelled, "--csv", "-q")
+    ran = spinloom("predict", str(JACOBI), "--parameters", str(parameters), *modelled, "--csv", "-q")
     found = {row["way"]: row for row in csv.DictReader(ran.out.splitlines())}
     assert list(found)[:2] == ["measured", "recorded-host"]
     # every end of a message: 100 ns to send, 200 ns to receive, 24 of each a rank; combined: 16 B, 1 ns each
     assert int(found["recorded-host"]["overhead_ps"]) == pytest.approx(
         (24 * (100 + 200) + 16) * 1000, rel=1e-3
     )
-    table = spinloom("predict", str(JACOBI), "--mpi", str(parameters), *modelled)
+    table = spinloom("predict", str(JACOBI), "--parameters", str(parameters), *modelled)
     assert "No MPI was not asked for its layouts: recorded-host has modelled times" in table.err
 
 
@@ -191,7 +191,7 @@ def test_layouts_without_a_price_are_an_error_that_says_how_to_get_one(spinloom,
         ),
     ):
         ran = spinloom(
-            "predict", str(JACOBI), "--mpi", str(of_mpi(parameters, tmp_path / "of.json", **about))
+            "predict", str(JACOBI), "--parameters", str(of_mpi(parameters, tmp_path / "of.json", **about))
         )
         assert ran.code == EXIT_ENVIRONMENT
         assert ran.out == ""
@@ -226,7 +226,7 @@ def test_layouts_are_priced_by_the_mpi_that_the_file_names(mpi, spinloom, parame
     out = tmp_path / "out"
     words = ("--strategies", "rw-cp", "-q", "--out", str(out))
     given = of_mpi(parameters, tmp_path / "of.json", **about)
-    ran = spinloom("predict", str(JACOBI), "--mpi", str(given), *words)
+    ran = spinloom("predict", str(JACOBI), "--parameters", str(given), *words)
     assert ran.code == EXIT_OK, ran.err
     assert not asked.exists()
     kept = json.loads((out / "prices.json").read_text(encoding="utf-8")).values()
@@ -234,7 +234,7 @@ def test_layouts_are_priced_by_the_mpi_that_the_file_names(mpi, spinloom, parame
     assert [price["layouts_ns"] > 0 for price in kept if "layouts_ns" in price] == [True]
     assert "modelled times" not in ran.err
     given = of_mpi(parameters, tmp_path / "of.json", **{**about, "mpi": "An MPI 1.0"})
-    ran = spinloom("predict", str(JACOBI), "--mpi", str(given), "-q")
+    ran = spinloom("predict", str(JACOBI), "--parameters", str(given), "-q")
     assert ran.code == EXIT_USAGE
     assert "the parameters are of An MPI 1.0, but " in ran.err
 

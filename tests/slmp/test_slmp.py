@@ -300,7 +300,7 @@ def test_more_than_four_gibibytes_are_refused_by_name(spinloom, tmp_path):
         (("receive", "there"), 2, "--force"),
         (("receive", "new", "--listen", "203.0.113.7:0"), 3, "203.0.113.7:0 cannot be opened"),
         (
-            ("receive", "new", "--listen", "127.0.0.1:0", "--wait", "1ms"),
+            ("receive", "new", "--listen", "127.0.0.1:0", "--seconds", "0.001"),
             1,
             "within 0.001 s (0 packets have)",
         ),

@@ -1,4 +1,4 @@
-/* MPI calls - what single calls of one MPI take between two ranks, for `spinloom bench mpi --calls`.
+/* MPI calls - what single calls of one MPI take between two ranks, for `spinloom bench mpi calls`.
  *
  * Contract: mpi_job.h; "time" answers ns a call, REPETITIONS numbers. Rank 0 measures. KIND is
  *     pingpong               a round trip, MPI_Send and MPI_Recv

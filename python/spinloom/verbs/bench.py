@@ -15,21 +15,21 @@ from spinloom.common import core, csv_text, files, output, units
 from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import plot, results
-from spinloom.verbs import bench_gpu, bench_mpi
+from spinloom.verbs.groups import Group
 from spinloom.verbs.options import form_options, out_option
 from spinloom.verbs.stopping import stoppable
 
 
-@click.group(epilog="Example: spinloom bench layout --quick")
+@click.group(
+    cls=Group,
+    places={"layout": "bench:layout", "gpu": "bench_gpu:gpu", "mpi": "bench_mpi:mpi"},
+    epilog="Examples: spinloom bench layout --quick; spinloom bench mpi collectives --quick",
+)
 def bench() -> None:
-    """Measure the speed of a part on this machine (host time)."""
+    """Measure how fast layouts and MPI messages are on this machine, beside others (host time)."""
 
 
-bench.add_command(bench_gpu.gpu)
-bench.add_command(bench_mpi.mpi)
-
-
-@bench.command(epilog="Example: spinloom bench layout --quick")
+@click.command(epilog="Example: spinloom bench layout --quick")
 @click.option("--quick", is_flag=True, help="A cut through the rows, within a minute.")
 @click.option("--all", "everything", is_flag=True, help="Every workload of the paper, not only the demo's.")
 @click.option("--only", metavar="TEXT", default="", help="Rows whose name contains TEXT.")
@@ -48,7 +48,7 @@ def layout(
     out: Path | None,
     form: str,
 ) -> None:
-    """Pack, unpack and layout-to-layout copies against loops by hand, memcpy, NumPy and every MPI found.
+    """Measure packing, unpacking and copies beside loops by hand, memcpy, NumPy and every MPI found.
 
     NumPy is compared with our calls from Python, the others with those from C. The loops are compiled here
     (-O3 -march=native). Every way's bytes are compared with the type map before a time is printed. The ways

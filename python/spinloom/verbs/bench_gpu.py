@@ -38,7 +38,7 @@ SHOWN = (
 @out_option("DIR", "Folder for gpu.csv, gpu.svg and gpu.png.", folder=True)
 @form_options
 def gpu(quick: bool, only: str, seconds: float | None, out: Path | None, form: str) -> None:
-    """Pack and unpack in a GPU's memory: device time, and host time of a launch.
+    """Measure packing and unpacking in a GPU's memory: device time, and host time of a launch.
 
     Against the driver's copy of as many bytes, one copy a block, CuPy and PyTorch where they are installed,
     and a kernel written by hand (with CuPy, which compiles it). Every way's bytes are compared with the

@@ -17,23 +17,22 @@ from spinloom.nics import results
 from spinloom.verbs.options import form_options, out_option
 from spinloom.verbs.stopping import stoppable
 
+BENCHES = ("messages", "calls", "collectives")
+
 
 @click.command(
-    epilog="Examples: spinloom bench mpi --quick; spinloom bench mpi --collectives --out collectives"
+    epilog="Examples: spinloom bench mpi --quick; spinloom bench mpi collectives --out collectives"
 )
+@click.argument("bench", type=click.Choice(BENCHES), default="messages")
 @click.option("--quick", is_flag=True, help="A cut through the rows, within some minutes.")
 @click.option(
     "--only", metavar="TEXT", default="", help="Rows whose name contains TEXT, or whose family is TEXT."
 )
+@click.option("--fresh-data", is_flag=True, help="Collectives: write the sent data anew before each call.")
+@click.option("--apart", is_flag=True, help="Collectives: ranks without shared memory, as on two machines.")
 @click.option(
-    "--calls", is_flag=True, help="Single calls that pass, MPI_Pack and MPI_Unpack, first uses of types."
+    "--kind", type=click.Choice(messages.KINDS), multiple=True, help="Messages: these only; else pingpong."
 )
-@click.option("--collectives", "collective", is_flag=True, help="Collective calls with datatypes.")
-@click.option("--fresh", is_flag=True, help="With --collectives: write the sent data anew before each call.")
-@click.option(
-    "--apart", is_flag=True, help="With --collectives: ranks without shared memory, as on two machines."
-)
-@click.option("--kind", type=click.Choice(messages.KINDS), multiple=True, help="These only; else pingpong.")
 @click.option(
     "--mpi",
     "mpi_names",
@@ -46,11 +45,10 @@ from spinloom.verbs.stopping import stoppable
 @out_option("DIR", "Folder for messages.csv, calls.csv or collectives.csv.", folder=True)
 @form_options
 def mpi(
+    bench: str,
     quick: bool,
     only: str,
-    calls: bool,
-    collective: bool,
-    fresh: bool,
+    fresh_data: bool,
     apart: bool,
     kind: tuple[str, ...],
     mpi_names: tuple[str, ...],
@@ -59,7 +57,7 @@ def mpi(
     out: Path | None,
     form: str,
 ) -> None:
-    """Messages between two ranks under every MPI found, with and without Spinloom's layer.
+    """Measure messages, calls or collectives under every MPI found, with and without Spinloom's layer.
 
     Jobs with and without the layer live side by side and take turns; a ratio is the median of the rounds'
     ratios with a 95 % interval, without over with: above 1 the layer is quicker. Every row's bytes are
@@ -67,30 +65,25 @@ def mpi(
     way and a short answer; both is one message each way at once; alltoallw is the same by MPI_Alltoallw. What
     is interrupted prints the rows that have complete rounds, of fewer samples.
 
-    --calls measures what single calls take instead: those that the layer leaves to the MPI, MPI_Pack and
+    'calls' measures what single calls take: those that the layer leaves to the MPI, MPI_Pack and
     MPI_Unpack, and the first use of a datatype against its second.
 
-    --collectives measures collective calls with datatypes on two ranks: without the layer, by hand (a loop
+    'collectives' measures collective calls with datatypes on two ranks: without the layer, by hand (a loop
     that packs, contiguous bytes, a loop that unpacks) and with the layer. The ratio is the best of the first
     two over the third. A time is that of the slower rank. With --apart the MPIs send by their networks,
     which is the loopback device here, and the layer knows no peers.
     """
-    if calls and collective:
-        raise Trouble("invalid", "--calls and --collectives are two benches")
-    if kind and (calls or collective):
-        raise Trouble(
-            "invalid", f"--{'calls' if calls else 'collectives'} has no --kind: its rows say what is called"
-        )
-    if (fresh or apart) and not collective:
-        raise Trouble("invalid", f"--{'fresh' if fresh else 'apart'} is for --collectives")
-    bench = "calls" if calls else "collectives" if collective else "messages"
+    if kind and bench != "messages":
+        raise Trouble("invalid", f"{bench} have no --kind: their rows say what is called")
+    if (fresh_data or apart) and bench != "collectives":
+        raise Trouble("invalid", f"--{'fresh-data' if fresh_data else 'apart'} is for collectives")
     rows = ROWS[bench](quick, only)
     if not rows:
         raise Trouble("invalid", f"no row's name contains {only!r}")
     if out is not None:
         results.check_writable(out)
     effort = messages.QUICK if quick else messages.FULL
-    both_settings = not (one_setting or calls or apart)  # a single copy is within a machine
+    both_settings = not (one_setting or bench == "calls" or apart)  # a single copy is within a machine
     wanted = messages.variants(jobs.mpis(mpi_names), both_settings=both_settings, apart=apart)
     if not wanted:
         raise Trouble("environment", "no MPI was found: there is no mpicc with a launcher")
@@ -100,18 +93,18 @@ def mpi(
         try:
             with progress(len(rows) * effort.launches, quiet=False, doing="measuring") as step:
                 session = messages.Session(wanted, effort, path, folder, step)
-                if calls:
+                if bench == "calls":
                     call_bench.measure(session, rows, times)
-                elif collective:
-                    collectives.measure(session, rows, times, fresh=fresh)
+                elif bench == "collectives":
+                    collectives.measure(session, rows, times, fresh=fresh_data)
                 else:
                     messages.measure(session, rows, kind or ("pingpong",), times)
         except core.load().SpinloomError as error:
             raise Trouble(error.code, error.message) from None
-    if calls:
+    if bench == "calls":
         measured = call_bench.table(times)
         tables = tables_of_calls(measured)
-    elif collective:
+    elif bench == "collectives":
         measured = collectives.table(rows, times)
         tables = tables_of_collectives(measured)
     else:

@@ -15,9 +15,8 @@ from spinloom.handlers import handler_build, toolchain
 from spinloom.handlers.handler_runs import HandlerRun
 from spinloom.nics import timeline
 from spinloom.verbs import handler_report
+from spinloom.verbs.groups import Group
 from spinloom.verbs.handler_options import Chosen, run_options
-from spinloom.verbs.handler_profile import profile
-from spinloom.verbs.handler_test import test
 from spinloom.verbs.options import out_option, timeline_option
 from spinloom.verbs.stopping import Stop, stoppable
 
@@ -26,7 +25,13 @@ PARTS = (".c", ".toml", "_expect.py")
 
 
 @click.group(
-    epilog="Example: spinloom handler new words --template count-words; spinloom handler run words.c"
+    cls=Group,
+    places={
+        **{name: f"handler:{name}" for name in ("new", "build", "run", "disasm")},
+        "profile": "handler_profile:profile",
+        "test": "handler_test:test",
+    },
+    epilog="Example: spinloom handler new words --template count-words; spinloom handler run words.c",
 )
 def handler() -> None:
     """Write a handler in C and see what it does on a simulated sPIN NIC.
@@ -35,7 +40,7 @@ def handler() -> None:
     """
 
 
-@handler.command(epilog="Example: spinloom handler new words --template count-words")
+@click.command(epilog="Example: spinloom handler new words --template count-words")
 @click.argument("name")
 @click.option("--template", type=click.Choice(TEMPLATES), default="empty", show_default=True)
 @click.option("--force", is_flag=True, help="Replace files that exist.")
@@ -54,7 +59,7 @@ def new(name: str, template: str, force: bool) -> None:
     output.echo(f"wrote {', '.join(map(str, targets))}; next: spinloom handler run {targets[0]}")
 
 
-@handler.command(
+@click.command(
     epilog="Examples: spinloom handler build words.c -o words.elf; spinloom handler build --native words.c"
 )
 @click.argument("source", type=click.Path(path_type=Path))
@@ -83,7 +88,7 @@ def build(source: Path, out: Path | None, native: bool, defines: tuple[str, ...]
     output.echo(f"{image}: {', '.join(built.handlers)}; {built.code_bytes:,} B of code and constants")
 
 
-@handler.command(
+@click.command(
     epilog="Examples: spinloom handler run words.c --message book.txt; "
     "spinloom handler run words.elf --size 1MiB --hpus 4 --timeline words.pftrace"
 )
@@ -135,7 +140,7 @@ def run(
         ctx.exit(EXIT_NEGATIVE)
 
 
-@handler.command(epilog="Example: spinloom handler disasm words.c")
+@click.command(epilog="Example: spinloom handler disasm words.c")
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 def disasm(path: Path) -> None:
     """Print the code of FILE.c or FILE.elf as the HPU decodes it, of FILE.c with its source lines."""
@@ -152,10 +157,6 @@ def disasm(path: Path) -> None:
             output.echo(f"{place:<16}  {line}")
             last_place = place
         output.echo(f"  {address:08x}  {bits:0{2 * length}x}{'' if length == 4 else '    '}  {text}")
-
-
-handler.add_command(profile)
-handler.add_command(test)
 
 
 def leave(stop: Stop, chosen: Chosen, ran: HandlerRun | None, as_json: bool) -> NoReturn:

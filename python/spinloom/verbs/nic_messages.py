@@ -214,7 +214,7 @@ def send(
 
 
 def receive_on_nic(
-    path: Path, nic: str, place: str, limit: int, wait: int | None, linger: int, quiet: bool, form: str
+    path: Path, nic: str, place: str, limit: int, seconds: float | None, linger: int, quiet: bool, form: str
 ) -> None:
     name, port = protocol.parse_place(place, "0.0.0.0")
     address = int.from_bytes(struct.pack("=I", protocol.resolve(name)), "big")
@@ -243,7 +243,6 @@ def receive_on_nic(
         if not quiet:
             output.say(f"waiting for a message at port {port} of {nic}; Ctrl-C ends")
 
-    seconds = None if wait is None else wait / units.PS_PER_SECOND
     linger_s = linger / units.PS_PER_SECOND
     if not nic_receive.receive(nic, (address, port), limit, seconds, linger_s, land, ready):
         raise Trouble("stalled", f"no message has come to port {port} of {nic} in {seconds:g} s")
@@ -273,7 +272,7 @@ def receive_on_nic(
     "--name",
     help="The handlers of the NIC of this name ('spinloom nic run') receive it, not this process.",
 )
-@click.option("--wait", metavar="TIME", callback=read_time, help="Give up after so long, such as 30s.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Give up after this time.")
 @click.option(
     "--linger",
     metavar="TIME",
@@ -290,7 +289,7 @@ def receive(
     place: str,
     limit: int,
     name: str | None,
-    wait: int | None,
+    seconds: float | None,
     linger: int,
     force: bool,
     quiet: bool,
@@ -303,11 +302,11 @@ def receive(
     if path.is_file() and not force:
         raise Trouble("invalid", f"{path} is there already: name another file, or replace it with --force")
     if name is not None:
-        return receive_on_nic(path, name, place, limit, wait, linger, quiet, form)
+        return receive_on_nic(path, name, place, limit, seconds, linger, quiet, form)
     with protocol.Receiver(protocol.parse_place(place, "0.0.0.0"), limit) as receiver:
         if not quiet:
             output.say(f"waiting for a message at port {receiver.port}; Ctrl-C ends")
-        received = receiver.receive(None if wait is None else wait / units.PS_PER_SECOND, Refusals(limit))
+        received = receiver.receive(seconds, Refusals(limit))
         with ThreadPoolExecutor(1) as executor:  # a disk or a sum may take longer than the sender waits
             answering = executor.submit(receiver.answer, linger / units.PS_PER_SECOND)
             size = len(received.content)

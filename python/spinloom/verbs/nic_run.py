@@ -29,7 +29,10 @@ PORTS = "pcap:IN,OUT, replay:IN,TIMES, tap:NAME[,ADDRESS/BITS], packet:INTERFACE
 )
 @click.option("--wire", metavar="PORT", help=f"Where frames come from and go to: {PORTS}.")
 @click.option(
-    "--host", metavar="PORT", help="The network stack behind the NIC, such as tap:NAME,ADDRESS/BITS."
+    "--host-port",
+    "host",
+    metavar="PORT",
+    help="The network stack behind the NIC, such as tap:NAME,ADDRESS/BITS.",
 )
 @click.option(
     "--handlers", multiple=True, metavar="FILE", help="FILE.c, FILE.elf, FILE.so or a shipped handler."
@@ -72,7 +75,7 @@ def run(
 ) -> None:
     """Run a NIC until Ctrl-C, or the end of its capture file; then print what it has counted.
 
-    Frames that no rules take go to --host, and what it sends goes to the wire. Handlers that are
+    Frames that no rules take go to --host-port, and what it sends goes to the wire. Handlers that are
     natively built run in this process and are trusted.
     """
     setup = nic_setup.load(config) if config else Setup()

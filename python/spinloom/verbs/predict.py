@@ -108,7 +108,7 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     help="What is between the NICs, as for 'spinloom goal run': fat-tree:radix=16,levels=3, torus:8x8x8, ...",
 )
 @click.option(
-    "--mpi",
+    "--parameters",
     "mpi_path",
     type=click.Path(path_type=Path),
     help="Parameters of the host's MPI, by 'spinloom calibrate mpi'; else the profile's call.",
@@ -118,13 +118,13 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     type=click.Choice(["measured", "modelled"]),
     default="measured",
     show_default=True,
-    help="With --mpi: what layouts cost that MPI, measured now on its host, or those of our own copies.",
+    help="With --parameters: what layouts cost that MPI, measured now on its host, or our own copies.",
 )
 @click.option(
     "--eager",
     metavar="BYTES",
     callback=read_eager,
-    help="Longer messages ask first; 16 KiB, or what --mpi says, otherwise.",
+    help="Longer messages ask first; 16 KiB, or what --parameters says, otherwise.",
 )
 @click.option(
     "--layouts",

@@ -39,7 +39,7 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
 @click.command(
     context_settings={"allow_interspersed_args": False},
     epilog="Examples: spinloom sim -n 2 examples/portals/pingpong.c 4096; "
-    "spinloom sim -n 64 --nic sc17-discrete --prefix ./program argument",
+    "spinloom sim -n 64 --nic sc17-discrete --label ./program argument",
 )
 @click.argument("program", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -50,7 +50,7 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
 @hpus_option
 @mtu_option
 @click.option(
-    "--handler",
+    "--handlers",
     "handlers",
     type=click.Path(path_type=Path),
     multiple=True,
@@ -82,7 +82,7 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
     "--forward", metavar="TIME", default="0ns", show_default=True, help="The gateway's time for each packet."
 )
 @seed_option
-@click.option("--prefix", is_flag=True, help="Print '[RANK] ' before each line of a rank.")
+@click.option("--label", is_flag=True, help="Print '[RANK] ' before each line of a rank.")
 @click.option("--stack", metavar="BYTES", default="8MiB", show_default=True, help="The stack of each rank.")
 @click.option("-q", "--quiet", is_flag=True, help="No summary on stderr.")
 @click.option(
@@ -118,7 +118,7 @@ def sim(
     stored: bool,
     forward: str,
     seed: int,
-    prefix: bool,
+    label: bool,
     stack: str,
     quiet: bool,
     form: str,
@@ -155,7 +155,7 @@ def sim(
         hpus,
         parse_mtu(mtu) if mtu else None,
         seed,
-        prefix,
+        label,
         stack_bytes,
         images,
         tuple(further_rails),

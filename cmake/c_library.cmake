@@ -1,15 +1,14 @@
 # spinloom_c_library(NAME FLOOR HEADERS ... FLOORS ... SYMBOLS PATTERN DESCRIPTION TEXT): libspinloom_NAME, the C face of a
-# floor, as a shared and a static library, with what others need to find it: pkg-config and a CMake package, which is
-# SpinloomName, or PACKAGE.
+# floor, as a shared and a static library, with what others need to find it: pkg-config and a component of the CMake package.
 #
 #   cmake -S . -B BUILD && cmake --build BUILD --target spinloom_NAME_library
 #   cmake --install BUILD --component NAME --prefix PREFIX
 include(GNUInstallDirs)
-include(CMakePackageConfigHelpers)
+include(${CMAKE_CURRENT_LIST_DIR}/package.cmake)
 find_package(Threads REQUIRED)
 
 function(spinloom_c_library name floor)
-  cmake_parse_arguments(C "" "SYMBOLS;DESCRIPTION;PACKAGE" "HEADERS;FLOORS" ${ARGN})
+  cmake_parse_arguments(C "" "SYMBOLS;DESCRIPTION" "HEADERS;FLOORS" ${ARGN})
   set(library_name ${name})
   set(description "${C_DESCRIPTION}")
   set(symbols ${PROJECT_BINARY_DIR}/${name}_symbols.map)
@@ -40,13 +39,7 @@ function(spinloom_c_library name floor)
       ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib LINKER_LANGUAGE CXX)
     target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   endforeach()
-  string(SUBSTRING ${name} 0 1 first)
-  string(TOUPPER ${first} first)
-  string(REGEX REPLACE "^.(.*)" "Spinloom${first}\\1" package ${name})
-  if(C_PACKAGE)
-    set(package ${C_PACKAGE})
-  endif()
-  install(TARGETS ${shared} ${static} EXPORT ${package}
+  install(TARGETS ${shared} ${static} EXPORT Spinloom_${name}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name} NAMELINK_COMPONENT ${name}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name})
   foreach(header ${C_HEADERS})
@@ -54,11 +47,7 @@ function(spinloom_c_library name floor)
     install(FILES ${PROJECT_SOURCE_DIR}/include/spinloom/${header}
       DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/spinloom/${folder} COMPONENT ${name})
   endforeach()
-  set(place ${CMAKE_INSTALL_LIBDIR}/cmake/${package})
-  install(EXPORT ${package} NAMESPACE spinloom:: FILE ${package}Config.cmake DESTINATION ${place} COMPONENT ${name})
-  write_basic_package_version_file(${PROJECT_BINARY_DIR}/${package}ConfigVersion.cmake
-    VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
-  install(FILES ${PROJECT_BINARY_DIR}/${package}ConfigVersion.cmake DESTINATION ${place} COMPONENT ${name})
+  spinloom_component(${name})
   file(RELATIVE_PATH prefix_from_libdir /prefix/${CMAKE_INSTALL_LIBDIR} /prefix)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/c_library.pc.in ${PROJECT_BINARY_DIR}/spinloom-${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/spinloom-${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT ${name})
@@ -69,7 +58,7 @@ add_library(spinloom_layout_c OBJECT ${PROJECT_SOURCE_DIR}/src/memory/layout/c_l
 spinloom_options(spinloom_layout_c)
 target_include_directories(spinloom_layout_c PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(spinloom_layout_c PRIVATE SPINLOOM_VERSION="${PROJECT_VERSION}")
-spinloom_c_library(layout layout_c HEADERS layout.h FLOORS memory_layout base SYMBOLS "spl_layout_*" PACKAGE spinloom
+spinloom_c_library(layout layout_c HEADERS layout.h FLOORS memory_layout base SYMBOLS "spl_layout_*"
   DESCRIPTION "Datatypes that move non-contiguous data: MPI's constructors without MPI")
 spinloom_c_library(slmp ethernet_slmp HEADERS slmp.h FLOORS base SYMBOLS "slmp_*"
   DESCRIPTION "SLMP, the sPIN lightweight messaging protocol, over UDP sockets")

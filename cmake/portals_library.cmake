@@ -1,10 +1,10 @@
 # libportals.so.4 for real processes, with what others need to compile, link and run against it: headers, pkg-config, a
-# CMake package, manual pages, spinloom-info, spinloom-gateway, libspinloom-heap.so, and the handlers where they are built.
+# component of the CMake package, manual pages, spinloom-info, spinloom-gateway, libspinloom-heap.so, and the handlers where they are built.
 #
 #   cmake -S . -B BUILD -DSPINLOOM_HANDLERS=ON && cmake --build BUILD --target spinloom_portals_library
 #   cmake --install BUILD --component portals --prefix PREFIX
 include(GNUInstallDirs)
-include(CMakePackageConfigHelpers)
+include(${CMAKE_CURRENT_LIST_DIR}/package.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/manual.cmake)
 
 add_custom_target(spinloom_portals_library DEPENDS spinloom_portals_live spinloom_heap spinloom_info
@@ -15,19 +15,13 @@ if(TARGET spinloom_handlers)
   install(FILES ${handler_images} DESTINATION ${CMAKE_INSTALL_LIBDIR}/spinloom/handlers COMPONENT portals)
 endif()
 
-set(portals_package ${CMAKE_INSTALL_LIBDIR}/cmake/SpinloomPortals)
 target_include_directories(spinloom_portals_live INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 set_target_properties(spinloom_portals_live PROPERTIES EXPORT_NAME portals)
-install(TARGETS spinloom_portals_live EXPORT SpinloomPortals
+install(TARGETS spinloom_portals_live EXPORT Spinloom_portals
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT portals NAMELINK_COMPONENT portals)
 install(TARGETS spinloom_heap LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT portals)
 install(TARGETS spinloom_info spinloom_gateway spinloom_threads RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT portals)
-install(EXPORT SpinloomPortals NAMESPACE spinloom:: FILE SpinloomPortalsConfig.cmake
-  DESTINATION ${portals_package} COMPONENT portals)
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/SpinloomPortalsConfigVersion.cmake
-  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/SpinloomPortalsConfigVersion.cmake
-  DESTINATION ${portals_package} COMPONENT portals)
+spinloom_component(portals)
 
 install(FILES ${PROJECT_SOURCE_DIR}/include/portals4.h ${PROJECT_SOURCE_DIR}/include/portals4_spin.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT portals)

@@ -36,7 +36,8 @@ install(FILES bench/rails_bandwidth.c bench/rma_latency.c DESTINATION spinloom/p
 install(FILES handlers/handler.ld DESTINATION spinloom/lib/spinloom/handlers COMPONENT python)
 install(DIRECTORY handlers/runtime DESTINATION spinloom/lib/spinloom/handlers COMPONENT python)
 
-# A wheel holds no links: what a linker looks for by its plain name is a text that names the library.
+# A wheel holds no links: what a linker looks for by its plain name is a text that names the library. No loader looks in the
+# package, so its pkg-config files have programs remember the place.
 set(prefix_install [[
   set(prefix "${CMAKE_INSTALL_PREFIX}/spinloom")
   foreach(component layout slmp ethernet portals mpi)
@@ -50,6 +51,12 @@ set(prefix_install [[
       file(REMOVE "${library}")
       file(WRITE "${library}" "INPUT(${name})\n")
     endif()
+  endforeach()
+  file(GLOB descriptions "${prefix}/@CMAKE_INSTALL_LIBDIR@/pkgconfig/*.pc")
+  foreach(description ${descriptions})
+    file(READ "${description}" text)
+    string(REPLACE "Libs: -L\${libdir}" "Libs: -L\${libdir} -Wl,-rpath,\${libdir}" text "${text}")
+    file(WRITE "${description}" "${text}")
   endforeach()
 ]])
 string(CONFIGURE "${prefix_install}" prefix_install @ONLY)

@@ -9,7 +9,7 @@
  * Threads: a committed layout may be used by any number of threads at once over disjoint destinations; the last error
  *   belongs to its thread. Time: none.
  *
- * Link with pkg-config (spinloom-layout) or CMake (find_package(spinloom), spinloom::layout).
+ * Link with pkg-config (spinloom-layout) or CMake (find_package(Spinloom COMPONENTS layout), spinloom::layout).
  */
 #ifndef SPINLOOM_LAYOUT_H
 #define SPINLOOM_LAYOUT_H

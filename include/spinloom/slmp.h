@@ -10,7 +10,7 @@
  * Threads: several may send over one socket at once; options are set before. A receiver has one owner. The last error
  *   belongs to its thread. Time: host time.
  *
- * Link with pkg-config (spinloom-slmp) or CMake (find_package(SpinloomSlmp), spinloom::slmp).
+ * Link with pkg-config (spinloom-slmp) or CMake (find_package(Spinloom COMPONENTS slmp), spinloom::slmp).
  */
 #ifndef SPINLOOM_SLMP_H
 #define SPINLOOM_SLMP_H

@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 from packaging.tags import sys_tags
 from packaging.utils import parse_wheel_filename
 
+import launchers
 from c_library import BIN, ROOT, configure, pkg_config, run, tool
 from spinloom import __version__
 from spinloom.common import data
@@ -216,8 +217,23 @@ def test_layouts_work_with_the_declared_packages_alone(environment):
     environment.run("python", "-c", LAYOUTS)
 
 
-def test_spinloom_info_finds_its_library(prefix):
+def test_spinloom_info_finds_its_library(environment, prefix):
     assert "long messages here" in run(prefix / "bin/spinloom-info", env={"PATH": ""})
+    assert "long messages here" in environment.run("spinloom-info", "--machine")
+    assert "mpiexec -n 1 spinloom-gateway" in environment.run("spinloom-gateway", "--help")
+
+
+def test_programs_on_path_are_ranks_of_a_launcher(environment, prefix, tmp_path):
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    flags = [f"-I{prefix}/include", prefix / "lib/libportals.so.4", f"-Wl,-rpath,{prefix}/lib"]
+    run("cc", "-std=c11", PROJECTS / "portals/ring.c", "-o", tmp_path / "ring", *flags)
+    threads = [environment.bin / "spinloom-threads", "-n", "2", tmp_path / "ring"]
+    assert sorted(run(*threads).splitlines()) == [f"rank {rank}: 2 ranks, good" for rank in range(2)]
+    for name in launchers.available():
+        ran = launchers.run(name, 2, *threads)
+        lines = [f"rank {rank}: 4 ranks, good" for rank in range(4)]
+        assert (ran.returncode, sorted(ran.stdout.splitlines())) == (0, lines), ran.stderr
 
 
 PAGES = [["spinloom"], *(["-M", "PREFIX", name] for name in ("spinloom", "PtlGet", "MPIX_Type_free_comm"))]
@@ -244,7 +260,7 @@ def test_c_programs_find_the_libraries_by_pkg_config(environment, prefix, tmp_pa
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     flags = pkg_config(prefix, package, "--cflags", "--libs")
-    run("cc", "-std=c11", source, "-o", tmp_path / "use", *flags, f"-Wl,-rpath,{prefix}/lib")
+    run("cc", "-std=c11", source, "-o", tmp_path / "use", *flags)  # they name the place for the loader
     assert run(tmp_path / "use") == said
     if package == "spinloom-portals":
         simulated = environment.run("spinloom", "sim", "-n", "2", "--quiet", tmp_path / "use")

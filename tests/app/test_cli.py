@@ -16,7 +16,7 @@ from patience import seconds
 from spinloom import __version__
 from spinloom.common import config, core
 from spinloom.nics import profiles
-from spinloom.verbs.jobs import JOBS, PLACES
+from spinloom.verbs.jobs import JOBS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,13 +29,6 @@ def test_the_package_and_the_build_agree_on_the_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["version"] == __version__
     assert f"project(spinloom VERSION {__version__} " in (ROOT / "CMakeLists.txt").read_text()
-
-
-@pytest.mark.parametrize("verb", sorted(PLACES))
-def test_help_has_an_example(spinloom, verb):
-    ran = spinloom(verb, "--help")
-    assert ran.code == 0
-    assert f"spinloom {verb}" in ran.out.split("Example", 1)[1]
 
 
 def test_help_groups_the_verbs_by_job(spinloom):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from spinloom.verbs.jobs import PLACES
+from spinloom.verbs.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -51,6 +52,14 @@ def test_each_verb_and_each_variable_has_its_line(written):
     assert {name for name, _, _ in man.variables("mpi")} == known
     page = (written / "man7/spinloom-mpi.7").read_text(encoding="utf-8")
     assert all(f".B {name}\n" in page for name in known)
+
+
+def test_the_mpis_are_those_of_the_page():
+    page = " ".join((ROOT / "docs/mpi.md").read_text(encoding="utf-8").split())
+    mpis = re.search(r"`libspinloom_mpi\.so`\) works under (.*?), for programs in", page)[1]
+    assert "MPI 5" in mpis
+    assert mpis in " ".join((ROOT / "man/mpi.toml").read_text(encoding="utf-8").split())
+    assert mpis in " ".join(run.help.split())
 
 
 def test_references_lead_somewhere(written):

@@ -319,6 +319,14 @@ MISBEHAVIOUR = {
 }
 
 
+def test_troubles_that_are_not_shown_are_counted(spinloom, folder):
+    source(folder, payload("return *(volatile int *)0x70000000;"))
+    ran = spinloom("handler", "run", "sample.c", "--size", "64", "--count", "32")
+    shown = [line for line in ran.out.splitlines() if line.startswith("trouble ")]
+    assert len(shown) == 20
+    assert "... and 12 more troubles (--json has them)" in ran.out
+
+
 @pytest.mark.parametrize("trouble", MISBEHAVIOUR)
 def test_a_misbehaving_message_fails_and_the_next_one_is_well(folder, trouble):
     """The second packet of the first message misbehaves; what else comes is handled as ever."""

@@ -20,6 +20,7 @@ from patience import seconds, until
 from spinloom import slmp
 from spinloom.common import data
 from spinloom.common.errors import Trouble
+from spinloom.verbs import nic_messages
 
 ROOT = Path(__file__).resolve().parents[2]
 EOM, SYN, ACK, REPORT = 0x8000, 0x4000, 0x2000, 0x1000
@@ -278,6 +279,17 @@ def test_a_message_that_finds_no_room_is_named_at_both_ends(spinloom, tmp_path):
     assert ran.code == 1
     assert "was sent 2 times and not acknowledged" in ran.err
     assert not (tmp_path / "target").exists()
+
+
+def test_a_sender_that_nobody_answers_says_so_while_it_tries(spinloom, tmp_path, monkeypatch):
+    monkeypatch.setattr(nic_messages, "SILENCE_S", 0.01)
+    (tmp_path / "source").write_bytes(CONTENT)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        ran = spinloom("nic", "send", str(tmp_path / "source"), place, "--tries", "2")
+    assert ran.code == 1
+    assert f"nothing answers at port {place.partition(':')[2]} of 127.0.0.1 yet" in ran.err.splitlines()[0]
 
 
 def test_more_than_four_gibibytes_are_refused_by_name(spinloom, tmp_path):

@@ -399,7 +399,7 @@ def read(where: Path) -> Calibration:
 
 def load() -> tuple[Calibration, str]:
     """This host's calibration, or the one that comes with Spinloom and a sentence that says so."""
-    how = "'spinloom calibrate' measures this one in a minute"
+    how = "'spinloom calibrate' measures this one in some minutes"
     own = path()
     if not os.path.exists(own):  # False as well where it may not be looked at
         shipped = read(SHIPPED)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +55,9 @@ def copies(
     byte is compared before it is timed. --compare measures the workloads in the same rounds as the prices
     from which they are predicted, and keeps neither when it is done.
 
-    It takes a minute of processor time, longer by the clock where others work. Each round is kept as it ends:
-    after Ctrl-C the next call goes on behind it. A machine that is too noisy gets no prices: exit code 1.
+    It takes some minutes, and says after the first round how long a round takes. No round begins after a
+    minute of processor time, but for the second. Each is kept as it ends: after Ctrl-C the next call goes on
+    behind it. A machine that is too noisy gets no prices: exit code 1.
     """
     if compare:
         rows = catalogue()
@@ -65,7 +69,7 @@ def copies(
             output.say(f"goes on behind {rounds(measured.done)} of an earlier call")
         step_total = calibration.step_count(passes) + passes * len(rows)
         with stoppable() as stop, progress(step_total, quiet, "measuring") as advance:
-            measured.run(passes, advance)
+            measured.run(passes, told(advance, step_total // passes, passes - measured.done, quiet))
         table = compared(rows, measured) if measured.done else []
         if table:
             output.emit(table, form, lambda: show_compared(table, movement))
@@ -85,6 +89,7 @@ def copies(
         output.say(f"goes on behind {rounds(kept_rounds)} of an earlier call")
     step_total = calibration.step_count(passes) * len(copy_model.MOVEMENTS)
     with stoppable() as stop, progress(step_total, quiet, "measuring") as advance:
+        advance = told(advance, step_total // passes, passes - kept_rounds, quiet)
         measured = calibration.measure(passes, advance, partial)
     if stop.was_stopped:
         kept_rounds = calibration.kept_passes(partial)
@@ -93,6 +98,20 @@ def copies(
     output.say(f"{where}: prices of {measured.identity['processor']}")
     prices = [price for name in copy_model.MOVEMENTS for price in price_rows(name, measured)]
     output.emit(prices, form, lambda: show_prices(prices))
+
+
+def told(advance: Callable[[], None], steps: int, count: int, quiet: bool) -> Callable[[], None]:
+    """`advance`, which says after `steps` calls, the first of `count` rounds, how long the others take."""
+    began = time.monotonic()
+    calls = itertools.count(1)
+
+    def call() -> None:
+        advance()
+        if next(calls) == steps and count > 1 and not quiet:
+            seconds = time.monotonic() - began
+            output.say(f"a round takes {seconds:.0f} s here: at most {seconds * (count - 1):.0f} s more")
+
+    return call
 
 
 def rounds(count: int) -> str:

@@ -161,6 +161,8 @@ def show_endings(image: Image, result: dict[str, Any], tell: Any) -> None:
     reasons = handler_build.with_source_lines(image, [decoded(reason) for *_, reason, _ in troubles])
     for (time_ps, hpu, kind, *_), reason in zip(troubles, reasons, strict=True):
         tell(f"trouble {units.format_time(time_ps)}  HPU {hpu}  {kind}: {reason}")
+    if len(result["troubles"]) > LINES_SHOWN:
+        tell(f"... and {len(result['troubles']) - LINES_SHOWN:,} more troubles (--json has them)")
 
 
 def show_memory(name: str, before: bytes, after: bytes, tell: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from spinloom.verbs.options import form_options, quiet_option
 
 KIB = 1024
 NUMBER_IDS = 1 << 32
+SILENCE_S = 1.0  # without an answer, before a sender says so
 
 
 def read_time(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
@@ -52,6 +54,33 @@ def show(row: dict[str, Any], form: str) -> None:
         return output.table(["what", "value"], [[name, str(value)] for name, value in fields.items()])
 
     output.emit([row], form, table)
+
+
+class Silence:
+    """Says once that nobody has answered for a moment; called with the bytes that are through."""
+
+    def __init__(self, where: tuple[str, int]) -> None:
+        self.where = where
+        self.timer = threading.Timer(SILENCE_S, self.say)
+        self.timer.daemon = True
+
+    def __call__(self, through: int) -> None:
+        if through > 0:
+            self.timer.cancel()
+
+    def __enter__(self) -> Silence:
+        self.timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.timer.cancel()
+
+    def say(self) -> None:
+        name, port = self.where
+        output.say(
+            f"nothing answers at port {port} of {name} yet: does a NIC with handlers run there, or "
+            "'spinloom nic receive'? Packets are sent again; Ctrl-C ends"
+        )
 
 
 class Refusals:
@@ -186,7 +215,12 @@ def send(
         message_id = int.from_bytes(digest.digest()[:4], "big")
     gap_us = -(-(gap or 0) // 10**6)
     size = len(content)
-    with progress(size // KIB, quiet, "sending, KiB") as bar:
+
+    def reached(through: int) -> None:
+        silence(through)
+        bar.reach(through // KIB)
+
+    with progress(size // KIB, quiet, "sending, KiB") as bar, Silence(where) as silence:
         sent = protocol.send(
             content,
             where,
@@ -196,7 +230,7 @@ def send(
             gap_us,
             workers,
             options,
-            lambda through: bar.reach(through // KIB),
+            reached,
         )
     row = {
         "file": str(path),

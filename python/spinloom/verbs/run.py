@@ -145,9 +145,10 @@ def become(command: list[str], environment: dict[str, str], report: str | None) 
 def run(command: tuple[str, ...], path: str | None, collectives: bool, rma: bool, report: str | None) -> None:
     """Run an MPI program with faster datatypes.
 
-    The program and its MPI stay as they are: Open MPI 4 and 5, MPICH 3.4 to 5, Intel MPI, and MPIs with the
-    standard interface of MPI 5. Messages of non-contiguous datatypes of 6 KiB and more between ranks of one
-    machine are packed and unpacked by Spinloom in shared memory; all others go as ever.
+    The program and its MPI stay as they are: Open MPI 4 and 5, MPICH 4 and 5, Intel MPI, and MPIs with the
+    standard binary interface of MPI 5. Messages of non-contiguous datatypes of 6 KiB and more between ranks
+    of one machine go through shared memory, and with them collective calls and accesses to windows that move
+    such data. docs/mpi.md lists what the MPI does as ever.
 
     A rank may be such a command as well: mpiexec -n 2 spinloom run -- ./app, for example in a container.
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from spinloom.common import output, units
 
-MEASURED_COLUMNS = ("time_ps", "speedup", "last_rank_ends_ns")
+# Their headings: times are shown with their units.
+MEASURED_COLUMNS = {"time_ps": "time", "speedup": "speedup", "last_rank_ends_ns": "last rank ends"}
 ROWS_SHOWN = 40
 FAILED_SHOWN = 10
 
@@ -25,7 +26,9 @@ def show(rows: list[dict[str, Any]], varied: list[str], about: dict[str, Any]) -
     measured = [name for name in MEASURED_COLUMNS if any(row.get(name) is not None for row in rows)]
     names = [*varied, "status", *measured]
     cells = [[as_text(name, row.get(name)) for name in names] for row in rows[:ROWS_SHOWN]]
-    table = output.table(names, cells, numeric=numbers(rows, names), title="Modelled times")
+    headings = {name: MEASURED_COLUMNS.get(name, name) for name in names}
+    numeric = {headings[name] for name in numbers(rows, names)}
+    table = output.table(list(headings.values()), cells, numeric=numeric, title="Modelled times")
     output.show(table, keys=len(varied))
     console = output.console()
     if len(rows) > ROWS_SHOWN:

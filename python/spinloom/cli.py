@@ -65,8 +65,8 @@ def print_prefix(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     cls=Verbs,
     places=PLACES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Environment variables: spinloom info settings. Exit codes: 0 good, 1 negative result, 2 usage, "
-    "3 the machine lacks something.",
+    epilog="Each verb explains itself: spinloom VERB --help. Environment variables: spinloom info settings. "
+    "Exit codes: 0 good, 1 negative result, 2 usage, 3 the machine lacks something.",
 )
 @click.version_option(__version__, prog_name="spinloom", message="%(prog)s %(version)s")
 @click.option(
@@ -78,11 +78,11 @@ def print_prefix(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     help="Print where include/, lib/ and share/man/ of the C libraries are, and exit.",
 )
 def cli() -> None:
-    """What will a packet-processing (sPIN) NIC do with your datatype?
+    """Simulate packet-processing NICs, and run MPI programs faster.
 
     \b
-    spinloom simulate --demo              speed-ups of thirteen application datatypes
-    spinloom simulate MILC --nic sc19-slingshot --strategies rw-cp,seek
+    spinloom simulate --demo              speed-ups of thirteen application datatypes on such a NIC
+    spinloom run -- mpiexec -n 2 ./app    your MPI program with faster datatypes
     """
     from spinloom.common import config
 

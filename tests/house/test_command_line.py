@@ -150,7 +150,8 @@ def test_spellings_of_a_row_come_together(name):
 @pytest.mark.parametrize("name", ALL_COMMANDS)
 def test_help_has_an_example_that_is_a_command(name):
     command = ALL_COMMANDS[name]
-    assert command.help, "the first sentence says what it does"
+    assert command.help
+    assert not command.get_short_help_str(60).endswith("..."), "a short sentence opens it"
     _, found, examples = f"{command.help}\n{command.epilog or ''}".partition("Example")
     assert found
     of_verb = [line for line in re.findall(r"spinloom ([^;]+)", examples) if line.startswith(name)]

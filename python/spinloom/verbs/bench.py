@@ -26,7 +26,10 @@ from spinloom.verbs.stopping import stoppable
     epilog="Examples: spinloom bench layout --quick; spinloom bench mpi collectives --quick",
 )
 def bench() -> None:
-    """Measure how fast layouts and MPI messages are on this machine, beside others (host time)."""
+    """Measure how fast this machine moves layouts and messages.
+
+    All times are host time.
+    """
 
 
 @click.command(epilog="Example: spinloom bench layout --quick")
@@ -48,12 +51,13 @@ def layout(
     out: Path | None,
     form: str,
 ) -> None:
-    """Measure packing, unpacking and copies beside loops by hand, memcpy, NumPy and every MPI found.
+    """Measure packing, unpacking and copies beside other ways.
 
-    NumPy is compared with our calls from Python, the others with those from C. The loops are compiled here
-    (-O3 -march=native). Every way's bytes are compared with the type map before a time is printed. The ways
-    take turns; ratios are medians with a 95 % interval, other over ours: above 1 we are quicker. What is
-    interrupted prints its complete rows; they stand in DIR/partial.
+    The others are loops by hand, memcpy, NumPy and every MPI found. NumPy is compared with our calls from
+    Python, the others with those from C. The loops are compiled here (-O3 -march=native). Every way's bytes
+    are compared with the type map before a time is printed. The ways take turns; ratios are medians with a 95
+    % interval, other over ours: above 1 we are quicker. What is interrupted prints its complete rows; they
+    stand in DIR/partial.
     """
     chosen = [row for row in bench_rows.rows(everything=everything, quick=quick) if only in row.name]
     if not chosen:

@@ -38,11 +38,12 @@ SHOWN = (
 @out_option("DIR", "Folder for gpu.csv, gpu.svg and gpu.png.", folder=True)
 @form_options
 def gpu(quick: bool, only: str, seconds: float | None, out: Path | None, form: str) -> None:
-    """Measure packing and unpacking in a GPU's memory: device time, and host time of a launch.
+    """Measure packing and unpacking in a GPU's memory.
 
-    Against the driver's copy of as many bytes, one copy a block, CuPy and PyTorch where they are installed,
-    and a kernel written by hand (with CuPy, which compiles it). Every way's bytes are compared with the
-    processor's before a time is taken. Needs NumPy. What is interrupted prints its complete rows.
+    Device times, and host times of a launch, stand beside those of the driver's copy of as many bytes, one
+    copy a block, CuPy and PyTorch where they are installed, and a kernel written by hand (with CuPy, which
+    compiles it). Every way's bytes are compared with the processor's before a time is taken. Needs NumPy.
+    What is interrupted prints its complete rows.
     """
     rows = [row for row in gpu_rows.rows(quick=quick and not only) if only in row.name or only == row.family]
     if not rows:

@@ -57,7 +57,7 @@ def mpi(
     out: Path | None,
     form: str,
 ) -> None:
-    """Measure messages, calls or collectives under every MPI found, with and without Spinloom's layer.
+    """Measure every MPI found, with and without our layer.
 
     Jobs with and without the layer live side by side and take turns; a ratio is the median of the rounds'
     ratios with a 95 % interval, without over with: above 1 the layer is quicker. Every row's bytes are

@@ -21,8 +21,9 @@ from spinloom.verbs.groups import Group
     "spinloom calibrate host -o mine.toml",
 )
 def calibrate() -> None:
-    """Measure what copies, messages and an MPI library cost on this machine.
+    """Measure the prices that predictions need, on this machine.
 
-    Predictions then use these prices in place of those that come with Spinloom. `spinloom calibrate` is
-    `spinloom calibrate copies`. Times are host time: run it on a quiet machine.
+    They are what copies, messages, an MPI library and the host cost. Predictions then use them in place of
+    those that come with Spinloom. `spinloom calibrate` is `spinloom calibrate copies`. Times are host time:
+    run it on a quiet machine.
     """

@@ -49,7 +49,7 @@ BEGIN, END = "<!-- begin: spinloom calibrate copies --compare -->", "<!-- end --
 def copies(
     passes: int, compare: bool, movement: str, out: Path | None, docs: Path | None, quiet: bool, form: str
 ) -> None:
-    """Measure what copies cost on this machine, for 'spinloom explain'.
+    """Measure what copies cost, for 'spinloom explain'.
 
     Blocks of every size at regular and irregular places, with the data in each level of the caches; every
     byte is compared before it is timed. --compare measures the workloads in the same rounds as the prices

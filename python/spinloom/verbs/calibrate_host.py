@@ -32,12 +32,12 @@ LAST_LEVEL_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
 @out_option("FILE.toml", "Instead: measure this machine, and write a host profile for --host.")
 @form_options
 def host_verb(nic: str, host: str | None, everything: bool, out: Path | None, form: str) -> None:
-    """Compare the model of the host's CPU with unpack loops measured here, or write a host profile.
+    """Compare the model of the host with this machine.
 
-    The model counts lines that prefetchers bring, lines that they do not, lines evicted on the way, and
-    blocks, each with a cost. 'here' is the model with the costs and the cache of this machine, to be compared
-    with 'measured'; 'model' is with the profile's, which 'spinloom simulate' uses. Measured times are host
-    time.
+    Or, with --out, write a host profile of this machine. The model counts lines that prefetchers bring, lines
+    that they do not, lines evicted on the way, and blocks, each with a cost. 'here' is the model with the
+    costs and the cache of this machine, to be compared with 'measured'; 'model' is with the profile's, which
+    'spinloom simulate' uses. Measured times are host time.
     """
     profile = profiles.load(nic, host)
     if out is not None:

@@ -38,10 +38,11 @@ from spinloom.verbs.stopping import stoppable
 @quiet_option
 @form_options
 def mpi(compiler: str, ranks: int, passes: int, out: Path | None, quiet: bool, form: str) -> None:
-    """Measure the LogGOPS parameters of an MPI library, for 'spinloom goal' and 'spinloom predict'.
+    """Measure the LogGOPS parameters of an MPI library.
 
-    L, o, g, G, O and S between two ranks on this machine, a table by size, and some collective calls, beside
-    what the LogGOPS model says of each: docs/calibrate-mpi.md. MPICC is the compiler of the MPI.
+    'spinloom goal' and 'spinloom predict --parameters' take them: L, o, g, G, O and S between two ranks on
+    this machine, a table by size, and some collective calls, beside what the LogGOPS model says of each:
+    docs/calibrate-mpi.md. MPICC is the compiler of the MPI.
     """
     if shutil.which(compiler.partition(":")[0]) is None:
         raise Trouble(

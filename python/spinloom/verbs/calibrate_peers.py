@@ -24,7 +24,7 @@ from spinloom.verbs.stopping import stoppable
 @quiet_option
 @form_options
 def peers(passes: int, out: Path | None, quiet: bool, form: str) -> None:
-    """Measure messages from one process to another, for 'spinloom run'.
+    """Measure messages between processes, for 'spinloom run'.
 
     Each way of 'spinloom run' is measured, which then chooses by these prices; 'spinloom explain --live'
     shows them. It wants two idle cores for half a minute.

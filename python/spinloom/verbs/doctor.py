@@ -156,7 +156,7 @@ PARTS = (
 @form_options
 @click.pass_context
 def doctor(ctx: click.Context, mpi: bool, form: str) -> None:
-    """Say what is present, what is missing, and what each part brings.
+    """Say what this machine has, and what a missing part brings.
 
     With --mpi: each MPI in the PATH and beside Python, its binary interface, what the layer of
     `spinloom run` does under it, and cause and cure where a message cannot be copied once. A minute at most

@@ -25,10 +25,11 @@ from spinloom.verbs.groups import Group
     "spinloom goal collective allreduce --ranks 1024 --size 64KiB",
 )
 def goal() -> None:
-    """Run a schedule of many ranks: who sends, receives and computes what after what.
+    """Run a schedule of many ranks in modelled time.
 
-    FILE is GOAL text, as LogGOPSim reads it, the binary form that its converter makes, or our own form
-    (.spl), which also holds what GOAL has no word for. `spinloom goal FILE` is `spinloom goal run FILE`.
+    A schedule says who sends, receives and computes what after what. FILE is GOAL text, as LogGOPSim reads
+    it, the binary form that its converter makes, or our own form (.spl), which also holds what GOAL has no
+    word for. `spinloom goal FILE` is `spinloom goal run FILE`.
 
     'collective', 'scale' and 'fit' are about collective operations that NICs carry on without the CPU, by
     triggered operations: docs/collectives-model.md.

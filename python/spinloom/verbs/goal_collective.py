@@ -57,10 +57,11 @@ def collective(
     quiet: bool,
     form: str,
 ) -> None:
-    """Say which algorithm a collective operation takes on NICs that carry it on, and why.
+    """Choose the algorithm of a collective operation on NICs.
 
-    Each algorithm has its time by a closed form of LogGP with m and by simulation, and what it needs of a
-    NIC. The parameters are fitted to messages of the profile that are simulated first. Times are modelled.
+    The NICs carry it on by themselves. The verb says which algorithm it takes, and why: each algorithm has
+    its time by a closed form of LogGP with m and by simulation, and what it needs of a NIC. The parameters
+    are fitted to messages of the profile that are simulated first. Times are modelled.
     """
     try:
         size = units.parse_bytes(size_text)
@@ -104,7 +105,7 @@ def collective(
 @nic_option
 @form_options
 def fit(nic: str, form: str) -> None:
-    """Print the parameters of LogGP with m of a NIC, and how well they fit its ping-pongs.
+    """Fit the parameters of LogGP with m to a NIC.
 
     Half of a ping-pong by triggered puts, simulated, beside o + L + s G + m, which is fitted to three sizes.
     With --json and --csv only these rows are printed. All times are modelled.
@@ -133,10 +134,11 @@ def fit(nic: str, form: str) -> None:
 def scale(
     operation: str, algorithm: str | None, ranks: str, size_text: str, nic: str, quiet: bool, form: str
 ) -> None:
-    """Compare the closed form with the simulation for a collective operation of very many ranks.
+    """Simulate a collective operation of very many ranks.
 
-    The schedule engine has a simulated NIC for each rank that matches messages and triggers operations, but
-    no packets and no bytes. A broadcast takes about 9 KiB of memory a rank. Times are modelled.
+    Its time stands beside that of the closed form. The schedule engine has a simulated NIC for each rank that
+    matches messages and triggers operations, but no packets and no bytes. A broadcast takes about 9 KiB of
+    memory a rank. Times are modelled.
     """
     try:
         size = units.parse_bytes(size_text)

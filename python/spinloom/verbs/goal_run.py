@@ -317,10 +317,10 @@ def of_profile(context: click.Context, machine: machines.Machine) -> dict[str, A
 def compare(
     names: tuple[Path, ...], unit: str, apart: tuple[int, int] | None, form: str, **parameters: str
 ) -> None:
-    """Compare our model with LogGOPSim's rules: when the last rank ends by each, and why.
+    """Compare our model with the rules of LogGOPSim.
 
-    The rules that are named make the difference: without them both agree about every rank. All times are
-    modelled.
+    It says when the last rank ends by each, and why. The rules that are named make the difference: without
+    them both agree about every rank. All times are modelled.
     """
     arguments = {**goal_model.parse(parameters, unit), "apart": apart}
     goal_compare.in_units(arguments)

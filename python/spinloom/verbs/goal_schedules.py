@@ -119,10 +119,10 @@ def make(
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite OUT.")
 def convert(file: Path, out: Path, force: bool) -> None:
-    """Write a schedule in another form: OUT.goal for text, OUT.bin for LogGOPSim's binary form, OUT.spl
-    for our own.
+    """Write a schedule in another form.
 
-    What GOAL cannot say is named, or the form is refused.
+    OUT.goal is for text, OUT.bin for LogGOPSim's binary form, OUT.spl for our own. What GOAL cannot say is
+    named, or the form is refused.
     """
     goal_files.check_name(out)
     if out.exists() and not force:

@@ -34,7 +34,7 @@ PARTS = (".c", ".toml", "_expect.py")
     epilog="Example: spinloom handler new words --template count-words; spinloom handler run words.c",
 )
 def handler() -> None:
-    """Write a handler in C and see what it does on a simulated sPIN NIC.
+    """Write a handler in C, and try it on a simulated sPIN NIC.
 
     docs/handler-tutorial.md goes from nothing to a working handler; docs/handlers.md says what the NIC does.
     """
@@ -45,7 +45,10 @@ def handler() -> None:
 @click.option("--template", type=click.Choice(TEMPLATES), default="empty", show_default=True)
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def new(name: str, template: str, force: bool) -> None:
-    """Begin a handler: NAME.c, how to run it (NAME.toml), what it must do (NAME_expect.py)."""
+    """Begin a handler from a template.
+
+    NAME.c is the handler, NAME.toml says how to run it, NAME_expect.py what it must do.
+    """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", Path(name).name):
         raise Trouble("invalid", f"'{name}': a handler's name is letters, digits and underscores")
     targets = [Path(f"{name}{part}") for part in PARTS]
@@ -68,11 +71,12 @@ def new(name: str, template: str, force: bool) -> None:
 @click.option("-D", "defines", metavar="NAME[=VALUE]", multiple=True, help="Define a macro.")
 @click.option("--pspin", is_flag=True, help="Packets are those of PsPIN's test bench (docs/pspin.md).")
 def build(source: Path, out: Path | None, native: bool, defines: tuple[str, ...], pspin: bool) -> None:
-    """Compile FILE.c for the HPUs, with the compiler that shipped handlers are built with.
+    """Compile a handler for the HPUs.
 
-    With --native, for live NICs that run trusted handlers in the process that a message comes to. Sources
-    that were written for PsPIN or FPsPIN are recognised by their #include <handler.h>; their functions
-    NAME_hh, NAME_ph and NAME_th become header, payload and completion handlers.
+    The compiler is the one that shipped handlers are built with. With --native, for live NICs that run
+    trusted handlers in the process that a message comes to. Sources that were written for PsPIN or FPsPIN are
+    recognised by their #include <handler.h>; their functions NAME_hh, NAME_ph and NAME_th become header,
+    payload and completion handlers.
     """
     if pspin:
         defines = (*defines, toolchain.PSPIN_PACKETS)
@@ -112,10 +116,10 @@ def run(
     memory_out: Path | None,
     as_json: bool,
 ) -> None:
-    """Put messages to an entry that has the handlers of FILE.c (or FILE.elf), and show what happens.
+    """Send messages to handlers, and show what happens.
 
-    One rank puts, the other's entry has the handlers. Memory, constants and the like stand in FILE.toml;
-    bytes are compared with what expect() of FILE_expect.py returns, where there is one.
+    One rank puts, the other's entry has the handlers of FILE.c or FILE.elf. Memory, constants and the like
+    stand in FILE.toml; bytes are compared with what expect() of FILE_expect.py returns, where there is one.
     """
     chosen = chosen.with_message(message_path, message_size, count)
     ran = None
@@ -143,7 +147,10 @@ def run(
 @click.command(epilog="Example: spinloom handler disasm words.c")
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 def disasm(path: Path) -> None:
-    """Print the code of FILE.c or FILE.elf as the HPU decodes it, of FILE.c with its source lines."""
+    """Print the code of handlers as the HPU decodes it.
+
+    Of FILE.c it stands beside the source lines, of FILE.elf alone.
+    """
     image = handler_build.image_of(path)
     engine = core.load()
     names = {address: name for name, address in engine.describe_image(image.elf)["symbols"].items()}

@@ -30,9 +30,10 @@ MEMORIES = {
 @click.option("--message", "message_path", type=click.Path(path_type=Path), help="Send this file's bytes.")
 @click.option("--no-budget", is_flag=True, help="Do not search how many HPUs keep up.")
 def profile(chosen: Chosen, message_size: str | None, message_path: Path | None, no_budget: bool) -> None:
-    """Show cycles by function and source line, memory accesses, and how many HPUs keep up with the line.
+    """Show where the cycles of handlers go.
 
-    An instruction's cycles are those by which it moved the end of its handler: what waits is charged.
+    It shows cycles by function and source line, memory accesses, and how many HPUs keep up with the line. An
+    instruction's cycles are those by which it moved the end of its handler: what waits is charged.
     """
     chosen = chosen.with_message(message_path, message_size, None)
     ran = chosen.run(profile_instructions=True)

@@ -22,10 +22,11 @@ def sizes_of(packet_bytes: int) -> list[int]:
 @run_options
 @click.pass_context
 def test(ctx: click.Context, chosen: Chosen) -> None:
-    """Run odd sizes (0, 1, a packet less one, ...), orders and HPU counts.
+    """Try handlers with odd sizes, orders and HPU counts.
 
-    Nothing may fault; bytes must be what expect() of FILE_expect.py says, where there is one; and with
-    `confluent = true` in FILE.toml the result must be the same in every order and with any number of HPUs.
+    Sizes are 0, 1, a packet less one, and so on. Nothing may fault; bytes must be what expect() of
+    FILE_expect.py says, where there is one; and with `confluent = true` in FILE.toml the result must be the
+    same in every order and with any number of HPUs.
     """
     trouble: list[str] = []
     runs = 0

@@ -33,7 +33,7 @@ from spinloom.verbs.options import form_options
     "mpiexec -n 4 spinloom info live",
 )
 def info() -> None:
-    """Show what this installation is, and the profiles, datatypes, settings and columns that it knows.
+    """Show versions, settings, profiles, datatypes and columns.
 
     `spinloom info` is `spinloom info versions`.
     """
@@ -42,7 +42,7 @@ def info() -> None:
 @click.command(epilog="Example: spinloom info versions --csv")
 @form_options
 def versions(form: str) -> None:
-    """Show the versions of the parts, and the hashes of the handler images."""
+    """Show versions of the parts, and hashes of handler images."""
     rows = [{"part": part, "value": value} for part, value in parts().items()]
     show(["part", "value"], rows, form)
 
@@ -50,7 +50,10 @@ def versions(form: str) -> None:
 @click.command(epilog="Example: spinloom info settings")
 @form_options
 def settings(form: str) -> None:
-    """Show every environment variable with its value, where that comes from, and what it means."""
+    """Show every environment variable.
+
+    Each has its value, where that comes from, and what it means.
+    """
     show(["variable", "value", "origin", "meaning"], config.listing(), form)
 
 
@@ -65,7 +68,10 @@ def columns(form: str) -> None:
 
 @click.command(epilog="Examples: spinloom info live; mpiexec -n 4 spinloom info live")
 def live() -> None:
-    """Show the live NIC: its launcher, its limits, and how each rank of the job reaches the others."""
+    """Show the live NIC of this machine or job.
+
+    It has the launcher, the limits, and how each rank of the job reaches the others.
+    """
     # spinloom-info takes part in the launcher's exchange as a rank: it must be this process.
     program = jobs.installed_file("bin", "spinloom-info")
     sys.stdout.flush()

@@ -21,9 +21,9 @@ from spinloom.verbs.options import form_options, host_option
 @click.option("--area", "wants_area", is_flag=True, help="Estimate NAME's silicon area and power.")
 @form_options
 def nics(name: str | None, host: str | None, wants_area: bool, form: str) -> None:
-    """List the NIC profiles, or every number of one with its label and source.
+    """List the NIC profiles, or every number of one.
 
-    NAME is the name of a profile, or the path of a TOML file.
+    A number has its label and its source. NAME is the name of a profile, or the path of a TOML file.
     """
     if wants_area:
         show_area(name, form)
@@ -39,9 +39,10 @@ def nics(name: str | None, host: str | None, wants_area: bool, form: str) -> Non
 @click.argument("name", required=False, shell_complete=completion.of(completion.hosts))
 @form_options
 def hosts(name: str | None, form: str) -> None:
-    """List the host profiles, which --host takes, or every number of one with its label and source.
+    """List the host profiles, or every number of one.
 
-    NAME is the name of a profile, or the path of a TOML file.
+    They are for --host; a number has its label and its source. NAME is the name of a profile, or the path of
+    a TOML file.
     """
     if name is None:
         show_names([profiles.load_host(known)[:2] for known in profiles.hosts()], form)

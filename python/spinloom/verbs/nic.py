@@ -24,7 +24,7 @@ from spinloom.verbs.groups import Group
     "spinloom nic status; spinloom nic send data.bin 10.0.0.2",
 )
 def nic() -> None:
-    """Run an Ethernet NIC with sPIN handlers, look into it, and exchange messages with such NICs.
+    """Run an Ethernet NIC with sPIN handlers, or speak to one.
 
     'run' is the NIC, as a process of this machine: docs/ethernet.md. 'status' to 'stdout' read and write the
     control registers of a NIC that runs: docs/registers.md. 'send' and 'receive' move a file as one message

@@ -190,10 +190,10 @@ def send(
     quiet: bool,
     form: str,
 ) -> None:
-    """Send FILE as one message to a NIC or to 'spinloom nic receive', over UDP.
+    """Send a file as one message over UDP.
 
-    The protocol is SLMP, the sPIN lightweight messaging protocol, at port 9330; a message has 4 GiB at most.
-    Both ends print the SHA-256 of the bytes.
+    A NIC with handlers takes it, or 'spinloom nic receive'. The protocol is SLMP, the sPIN lightweight
+    messaging protocol, at port 9330; a message has 4 GiB at most. Both ends print the SHA-256 of the bytes.
     """
     where = protocol.parse_place(place, "localhost")
     options = {"as_original": int(as_original)}
@@ -329,7 +329,7 @@ def receive(
     quiet: bool,
     form: str,
 ) -> None:
-    """Receive one message of 'spinloom nic send' and write it to FILE.
+    """Receive a message of 'spinloom nic send' as a file.
 
     This process receives it, or with --name the handlers of a NIC that runs.
     """

@@ -87,9 +87,10 @@ def emit(rows: list[dict], form: str, foldable: frozenset[str] = frozenset()) ->
 @click.argument("value")
 @running_nic
 def write(path: Path, register: str, value: str) -> None:
-    """Write VALUE to a register of a running NIC, which says why where it refuses.
+    """Write VALUE to a register of a running NIC.
 
-    A register is named by its path, such as me/idx/3, or its address, such as 0x2020.
+    The NIC says why where it refuses. A register is named by its path, such as me/idx/3, or its address, such
+    as 0x2020.
     """
     wanted = number_of(value, "value")
     with Nic(path) as nic:
@@ -102,7 +103,10 @@ def write(path: Path, register: str, value: str) -> None:
 @click.option("--count", type=click.IntRange(1, nic_control.WORDS_MAX), help="How many words to print.")
 @running_nic
 def memory(path: Path, address: str, value: str | None, count: int | None) -> None:
-    """Print the 64-bit word at ADDRESS of a running NIC's memory, or write VALUE there."""
+    """Print or write 64-bit words of a running NIC's memory.
+
+    Without VALUE the words from ADDRESS on are printed.
+    """
     start = number_of(address, "address")
     if value is not None and count is not None:
         raise Trouble("invalid", "a VALUE and --count: print or write, one at a time")
@@ -119,7 +123,10 @@ def memory(path: Path, address: str, value: str | None, count: int | None) -> No
 @form_options
 @running_nic
 def list_registers(path: Path, group: str | None, form: str) -> None:
-    """List the registers of a running NIC, or those of one GROUP, with value, reset value and access."""
+    """List the control registers of a running NIC.
+
+    Each, or each of one GROUP, has its value, its reset value and who may write it.
+    """
     with Nic(path) as nic:
         registers = nic.registers()
     groups = dict.fromkeys(name.partition("/")[0] for name in registers)
@@ -173,7 +180,10 @@ def read_core(ctx: click.Context, parameter: click.Parameter, text: str | None) 
 )
 @running_nic
 def stdout(path: Path, follow: bool, core: tuple[int, int] | None, split: Path | None) -> None:
-    """Take out what handlers on a running NIC have printed, each line after its cluster and core."""
+    """Print what handlers on a running NIC have said.
+
+    It is taken out of the NIC; each line stands behind its cluster and core.
+    """
     sinks: list[Sink] = [Only(*core) if core else Lines()]
     if split:
         sinks.append(Files(split))

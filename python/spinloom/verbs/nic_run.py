@@ -73,10 +73,10 @@ def run(
     stages: bool,
     as_json: bool,
 ) -> None:
-    """Run a NIC until Ctrl-C, or the end of its capture file; then print what it has counted.
+    """Run a NIC until Ctrl-C or the end of its capture file.
 
-    Frames that no rules take go to --host-port, and what it sends goes to the wire. Handlers that are
-    natively built run in this process and are trusted.
+    Then it prints what it has counted. Frames that no rules take go to --host-port, and what it sends goes to
+    the wire. Handlers that are natively built run in this process and are trusted.
     """
     setup = nic_setup.load(config) if config else Setup()
     if config and (handlers or rules):

@@ -18,4 +18,8 @@ from spinloom.verbs.groups import Group
     "spinloom paper study pingpong",
 )
 def paper() -> None:
-    """Measure again what the papers measured: their figures, their small experiments, their claims."""
+    """Measure again what the papers measured.
+
+    'figure' draws their figures, 'study' runs their small experiments, 'validate' tests their claims, all
+    from simulations that run now.
+    """

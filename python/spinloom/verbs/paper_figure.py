@@ -28,11 +28,11 @@ from spinloom.verbs.stopping import stoppable
 @quiet_option
 @fixed_nic_option
 def figure(name: str, out: Path, quick: bool, workers: int, quiet: bool) -> None:
-    """Draw a figure of the SC'19 paper (2, 8, 9c, 10, 11, 12, 13a, ... 18) or of the SC'17 paper (sc17-4,
-    sc17-7a) from fresh simulations.
+    """Draw a figure of the papers from fresh simulations.
 
-    Writes figNAME.csv, and figNAME.svg when matplotlib is there. Existing files of these names are replaced.
-    What cannot be simulated stands in the CSV as "not available" with its reason.
+    NAME is a figure of the SC'19 paper (2, 8, 9c, 10, 11, 12, 13a, ... 18) or of the SC'17 paper (sc17-4,
+    sc17-7a). Writes figNAME.csv, and figNAME.svg when matplotlib is there. Existing files of these names are
+    replaced. What cannot be simulated stands in the CSV as "not available" with its reason.
     """
     wanted = figure_tables.figures_named(name)
     results.check_writable(out)

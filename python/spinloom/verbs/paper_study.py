@@ -57,10 +57,12 @@ def study(
     quiet: bool,
     form: str,
 ) -> None:
-    """Run a small experiment: pingpong, accumulate, broadcast, raid; groups over switches that run handlers:
-    multicast, reduce, allreduce; collective operations while the host computes: overlap; storage traces: spc;
-    whole programs: applications, fft2d, offloaded; or FPsPIN's Ethernet NIC beside what its authors measured:
-    ping, slmp-types, slmp-overlap, slmp-window.
+    """Run a small experiment of the papers.
+
+    NAME is pingpong, accumulate, broadcast, raid; groups over switches that run handlers: multicast, reduce,
+    allreduce; collective operations while the host computes: overlap; storage traces: spc; whole programs:
+    applications, fft2d, offloaded; or FPsPIN's Ethernet NIC beside what its authors measured: ping,
+    slmp-types, slmp-overlap, slmp-window.
 
     The first four send one message at a time: by RDMA and the host's processor, by Portals 4's triggered
     operations, and by handlers on the NIC (store, stream). Times are modelled; every byte that is moved or

@@ -171,7 +171,7 @@ def predict_verb(
     quiet: bool,
     form: str,
 ) -> None:
-    """Predict a recorded MPI program with its messages under other ways.
+    """Predict a recorded MPI program on another network or NIC.
 
     TRACE is the folder that `spinloom record` wrote. Its messages are replayed over the network and NIC of
     a profile: moved by the host's MPI, by RDMA with unpacking by the CPU, with matching on the NIC, and with

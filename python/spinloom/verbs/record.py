@@ -127,10 +127,11 @@ def tell(directory: Path, command: tuple[str, ...], began: datetime.datetime, co
 @click.option("--force", is_flag=True, help="Replace a trace that lies in the directory.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def record(command: tuple[str, ...], out: Path, accelerate: bool, cpu_time: bool, force: bool) -> None:
-    """Write down what an MPI program calls: whom it sends what, from where, and when.
+    """Record what an MPI program calls, for trace and predict.
 
-    The program and its MPI stay as they are, and its results too. Each rank writes a file of its own, which
-    can be read at any time, even if the rank was killed. Its calls are looked at by 'spinloom trace'.
+    Each call is written down: whom it sends what, from where, and when. The program and its MPI stay as they
+    are, and its results too. Each rank writes a file of its own, which can be read at any time, even if the
+    rank was killed. Its calls are looked at by 'spinloom trace'.
 
     A rank may be such a command as well: mpiexec -n 2 spinloom record -o /shared/trace -- ./app.
     """

@@ -123,12 +123,13 @@ def sim(
     quiet: bool,
     form: str,
 ) -> None:
-    """Run PROGRAM on N simulated NICs, one rank each, in modelled time.
+    """Run a Portals 4 program on simulated NICs.
 
-    PROGRAM is a C or C++ source, or a position-independent program linked with libportals. Each rank has its
-    own globals; its clock is modelled time. A rank that crashes, fails or waits for ever ends the run with a
-    sentence and exit code 1. docs/portals.md begins at the beginning. With --json or --csv the times stand on
-    stdout: in JSON beside the program's output, in CSV a row for each rank, and the output goes to stderr.
+    Each of N NICs has a rank, and all run in modelled time. PROGRAM is a C or C++ source, or a
+    position-independent program linked with libportals. Each rank has its own globals; its clock is modelled
+    time. A rank that crashes, fails or waits for ever ends the run with a sentence and exit code 1.
+    docs/portals.md begins at the beginning. With --json or --csv the times stand on stdout: in JSON beside
+    the program's output, in CSV a row for each rank, and the output goes to stderr.
     """
     try:
         stack_bytes = units.parse_bytes(stack)

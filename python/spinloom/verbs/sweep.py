@@ -68,12 +68,12 @@ def sweep(
     quiet: bool,
     form: str,
 ) -> None:
-    """Run every combination of lists of parameters, and make one table of it.
+    """Run every combination of lists of parameters.
 
-    A cell is a message received under a strategy, as 'spinloom simulate' does it, every byte compared, or a
-    schedule under LogGOPS, as 'spinloom goal' does it. What DIR has kept is not run again: the same command
-    goes on where it was stopped, and another list runs only what is new. All times are modelled. --csv also
-    writes DIR/sweep.csv.
+    All become one table. A cell is a message received under a strategy, as 'spinloom simulate' does it, every
+    byte compared, or a schedule under LogGOPS, as 'spinloom goal' does it. What DIR has kept is not run
+    again: the same command goes on where it was stopped, and another list runs only what is new. All times
+    are modelled. --csv also writes DIR/sweep.csv.
     """
     from spinloom.predict.grid import cells as plan
     from spinloom.predict.grid import picture

@@ -21,11 +21,12 @@ from spinloom.verbs.options import UpTo, ranks_option
 @ranks_option("Threads.", type=UpTo("rank_count_max"), default=2, show_default=True)
 @click.pass_context
 def threads(ctx: click.Context, program: Path, arguments: tuple[str, ...], ranks: int) -> None:
-    """Run PROGRAM with N ranks in real time, one thread of one process each.
+    """Run a Portals 4 program whose ranks are threads.
 
-    PROGRAM is as for spinloom sim. For several processes, give a program that is built to a launcher:
-    mpiexec -n 2 spinloom-threads -n 4 PROGRAM (in spinloom --prefix, below bin). The exit code is that of
-    the first rank that fails. docs/threads.md says what ranks on threads share.
+    All N ranks are threads of one process, in real time. PROGRAM is as for spinloom sim. For several
+    processes, give a program that is built to a launcher: mpiexec -n 2 spinloom-threads -n 4 PROGRAM (in
+    spinloom --prefix, below bin). The exit code is that of the first rank that fails. docs/threads.md says
+    what ranks on threads share.
     """
     starter = jobs.installed_file("bin", "spinloom-threads")
     with jobs.built(program) as runnable:

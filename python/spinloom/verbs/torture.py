@@ -37,11 +37,12 @@ def torture_verb(
     quiet: bool,
     form: str,
 ) -> int:
-    """Run ranks against each other while links lose packets, buffers are full and handlers misbehave.
+    """Run the NIC engine under random faults.
 
-    Each run of each SCENARIO (all of them if none is named) does at least 50 messages and has at least two
-    faults, both from its seed. Every byte, event and count is compared with an oracle. The same seed is the
-    same run: a violation comes with the command that replays it, and exits with 1. See docs/torture.md.
+    Ranks run against each other while links lose packets, buffers are full and handlers misbehave. Each run
+    of each SCENARIO (all of them if none is named) does at least 50 messages and has at least two faults,
+    both from its seed. Every byte, event and count is compared with an oracle. The same seed is the same run:
+    a violation comes with the command that replays it, and exits with 1. See docs/torture.md.
     """
     wanted = [scenarios.scenario_named(name) for name in names] or list(scenarios.all_scenarios().values())
     if listed:

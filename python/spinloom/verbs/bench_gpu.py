@@ -34,7 +34,7 @@ SHOWN = (
 @click.option(
     "--only", metavar="TEXT", default="", help="Rows whose name contains TEXT, or whose family is TEXT."
 )
-@click.option("--seconds", type=float, help="Begin no row after so many seconds.")
+@click.option("--seconds", metavar="N", type=float, help="Begin no row after so many seconds.")
 @out_option("DIR", "Folder for gpu.csv, gpu.svg and gpu.png.", folder=True)
 @form_options
 def gpu(quick: bool, only: str, seconds: float | None, out: Path | None, form: str) -> None:

@@ -27,7 +27,12 @@ BEGIN, END = "<!-- begin: spinloom calibrate copies --compare -->", "<!-- end --
     epilog="Examples: spinloom calibrate copies; spinloom calibrate copies --compare --movement unpack"
 )
 @click.option(
-    "--passes", type=click.IntRange(1, 100), default=calibration.PASSES, show_default=True, help="Rounds."
+    "--passes",
+    metavar="N",
+    type=click.IntRange(1, 100),
+    default=calibration.PASSES,
+    show_default=True,
+    help="Rounds.",
 )
 @click.option("--compare", is_flag=True, help="Compare predictions with measurements of every workload.")
 @click.option(

@@ -32,7 +32,12 @@ from spinloom.verbs.stopping import stoppable
 @click.argument("compiler", metavar="[MPICC]", default="mpicc")
 @ranks_option("Of the collective calls.", type=click.IntRange(2, 1024), default=2, show_default=True)
 @click.option(
-    "--passes", type=click.IntRange(1, 100), default=parameters.PASSES, show_default=True, help="Rounds."
+    "--passes",
+    metavar="N",
+    type=click.IntRange(1, 100),
+    default=parameters.PASSES,
+    show_default=True,
+    help="Rounds.",
 )
 @out_option("FILE", "Write the parameters there.")
 @quiet_option

@@ -18,7 +18,12 @@ from spinloom.verbs.stopping import stoppable
 
 @click.command(epilog="Example: spinloom calibrate peers --passes 10")
 @click.option(
-    "--passes", type=click.IntRange(1, 100), default=calibration.PASSES, show_default=True, help="Rounds."
+    "--passes",
+    metavar="N",
+    type=click.IntRange(1, 100),
+    default=calibration.PASSES,
+    show_default=True,
+    help="Rounds.",
 )
 @out_option("FILE", "Write the prices there.")
 @quiet_option

@@ -36,12 +36,18 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
     shell_complete=completion.of(completion.datatypes),
 )
 @click.option(
-    "--count", type=click.IntRange(0, (1 << 63) - 1), default=1, show_default=True, help="Elements."
+    "--count",
+    metavar="N",
+    type=click.IntRange(0, (1 << 63) - 1),
+    default=1,
+    show_default=True,
+    help="Elements.",
 )
 @machine_options
 @click.option(
     "--strategies",
     "strategy_text",
+    metavar="NAMES",
     shell_complete=completion.of_list(completion.strategies),
     default="all",
     show_default=True,

@@ -32,7 +32,9 @@ RANKS = click.IntRange(1, 2**24)
     required=True,
     help="All data of a broadcast, a reduction or a scan; of other operations the block of a rank.",
 )
-@click.option("--root", type=click.IntRange(0), default=0, show_default=True, help="Where there is one.")
+@click.option(
+    "--root", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Where there is one."
+)
 @nic_option
 @click.option(
     "--fidelity",

@@ -39,7 +39,12 @@ def read(path: Path) -> Any:
 def loggops(command: Any) -> Any:
     for name, (default, about) in reversed(goal_model.PARAMETERS.items()):
         option = click.option(
-            *goal_model.OPTIONS[name], name, default=str(default), show_default=True, help=f"{name}: {about}."
+            *goal_model.OPTIONS[name],
+            name,
+            metavar="SIZE" if name == "S" else "TIME" if name in "Log" else "RATE",
+            default=str(default),
+            show_default=True,
+            help=f"{name}: {about}.",
         )
         command = option(command)
     return command
@@ -70,7 +75,11 @@ COLLECTIVE_TAGS = click.option(
     help="Instead of our own model: the rules of LogGOPSim of 2023, to the unit.",
 )
 @click.option(
-    "--unit", default="1ns", show_default=True, help="What the file counts its computations in, by our model."
+    "--unit",
+    metavar="TIME",
+    default="1ns",
+    show_default=True,
+    help="What the file counts its computations in, by our model.",
 )
 @click.option(
     "--network",
@@ -114,7 +123,7 @@ COLLECTIVE_TAGS = click.option(
 @plot_option("FILE.svg|FILE.png", "Also draw a small schedule.")
 @click.option(
     "--nic",
-    metavar="PROFILE",
+    metavar="NAME",
     help="L, g and G are those of a NIC; o, too, if it is not given ('spinloom info nics' lists profiles).",
 )
 @click.option(
@@ -310,7 +319,13 @@ def of_profile(context: click.Context, machine: machines.Machine) -> dict[str, A
     epilog="Example: spinloom goal compare app.goal other.goal -L 2500 --overhead 1500 -g 1000 -G 6"
 )
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--unit", default="1ns", show_default=True, help="What the files count their computations in.")
+@click.option(
+    "--unit",
+    metavar="TIME",
+    default="1ns",
+    show_default=True,
+    help="What the files count their computations in.",
+)
 @COLLECTIVE_TAGS
 @loggops
 @form_options

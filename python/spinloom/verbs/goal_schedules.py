@@ -42,12 +42,18 @@ def check(file: Path, form: str) -> None:
 @ranks_option("How many.", type=click.IntRange(1, 2**31 - 1))
 @click.option(
     "--size",
+    metavar="N",
     type=U64,
     default=8,
     show_default=True,
     help="Bytes of each message, or what the list of patterns says (no PATTERN prints it).",
 )
-@click.option("--radix", type=click.IntRange(2, 2**31 - 1), help="The radix of a dissemination; 2 otherwise.")
+@click.option(
+    "--radix",
+    metavar="N",
+    type=click.IntRange(2, 2**31 - 1),
+    help="The radix of a dissemination; 2 otherwise.",
+)
 @click.option(
     "--segment", metavar="SIZE", help="The segment of algorithms that have segments; 8 KiB otherwise."
 )
@@ -56,6 +62,7 @@ def check(file: Path, form: str) -> None:
 )
 @click.option(
     "--repeat",
+    metavar="N",
     type=click.IntRange(1, 2**30),
     help="So many times: a rank begins again when all of its operations have ended.",
 )

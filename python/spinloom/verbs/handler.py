@@ -99,7 +99,9 @@ def build(source: Path, out: Path | None, native: bool, defines: tuple[str, ...]
 @run_options
 @click.option("--message", "message_path", type=click.Path(path_type=Path), help="Send this file's bytes.")
 @click.option("--size", "message_size", metavar="SIZE", help="Send so many random bytes.")
-@click.option("--count", type=click.IntRange(1, 100_000), help="Send the message so often, back to back.")
+@click.option(
+    "--count", metavar="N", type=click.IntRange(1, 100_000), help="Send the message so often, back to back."
+)
 @timeline_option("Write a Perfetto timeline.")
 @click.option(
     "--memory-out", type=click.Path(path_type=Path), help="Write the entry's memory as it is at the end."

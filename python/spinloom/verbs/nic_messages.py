@@ -111,6 +111,7 @@ def rate_of(size: int, seconds: float) -> float | None:
 @click.argument("place", metavar="HOST[:PORT]")
 @click.option(
     "--window",
+    metavar="N",
     type=click.IntRange(0, 1 << 16),
     default=64,
     show_default=True,
@@ -142,11 +143,13 @@ def rate_of(size: int, seconds: float) -> float | None:
 )
 @click.option(
     "--message-id",
+    metavar="N",
     type=click.IntRange(0, NUMBER_IDS - 1),
     help="The first four bytes of the SHA-256 otherwise.",
 )
 @click.option(
     "--tries",
+    metavar="N",
     type=click.IntRange(0, 1000),
     help="A packet leaves so often before the message has failed (12 otherwise); 0: never again.",
 )
@@ -306,7 +309,9 @@ def receive_on_nic(
     "--name",
     help="The handlers of the NIC of this name ('spinloom nic run') receive it, not this process.",
 )
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Give up after this time.")
+@click.option(
+    "--seconds", metavar="N", type=click.FloatRange(0, min_open=True), help="Give up after this time."
+)
 @click.option(
     "--linger",
     metavar="TIME",

@@ -100,7 +100,9 @@ def write(path: Path, register: str, value: str) -> None:
 @click.command(epilog="Examples: spinloom nic memory 0x1c000000 --count 8; spinloom nic memory 0x1c000000 7")
 @click.argument("address")
 @click.argument("value", required=False)
-@click.option("--count", type=click.IntRange(1, nic_control.WORDS_MAX), help="How many words to print.")
+@click.option(
+    "--count", metavar="N", type=click.IntRange(1, nic_control.WORDS_MAX), help="How many words to print."
+)
 @running_nic
 def memory(path: Path, address: str, value: str | None, count: int | None) -> None:
     """Print or write 64-bit words of a running NIC's memory.

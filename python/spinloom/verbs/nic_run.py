@@ -49,9 +49,10 @@ PORTS = "pcap:IN,OUT, replay:IN,TIMES, tap:NAME[,ADDRESS/BITS], packet:INTERFACE
 @click.option(
     "--name", help="How programs and other verbs find the NIC; spinloom0, or the next that is free."
 )
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="End after this time.")
+@click.option("--seconds", metavar="N", type=click.FloatRange(0, min_open=True), help="End after this time.")
 @click.option(
     "--patience",
+    metavar="N",
     type=click.FloatRange(0, min_open=True),
     default=1.0,
     show_default=True,

@@ -80,6 +80,7 @@ def read_seeds(ctx: click.Context, parameter: click.Parameter, text: str | None)
 
 nic_option = click.option(
     "--nic",
+    metavar="NAME",
     envvar="SPINLOOM_NIC",
     default="sc19-slingshot",
     show_default=True,
@@ -99,12 +100,14 @@ def refuse_nic(ctx: click.Context, parameter: click.Parameter, name: str | None)
 fixed_nic_option = click.option("--nic", hidden=True, expose_value=False, callback=refuse_nic)
 host_option = click.option(
     "--host",
+    metavar="NAME",
     envvar="SPINLOOM_HOST",
     shell_complete=completion.of(completion.hosts),
     help="Host profile, by name or path: another CPU beside the NIC ('spinloom info hosts').",
 )
 seed_option = click.option(
     "--seed",
+    metavar="N",
     type=click.IntRange(min=0),
     envvar="SPINLOOM_SEED",
     default=1,
@@ -131,6 +134,7 @@ set_option = click.option(
 )
 hpus_option = click.option(
     "--hpus",
+    metavar="N",
     type=UpTo("hpu_count_max"),
     help="Handler processors; the profile says how many otherwise.",
 )
@@ -139,6 +143,7 @@ mtu_option = click.option(
 )
 order_option = click.option(
     "--order",
+    metavar="ORDER",
     default="in",
     show_default=True,
     help="'in'; 'window:N': packets shuffled within N, but for the first and the last; 'all:N': those, too.",
@@ -180,7 +185,7 @@ def plot_option(metavar: str, about: str) -> Callable:
 
 def ranks_option(about: str, **more: Any) -> Callable:
     """-n and --ranks, as the argument `ranks`."""
-    return click.option("-n", "--ranks", "ranks", help=about, **more)
+    return click.option("-n", "--ranks", "ranks", help=about, **{"metavar": "N", **more})
 
 
 def numbers(option: str, text: str, least: int, most: int) -> list[int]:

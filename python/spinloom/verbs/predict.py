@@ -59,6 +59,7 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
 @click.option(
     "--strategies",
     "strategy_text",
+    metavar="NAMES",
     shell_complete=completion.of_list(completion.strategies),
     default=USUAL,
     show_default=True,
@@ -81,6 +82,7 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
 @click.option(
     "-n",
     "--ranks",
+    metavar="N",
     type=click.IntRange(min=1),
     default=None,
     help="More ranks than were recorded: refits halo exchanges, pencils and collectives on a larger grid.",
@@ -129,6 +131,7 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
 @click.option(
     "--layouts",
     "layouts_most",
+    metavar="N",
     type=click.IntRange(min=1),
     default=64,
     show_default=True,

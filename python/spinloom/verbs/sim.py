@@ -58,6 +58,7 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
 )
 @click.option(
     "--rails",
+    metavar="N",
     type=click.IntRange(1, RAILS_MAX),
     default=None,
     help="NICs of each rank, all alike, each in a network of its own (spinloom/rails.h).",

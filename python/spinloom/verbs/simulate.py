@@ -67,7 +67,12 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
 @click.option("--all", "everything", is_flag=True, help="Every datatype of every application.")
 @click.option("--type", "type_text", metavar="TYPE", help="A datatype: text form, or FILE.py:OBJECT.")
 @click.option(
-    "--count", type=click.IntRange(0, (1 << 63) - 1), default=1, show_default=True, help="How many of --type."
+    "--count",
+    metavar="N",
+    type=click.IntRange(0, (1 << 63) - 1),
+    default=1,
+    show_default=True,
+    help="How many of --type.",
 )
 @machine_options
 @click.option(
@@ -80,6 +85,7 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
 @click.option(
     "--strategies",
     "strategy_text",
+    metavar="NAMES",
     shell_complete=completion.of_list(completion.strategies),
     default=",".join(strategies.DEFAULT),
     show_default=True,
@@ -109,6 +115,7 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
 )
 @click.option(
     "--rounds",
+    metavar="N",
     type=click.IntRange(1, 1_000_000),
     default=3,
     show_default=True,
@@ -119,6 +126,7 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
 )
 @click.option(
     "--peers",
+    metavar="N",
     type=click.IntRange(1, 256),
     help="With --together: one datatype, a message from each of so many peers at once.",
 )
@@ -130,6 +138,7 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
 )
 @click.option(
     "--at-once",
+    metavar="N",
     type=click.IntRange(1, 1024),
     default=1,
     show_default=True,

@@ -198,7 +198,7 @@ def predict_verb(
         parameters=read_parameters(mpi_path),
         eager_bytes=eager,
         layouts_most=layouts_most,
-        workers=workers,
+        threads=workers,
         ranks=ranks or 0,
         strong=strong,
         polls=polls,

@@ -18,7 +18,7 @@ SOURCES := $(shell find src include handlers python data cmake man tools/man.py 
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers packaging -name '*.[ch]' -o -name '*.[ch]pp')
 
-.PHONY: help setup wheel demo figures validate picture test test-slow check-cpp check-python style lint format bench asan tsan fuzz clean
+.PHONY: help setup wheel demo figures validate picture test test-slow check-cpp check-python style lint format bench docs asan tsan fuzz clean
 
 help:
 	@echo 'make demo    set up .venv/, build layouts and cards, and print the table of thirteen applications (out/demo/)'
@@ -30,6 +30,7 @@ help:
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make test-slow  what takes minutes: 10^7 cuts of datatypes, types against MPIs, hashes at optimisation levels'
 	@echo 'make bench   speed on this machine: handler core, NIC engine, live handlers, SLMP, host unpack, layout copies, schedules (host time)'
+	@echo 'make docs    these pages as a site in out/docs/: start with out/docs/index.html'
 	@echo 'make lint    clang-format, clang-tidy and ruff, without changing anything'
 	@echo 'make format  let clang-format and ruff change what they can'
 	@echo 'make asan    the C++ tests under the address and undefined-behaviour sanitizers'
@@ -51,11 +52,12 @@ figures: setup
 validate: setup
 	$(BIN)/spinloom paper validate --out out/validate --force
 
-# The studies whose pictures docs/fpspin.md shows.
+# The studies whose pictures docs/fpspin.md shows; handlers.svg and house.svg are drawn by hand.
 STUDIES_SHOWN := ping slmp-types
 
 picture: demo
 	mkdir -p docs/img && cp out/demo/speedup.svg docs/img/speedup.svg
+	$(BIN)/python tools/draw_mpi.py docs/img/mpi.svg
 	for name in $(STUDIES_SHOWN); do \
 	    $(BIN)/spinloom paper study $$name --out out/studies --quiet && cp out/studies/$$name.svg docs/img/ || exit 1; done
 
@@ -145,6 +147,10 @@ test-slow: check-cpp
 	SPINLOOM_TEST_MPIS=all $(BIN)/python -m pytest -q tests/mpi tests/record
 	$(BIN)/python -m pytest -q -m slow
 	$(BIN)/python tools/tidy.py $(BUILD)
+
+docs: setup
+	@$(BIN)/python tools/docs_site.py out/docs
+	@echo 'the site begins with out/docs/index.html'
 
 style: $(VENV)/stamp
 	@$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)

@@ -1,0 +1,267 @@
+"""The pages of the reference that are made from the sources, so that nothing is said twice.
+
+The command line comes from its click commands, as --help does. Python comes from signatures and docstrings,
+C from the headers. Environment variables and columns come from their tables.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import click
+
+from spinloom.cli import cli
+from spinloom.common import config
+from spinloom.nics.results import COLUMNS
+from spinloom.verbs.jobs import JOBS
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = {
+    "spinloom": ("simulate", "exchange", "Frame"),
+    "spinloom.layout": None,
+    "spinloom.gpu": None,
+    "spinloom.slmp": None,
+    "spinloom.errors": ("Trouble",),
+}
+OWN_METHODS = ("__init__", "__len__", "__iter__", "__enter__", "__getitem__")
+
+
+def plain(text: str) -> str:
+    """Text whose characters mean nothing to Markdown."""
+    return re.sub(r"([\\`*_<>\[\]|#~$])", r"\\\1", text)
+
+
+def marked(text: str) -> str:
+    """The same for a help text, in which options and quoted commands become code."""
+    text = plain(" ".join(text.split()))
+    return re.sub(
+        r"(?<![\w-])(--?[a-z][\w-]*)|'(spinloom [^']*)'", lambda m: f"`{code_of(m[1] or m[2])}`", text
+    )
+
+
+def code_of(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def toctree(names: list[str], *options: str) -> str:
+    return "\n".join(["```{toctree}", *options, "", *names, "```", ""])
+
+
+# ---- the command line ----
+
+
+def page_of(words: tuple[str, ...]) -> Path:
+    return Path("reference/cli") / f"{words[0]}.md"
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """The help of a command: paragraphs, and what \\b keeps as it is, as code."""
+    for part in inspect.cleandoc(text).split("\f")[0].split("\n\n"):
+        if not part.startswith("\b"):
+            yield marked(part)
+            continue
+        lines = part.removeprefix("\b\n").splitlines()
+        if not lines[0].startswith(" ") and lines[0].endswith(":"):
+            yield plain(lines.pop(0))
+        if lines:
+            yield "```text\n" + inspect.cleandoc("\n".join(["", *lines])) + "\n```"
+
+
+def option(each: click.Parameter, context: click.Context) -> str:
+    record = each.get_help_record(context)
+    if record is None or not record[1] or "--help" in each.opts:
+        return ""
+    names, meaning = record
+    return f":::{{option}} {names}\n\n{marked(meaning)}\n:::\n"
+
+
+def examples(text: str) -> str:
+    """An epilog: its examples, one a line, as code; a sentence as it is."""
+    text = " ".join(inspect.cleandoc(text).replace("\b", "").split())
+    found = re.match(r"Examples?: (.*)", text)
+    if found is None:
+        return marked(text) + "\n"
+    return "```text\n" + "\n".join(re.split(r"; (?=[a-z]+ )", found[1])) + "\n```\n"
+
+
+def command(words: tuple[str, ...], each: click.Command, parent: click.Context) -> Iterator[str]:
+    context = click.Context(each, info_name=words[-1], parent=parent, **each.context_settings)
+    yield f"{'#' * len(words)} spinloom {' '.join(words)}\n"
+    usage = " ".join(each.collect_usage_pieces(context))
+    yield f"```text\nspinloom {' '.join(words)} {usage}\n```\n"
+    yield "\n\n".join(paragraphs(each.help or "")) + "\n"
+    if each.epilog:
+        yield examples(each.epilog)
+    yield f"```{{program}} spinloom {' '.join(words)}\n```\n"
+    yield from filter(None, (option(one, context) for one in each.get_params(context)))
+    if isinstance(each, click.Group):
+        for name in each.list_commands(context):
+            below = each.get_command(context, name)
+            if below is not None and not below.hidden:
+                yield from command((*words, name), below, context)
+
+
+def command_line() -> Iterator[tuple[Path, str]]:
+    root = click.Context(cli, info_name="spinloom", **cli.context_settings)
+    text = [
+        "# The command line\n",
+        "`spinloom VERB --help` prints what is here; both come from the same table.\n",
+    ]
+    for job, verbs in JOBS.items():
+        text += [f"## {job}\n", "| verb | what it does |", "|---|---|"]
+        for name in verbs:
+            each = cli.get_command(root, name)
+            text.append(f"| [spinloom {name}](cli/{name}.md) | {plain(each.get_short_help_str(200))} |")
+            yield page_of((name,)), "\n".join(command((name,), each, root))
+        text.append("")
+        text.append(toctree([f"cli/{name}" for name in verbs], ":hidden:"))
+    yield Path("reference/cli.md"), "\n".join(text)
+
+
+# ---- Python ----
+
+
+def signature(each: object) -> str:
+    try:
+        return str(inspect.signature(each)).replace("'", "")
+    except (TypeError, ValueError):
+        return "()"
+
+
+def documented(kind: str, name: str, each: object, inside: str = "") -> str:
+    head = name if kind in ("property", "attribute") else name + signature(each)
+    head = re.sub(r"\(self(, )?", "(", head)
+    return f"::::{{py:{kind}}} {head}\n\n{inspect.cleandoc(each.__doc__ or '')}\n\n{inside}\n::::\n"
+
+
+def methods(each: type) -> Iterator[str]:
+    for name, one in vars(each).items():
+        if name.startswith("_") or not getattr(one, "__doc__", None):
+            continue
+        if isinstance(one, property):
+            yield documented("property", name, one).replace("::::", ":::")
+        elif isinstance(one, (staticmethod, classmethod)) or inspect.isfunction(one):
+            yield documented("method", name, getattr(each, name)).replace("::::", ":::")
+
+
+def module_page(name: str, names: tuple[str, ...] | None) -> str:
+    module: ModuleType = importlib.import_module(name)
+    names = names or tuple(sorted(getattr(module, "__all__", None) or own_names(module)))
+    text = [
+        f"# {name}\n",
+        inspect.cleandoc(module.__doc__ or ""),
+        "",
+        f"```{{py:currentmodule}} {name}\n```\n",
+    ]
+    for each in names:
+        found = getattr(module, each)
+        if inspect.isclass(found):
+            text.append(documented("class", each, found, "\n".join(methods(found))))
+        elif callable(found):
+            text.append(documented("function", each, found))
+    return "\n".join(text)
+
+
+def own_names(module: ModuleType) -> list[str]:
+    return [
+        name
+        for name, each in vars(module).items()
+        if not name.startswith("_") and getattr(each, "__module__", "") == module.__name__ and each.__doc__
+    ]
+
+
+def python() -> Iterator[tuple[Path, str]]:
+    pages = {name: f"python/{name.replace('.', '-')}" for name in MODULES}
+    for name, names in MODULES.items():
+        yield Path("reference") / f"{pages[name]}.md", module_page(name, names)
+    text = ["# Python\n", "| module | what it is |", "|---|---|"]
+    for name, page in pages.items():
+        first = (importlib.import_module(name).__doc__ or "").partition("\n")[0]
+        text.append(f"| [{name}]({page}.md) | {plain(first)} |")
+    yield Path("reference/python.md"), "\n".join([*text, "", toctree(list(pages.values()), ":hidden:")])
+
+
+# ---- C ----
+
+
+def header_page(header: Path) -> Path:
+    return Path("reference/c") / f"{header}.md"
+
+
+def opening(text: str) -> tuple[str, str]:
+    """The comment that a header opens with, as text, and the rest."""
+    block = re.match(r"\s*/\*(.*?)\*/\n", text, re.DOTALL)
+    lines = re.match(r"(?:\s*//[^\n]*\n)+", text)
+    found = block or lines
+    if found is None:
+        return "", text
+    comment = block[1] if block else re.sub(r"^\s*//", "", found[0], flags=re.MULTILINE)
+    return re.sub(r"^ ?\*? ?", "", comment.strip("\n"), flags=re.MULTILINE).strip(), text[found.end() :]
+
+
+def header_text(header: Path) -> str:
+    about, rest = opening((ROOT / "include" / header).read_text(encoding="utf-8"))
+    about = "\n\n".join(shown(part) for part in about.split("\n\n")) if about else ""
+    return f"# {plain(str(header))}\n\n{about}\n\n```c\n{rest.strip()}\n```\n"
+
+
+def shown(part: str) -> str:
+    """A paragraph of a comment; one with indented lines is kept as it is."""
+    if re.search(r"^  +\S", part, re.MULTILINE):
+        return f"```text\n{part}\n```"
+    return plain(part)
+
+
+def c_headers() -> Iterator[tuple[Path, str]]:
+    headers = sorted(
+        (path.relative_to(ROOT / "include") for path in (ROOT / "include").rglob("*.h")),
+        key=lambda path: (len(path.parts), path),
+    )
+    text = ["# C headers\n", "| `#include` | what it is |", "|---|---|"]
+    for header in headers:
+        about, _ = opening((ROOT / "include" / header).read_text(encoding="utf-8"))
+        first = re.split(r"(?<=\.)\s", " ".join(about.split("\n\n")[0].split()))[0]
+        text.append(f"| [{plain(str(header))}](c/{header}.md) | {plain(first)} |")
+        yield header_page(header), header_text(header)
+    tree = toctree([f"c/{header}" for header in headers], ":hidden:")
+    yield Path("reference/c.md"), "\n".join([*text, "", tree])
+
+
+# ---- tables ----
+
+KINDS = {
+    "": ("All of Spinloom", ""),
+    "live": ("The live Portals library", "[live.md](../live.md) says when to change them.\n"),
+    "MPI": ("The layer of `spinloom run`", "[mpi.md](../mpi.md) says when to change them.\n"),
+}
+
+
+def environment() -> Iterator[tuple[Path, str]]:
+    text = ["# Environment variables\n"]
+    text.append("An option wins over its variable. `spinloom info settings` prints the values in force.\n")
+    for kind, (title, more) in KINDS.items():
+        text += [f"## {title}\n", more, "| variable | default | meaning |", "|---|---|---|"]
+        for each in config.VARIABLES.values():
+            start, colon, rest = each.help.partition(": ")
+            of = start if colon and start in KINDS else ""
+            if of == kind:
+                default = f"`{each.default}`" if each.default else ""
+                text.append(f"| `{each.name}` | {default} | {plain(rest if of else each.help)} |")
+        text.append("")
+    yield Path("reference/environment.md"), "\n".join(text)
+
+
+def columns() -> Iterator[tuple[Path, str]]:
+    text = ["# Columns of the results\n", "`spinloom info columns` prints the same table.\n"]
+    text += ["| column | meaning |", "|---|---|"]
+    text += [f"| `{name}` | {plain(meaning)} |" for name, meaning in COLUMNS.items()]
+    yield Path("reference/columns.md"), "\n".join([*text, ""])
+
+
+def pages() -> dict[Path, str]:
+    return dict((*command_line(), *python(), *c_headers(), *environment(), *columns()))

@@ -57,8 +57,8 @@ def copies(
     """Measure what copies cost, for 'spinloom explain'.
 
     Blocks of every size at regular and irregular places, with the data in each level of the caches; every
-    byte is compared before it is timed. --compare measures the workloads in the same rounds as the prices
-    from which they are predicted, and keeps neither when it is done.
+    byte is compared before it is timed. --compare measures the workloads, too, in the same rounds, and
+    shows each beside its prediction. It stores no prices.
 
     It takes some minutes, and says after the first round how long a round takes. No round begins after a
     minute of processor time, but for the second. Each is kept as it ends: after Ctrl-C the next call goes on

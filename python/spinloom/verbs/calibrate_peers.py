@@ -31,8 +31,8 @@ from spinloom.verbs.stopping import stoppable
 def peers(passes: int, out: Path | None, quiet: bool, form: str) -> None:
     """Measure messages between processes, for 'spinloom run'.
 
-    Each way of 'spinloom run' is measured, which then chooses by these prices; 'spinloom explain --live'
-    shows them. It wants two idle cores for half a minute.
+    Measures each way that a message can take. 'spinloom run' then takes the cheapest one for each message;
+    'spinloom explain --live' shows the prices. It wants two idle cores for half a minute.
     """
     if len(os.sched_getaffinity(0)) < peer_prices.CORES:
         raise Trouble(

@@ -33,7 +33,7 @@ def profile(chosen: Chosen, message_size: str | None, message_path: Path | None,
     """Show where the cycles of handlers go.
 
     It shows cycles by function and source line, memory accesses, and how many HPUs keep up with the line. An
-    instruction's cycles are those by which it moved the end of its handler: what waits is charged.
+    instruction is charged with the cycles by which it delays the end of its handler.
     """
     chosen = chosen.with_message(message_path, message_size, None)
     ran = chosen.run(profile_instructions=True)

@@ -79,11 +79,11 @@ def validate(
 ) -> None:
     """Test the claims of the papers on fresh simulations.
 
-    Each claim has a predicate, the paper's number and ours. A claim that does not hold is 'explained' when
-    one changed number of the NIC profile, in a plausible range, makes all of it hold and ends no other claim
-    of that NIC, or when it differs for a reason that the numbers show; otherwise it 'fails'. Where the papers
-    leave a part of the model open, claims are tried with the alternative, too. Exits with 1 when a verdict
-    differs from the checked-in table.
+    Each claim has a predicate, the paper's number and ours. A claim that does not hold is 'explained' in two
+    cases: another plausible value of one number of the NIC profile makes it hold and breaks no other claim of
+    that NIC, or the numbers themselves show why it differs. Otherwise it 'fails'. Where the papers leave a
+    part of the model open, claims are tried with the alternative, too. Exits with 1 when a verdict differs
+    from the checked-in table.
     """
     if last:
         output.echo(summary(read_table(table_path)))

@@ -99,7 +99,7 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     type=click.Choice(["rule", "wait", "work"]),
     default="rule",
     show_default=True,
-    help="What lies between polls in vain; by rule: computation if they are twice as far apart as one takes.",
+    help="What the time between calls of MPI_Test that find nothing is: waiting, computation, or by length.",
 )
 @click.option(
     "--network",

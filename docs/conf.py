@@ -1,8 +1,8 @@
 """How Sphinx reads the pages; `make docs` calls it (tools/docs_site.py). Nothing in the site asks a network."""
 
 project = "Spinloom"
-author = "the authors of Spinloom"
-project_copyright = "the authors of Spinloom"
+author = "the Spinloom developers"
+project_copyright = author
 
 extensions = ["myst_parser"]
 exclude_patterns = ["README.md", ".doctrees"]
@@ -18,6 +18,8 @@ nitpicky = False
 
 html_theme = "furo"
 html_title = "Spinloom"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_search_summary = False  # a browser may not fetch pages that it reads from a disk
 html_show_sphinx = False
 html_copy_source = False

@@ -28,7 +28,7 @@ MODULES = {
     "spinloom.slmp": None,
     "spinloom.errors": ("Trouble",),
 }
-OWN_METHODS = ("__init__", "__len__", "__iter__", "__enter__", "__getitem__")
+KINDS_OF_METHODS = {staticmethod: "staticmethod", classmethod: "classmethod"}
 
 
 def plain(text: str) -> str:
@@ -36,16 +36,22 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_<>\[\]|#~$])", r"\\\1", text)
 
 
-def marked(text: str) -> str:
-    """The same for a help text, in which options and quoted commands become code."""
-    text = plain(" ".join(text.split()))
-    return re.sub(
-        r"(?<![\w-])(--?[a-z][\w-]*)|'(spinloom [^']*)'", lambda m: f"`{code_of(m[1] or m[2])}`", text
-    )
+MARKED = re.compile(r"(?<![\w-])(--?[a-z][\w-]*)|'(spinloom [^']*)'|`([^`]+)`|\bdocs/([\w/-]+)\.md")
 
 
-def code_of(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
+def marked(text: str, up: str = "../../") -> str:
+    """A text of ours as Markdown: options, quoted commands and `words` are code, pages are links."""
+
+    def mark(found: re.Match[str]) -> str:
+        option, quoted, word, page = found.groups()
+        return f"[{page}]({up}{page}.md)" if page else f"`{option or quoted or word}`"
+
+    done, at = [], 0
+    text = " ".join(text.split())
+    for found in MARKED.finditer(text):
+        done += [plain(text[at : found.start()]), mark(found)]
+        at = found.end()
+    return "".join([*done, plain(text[at:])])
 
 
 def toctree(names: list[str], *options: str) -> str:
@@ -116,10 +122,13 @@ def command_line() -> Iterator[tuple[Path, str]]:
         text += [f"## {job}\n", "| verb | what it does |", "|---|---|"]
         for name in verbs:
             each = cli.get_command(root, name)
-            text.append(f"| [spinloom {name}](cli/{name}.md) | {plain(each.get_short_help_str(200))} |")
+            text.append(
+                f"| [spinloom {name}](cli/{name}.md) | {marked(each.get_short_help_str(200), '../')} |"
+            )
             yield page_of((name,)), "\n".join(command((name,), each, root))
         text.append("")
         text.append(toctree([f"cli/{name}" for name in verbs], ":hidden:"))
+    text.append(marked(cli.epilog or "", "../") + "\n")
     yield Path("reference/cli.md"), "\n".join(text)
 
 
@@ -136,6 +145,8 @@ def signature(each: object) -> str:
 def documented(kind: str, name: str, each: object, inside: str = "") -> str:
     head = name if kind in ("property", "attribute") else name + signature(each)
     head = re.sub(r"\(self(, )?", "(", head)
+    if kind == "class":
+        head = head.removesuffix(" -> None")
     return f"::::{{py:{kind}}} {head}\n\n{inspect.cleandoc(each.__doc__ or '')}\n\n{inside}\n::::\n"
 
 
@@ -146,7 +157,8 @@ def methods(each: type) -> Iterator[str]:
         if isinstance(one, property):
             yield documented("property", name, one).replace("::::", ":::")
         elif isinstance(one, (staticmethod, classmethod)) or inspect.isfunction(one):
-            yield documented("method", name, getattr(each, name)).replace("::::", ":::")
+            kind = KINDS_OF_METHODS.get(type(one), "method")
+            yield documented(kind, name, getattr(each, name)).replace("::::", ":::")
 
 
 def module_page(name: str, names: tuple[str, ...] | None) -> str:
@@ -189,6 +201,9 @@ def python() -> Iterator[tuple[Path, str]]:
 # ---- C ----
 
 
+PARAGRAPH = re.compile(r"\n\n|\n(?=[A-Z][a-z]+: )")  # `Contract: ...` begins one
+
+
 def header_page(header: Path) -> Path:
     return Path("reference/c") / f"{header}.md"
 
@@ -206,15 +221,14 @@ def opening(text: str) -> tuple[str, str]:
 
 def header_text(header: Path) -> str:
     about, rest = opening((ROOT / "include" / header).read_text(encoding="utf-8"))
-    about = "\n\n".join(shown(part) for part in about.split("\n\n")) if about else ""
+    up = "../" * (len(header.parts) + 1)
+    about = "\n\n".join(shown(part, up) for part in PARAGRAPH.split(about))
     return f"# {plain(str(header))}\n\n{about}\n\n```c\n{rest.strip()}\n```\n"
 
 
-def shown(part: str) -> str:
-    """A paragraph of a comment; one with indented lines is kept as it is."""
-    if re.search(r"^  +\S", part, re.MULTILINE):
-        return f"```text\n{part}\n```"
-    return plain(part)
+def shown(part: str, up: str) -> str:
+    """A paragraph of a comment; one with an indented line of code is kept as it is."""
+    return f"```text\n{part}\n```" if re.search(r"^    +\S", part, re.MULTILINE) else marked(part, up)
 
 
 def c_headers() -> Iterator[tuple[Path, str]]:
@@ -226,7 +240,7 @@ def c_headers() -> Iterator[tuple[Path, str]]:
     for header in headers:
         about, _ = opening((ROOT / "include" / header).read_text(encoding="utf-8"))
         first = re.split(r"(?<=\.)\s", " ".join(about.split("\n\n")[0].split()))[0]
-        text.append(f"| [{plain(str(header))}](c/{header}.md) | {plain(first)} |")
+        text.append(f"| [{plain(str(header))}](c/{header}.md) | {marked(first, '../')} |")
         yield header_page(header), header_text(header)
     tree = toctree([f"c/{header}" for header in headers], ":hidden:")
     yield Path("reference/c.md"), "\n".join([*text, "", tree])
@@ -251,7 +265,7 @@ def environment() -> Iterator[tuple[Path, str]]:
             of = start if colon and start in KINDS else ""
             if of == kind:
                 default = f"`{each.default}`" if each.default else ""
-                text.append(f"| `{each.name}` | {default} | {plain(rest if of else each.help)} |")
+                text.append(f"| `{each.name}` | {default} | {marked(rest if of else each.help)} |")
         text.append("")
     yield Path("reference/environment.md"), "\n".join(text)
 
@@ -259,7 +273,7 @@ def environment() -> Iterator[tuple[Path, str]]:
 def columns() -> Iterator[tuple[Path, str]]:
     text = ["# Columns of the results\n", "`spinloom info columns` prints the same table.\n"]
     text += ["| column | meaning |", "|---|---|"]
-    text += [f"| `{name}` | {plain(meaning)} |" for name, meaning in COLUMNS.items()]
+    text += [f"| `{name}` | {marked(meaning)} |" for name, meaning in COLUMNS.items()]
     yield Path("reference/columns.md"), "\n".join([*text, ""])
 
 

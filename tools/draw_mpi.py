@@ -1,4 +1,4 @@
-"""draw_mpi.py FILE.svg - draws the table of DDTBench in docs/mpi.md: the best MPI, and the best with the layer."""
+"""draw_mpi.py FILE.svg - draws the table of DDTBench in docs/mpi.md, an MPI beside the layer."""
 
 from __future__ import annotations
 

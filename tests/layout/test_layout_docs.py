@@ -1,4 +1,4 @@
-"""What README.md and docs/ say of layouts and of explain is run here."""
+"""What docs/ says of layouts and of explain is run here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conftest import needs_engine
 
 pytestmark = needs_engine
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/layouts.md", "docs/explain.md")
+PAGES = ("docs/layouts.md", "docs/explain.md")
 
 
 def commands(verb: str) -> list[str]:

@@ -190,6 +190,96 @@ def test_a_profile_names_lines_and_its_cycles_add_up(spinloom, folder):
     assert "words += !blank && !inside;" in shown.out
 
 
+CALLS_INLINE = """#include "spinloom/handler.h"
+#include "twice.h"
+int payload_handler(const ptl_payload_t p, void *state) {
+  uint64_t before;
+  PtlHandlerFAdd(state, &before, 1);
+  twice(state);
+  PtlHandlerDMAToHostB(p.base, p.entry_offset, p.length, PTL_DMA_NO_EVENT);
+  return SUCCESS;
+}
+"""
+TWICE = """static inline void twice(volatile uint32_t *word) {
+  word[4] *= 2;
+  (void)spl_cycles();
+}
+"""
+
+
+def test_inline_functions_of_the_header_count_for_the_line_that_calls_them(spinloom, folder):
+    pytest.importorskip("elftools")
+    (folder / "twice.h").write_text(TWICE)
+    (folder / "mine.c").write_text(CALLS_INLINE)
+    (folder / "mine.toml").write_text("[memory]\nstate = 32\n")
+    document = json.loads(spinloom("handler", "profile", "mine.c", "--no-budget", "--json").out)
+    assert document["failures"] == []
+    assert {line["file"] for line in document["lines"]} == {"mine.c", "twice.h"}
+    cycles = {(line["file"], line["line"]): line["cycles"] for line in document["lines"]}
+    assert sum(cycles.values()) == sum(function["cycles"] for function in document["functions"])
+    for place in (("mine.c", 5), ("mine.c", 7), ("twice.h", 2), ("twice.h", 3)):
+        assert cycles[place] > 0, place
+    assert cycles["mine.c", 5] + cycles["mine.c", 7] > sum(cycles.values()) / 2  # both wait for the NIC
+    texts = {(line["file"], line["line"]): line["source"] for line in document["lines"]}
+    assert texts["mine.c", 5] == "PtlHandlerFAdd(state, &before, 1);"
+    assert texts["twice.h", 2] == "word[4] *= 2;"
+
+
+def test_a_profile_as_json_has_what_the_tables_have(spinloom, folder):
+    pytest.importorskip("elftools")
+    image = source(folder, payload("return p.length > 100 ? SUCCESS : DROP;"))
+    document = json.loads(spinloom("handler", "profile", "sample.c", "--json", "--bytes", "64KiB").out)
+    assert document["handlers"] == ["payload_handler"]
+    assert document["budget"]["hpus_by_law"] >= 1
+    assert document["budget"]["packet_ps"] == 2048 * 37.25
+    assert document["atomics"] == 0
+    assert {"memory", "address", "loads", "loaded_bytes", "stores", "stored_bytes"} == {
+        *document["memory"][0]
+    }
+    (folder / "sample.elf").write_bytes(image.elf)
+    of_image = json.loads(spinloom("handler", "profile", "sample.elf", "--json", "--no-budget").out)
+    assert of_image["budget"] is None
+    assert of_image["functions"] == document["functions"]
+    assert sum(row["cycles"] for row in of_image["instructions"]) == document["functions"][0]["cycles"]
+    shown = spinloom("handler", "profile", "sample.c", "--no-budget").out
+    for line in document["lines"]:
+        assert f"{line['file']}:{line['line']}" in shown
+
+
+# ---- warnings ----
+
+UNUSED = payload("int later = 3; return SUCCESS;") + "static int helper(void) { return 1; }\n"
+
+
+def test_what_is_unused_is_a_warning_in_a_handler_of_a_user_s_own(spinloom, folder):
+    (folder / "mine.c").write_text('#include "spinloom/handler.h"\n' + UNUSED)
+    for _ in range(2):  # the compiler's cache forgets no warning
+        built = spinloom("handler", "build", "mine.c")
+        assert built.code == 0
+        assert "mine.c:2:" in built.err
+        assert "unused variable 'later'" in built.err
+        assert "unused function 'helper'" in built.err
+        assert "warnings generated" not in built.err
+    ran = spinloom("handler", "profile", "mine.c", "--no-budget")
+    assert ran.code == 0
+    assert ran.err.count("unused variable") == 1
+    native = spinloom("handler", "build", "--native", "mine.c")
+    assert native.code == 0
+    assert "later" in native.err
+
+
+def test_other_warnings_are_errors_and_shipped_handlers_have_none(spinloom, folder):
+    path = folder / "mine.c"
+    path.write_text('#include "spinloom/handler.h"\n' + payload("if (p.length = 3) return DROP;"))
+    built = spinloom("handler", "build", "mine.c")
+    assert built.code == 2
+    assert "error: " in built.err
+    path.write_text('#include "spinloom/handler.h"\n' + UNUSED)
+    script = data.folder("handlers") / "handler.ld"
+    with pytest.raises(toolchain.ToolchainError, match="error: unused variable 'later'"):
+        toolchain.compile(path, folder / "mine.elf", include=[data.folder("include")], script=script)
+
+
 def test_profiling_changes_no_time(folder):
     image = source(folder, payload("return p.length > 100 ? SUCCESS : DROP;"))
     setup = HandlerSetup()

@@ -24,7 +24,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 COMPILER_VERSION = "0.17.1"  # the version of PyPI's ziglang (clang inside)
@@ -42,6 +42,10 @@ FLOAT_FLAGS = (
 )
 # A handler's parameters are given, whether it needs them or not.
 WARNING_FLAGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter")
+# What is written today and used tomorrow is no error in a handler of a user's own.
+LENIENT_FLAGS = tuple(
+    f"-Wno-error=unused-{what}" for what in ("variable", "but-set-variable", "const-variable", "function")
+)
 # PsPIN's sources convert between integers and addresses without a cast, which newer compilers refuse.
 # ziglang defines NDEBUG by itself; their assertions stay.
 PSPIN_FLAGS = ("-w", "-Wno-int-conversion", "-Wno-incompatible-pointer-types", "-UNDEBUG")
@@ -93,6 +97,9 @@ ADVICE = {
         "it computes with floating point without naming float or double, by which cores with it are chosen"
     ),
 }
+
+
+Warn = Callable[[str], None]  # is told the compiler's warnings
 
 
 class ToolchainError(Exception):
@@ -181,12 +188,15 @@ def handlers_of(source: Path, defines: Sequence[str] = ()) -> list[str]:
     return defined
 
 
-def dialect_flags(source: Path, include: list[Path], defines: Sequence[str]) -> list[str]:
+def dialect_flags(
+    source: Path, include: list[Path], defines: Sequence[str], lenient: bool = False
+) -> list[str]:
     """Warnings, include path and macros, as the source's style needs them."""
     pspin = is_pspin(source)
     folders = [folder / "spinloom" / "pspin" for folder in include] if pspin else []
     return [
         *(PSPIN_FLAGS if pspin else WARNING_FLAGS),
+        *(LENIENT_FLAGS if lenient and not pspin else ()),
         *(f"-D{define}" for define in [*defines, *pspin_macros(source, defines)]),
         *(flag for folder in [*folders, *include] for flag in ("-I", str(folder.resolve()))),
     ]
@@ -249,26 +259,28 @@ def compile(
     depfile: Path | None = None,
     source_lines: bool = False,
     defines: Sequence[str] = (),
+    warn: Warn | None = None,
 ) -> str:
     """Compiles and links one handler source; returns the SHA-256 of the image.
 
     The compiler sees the source under its bare name from the source's own folder, so that no path of
     this machine reaches the image. `cache`: this user's own, if not said. `depfile` receives a make rule
     with the headers that were read. With `source_lines` the image has debug information, too; its code is
-    the same.
+    the same. With `warn` unused variables and functions are no errors, and it is called with what the
+    compiler says of them.
     """
     check_compiler()
     image.parent.mkdir(parents=True, exist_ok=True)
     cache = cache or private_cache()
     source, image = source.resolve(), image.resolve()
     base = [sys.executable, "-m", "ziglang", "cc", *target_flags(source)]
-    includes = dialect_flags(source, include, defines)
+    includes = dialect_flags(source, include, defines, lenient=warn is not None)
     runtime = script.resolve().parent / "runtime"
     includes += ["-isystem", str(runtime)]
     flags = ["-g" if flag == "-g0" and source_lines else flag for flag in COMPILE_FLAGS]
 
-    def failure_text(step: list[str], folder: Path) -> str:
-        """Returns what the compiler says; empty where it is content."""
+    def failure_text(step: list[str], folder: Path, warn: Warn | None = None) -> str:
+        """Returns what the compiler says; empty where it is content, perhaps with warnings."""
         done = subprocess.run(
             step,
             cwd=folder,
@@ -277,7 +289,10 @@ def compile(
             text=True,
             errors="backslashreplace",
         )
-        return "" if done.returncode == 0 else done.stderr.strip() or done.stdout.strip() or "it failed"
+        if done.returncode == 0:
+            pass_on_warnings(done.stderr, warn)
+            return ""
+        return done.stderr.strip() or done.stdout.strip() or "it failed"
 
     with tempfile.TemporaryDirectory() as scratch:
         unit, helper = Path(scratch) / "handler.o", Path(scratch) / "string.o"
@@ -295,7 +310,9 @@ def compile(
             str(unit),
         ]
         complaint = failure_text(
-            [*base, *flags, *includes, *dependency_flags, "-c", source.name, "-o", str(unit)], source.parent
+            [*base, *flags, *includes, *dependency_flags, "-c", source.name, "-o", str(unit)],
+            source.parent,
+            warn,
         )
         complaint = complaint or failure_text(link, source.parent)
         if RUNTIME_MISSING.search(complaint):
@@ -320,8 +337,10 @@ def compile_native(
     compiler: str | None = None,
     depfile: Path | None = None,
     defines: Sequence[str] = (),
+    warn: Warn | None = None,
 ) -> None:
-    """Compiles a handler source to a shared object for this machine; `compiler`: CC, else cc."""
+    """Compiles a handler source to a shared object for this machine; `compiler`: CC, else cc. `warn`: as of
+    compile()."""
     handlers_of(source, defines)
     target.parent.mkdir(parents=True, exist_ok=True)
     source, target = source.resolve(), target.resolve()
@@ -330,7 +349,7 @@ def compile_native(
         dependencies = Path(scratch) / "handler.d"
         command += [
             *NATIVE_FLAGS,
-            *dialect_flags(source, include, defines),
+            *dialect_flags(source, include, defines, lenient=warn is not None),
             *("-MMD", "-MF", str(dependencies)),
             *(source.name, "-o", str(target)),
         ]
@@ -345,8 +364,16 @@ def compile_native(
         if done.returncode != 0:
             complaint = done.stderr.strip() or done.stdout.strip()
             raise ToolchainError(f"{source.name} does not build natively:\n{complaint}")
+        pass_on_warnings(done.stderr, warn)
         if depfile is not None:
             depfile.write_text(make_rule(target, dependencies, source.parent), encoding="utf-8")
+
+
+def pass_on_warnings(text: str, warn: Warn | None) -> None:
+    """Hands over what a compiler said that was content, without its count of warnings."""
+    text = re.sub(r"^\d+ warnings? generated\.$", "", text, flags=re.MULTILINE).strip()
+    if warn is not None and text:
+        warn(text)
 
 
 def make_rule(image: Path, dependencies: Path, folder: Path) -> str:

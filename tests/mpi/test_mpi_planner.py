@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from spinloom.accelerate import live_ways, peer_pair, peer_prices
 from spinloom.common import core
 from spinloom.common.errors import Trouble
 from spinloom.nics.workloads import Row
+from spinloom.verbs import explain_live
 
 HUGE = Row("custom", "", "vector(32768, 4096, 8192, byte)", 1)  # more than a rank's room for messages
 LONG = Row("custom", "", "vector(16, 65536, 131072, byte)", 1)
@@ -160,6 +162,46 @@ def test_explain_live_says_which_way_and_how_long(tmp_path):
     assert "calibrate peers" in shown.stderr
     table = spinloom("explain", SHORT.type, "--strategies", "none", "--live", "--csv")
     assert "live staged,host," in table.stdout
+
+
+def faked(monkeypatch, times_ns: dict[str, list[float]]) -> None:
+    """Two processes that take these times for a message."""
+
+    @contextlib.contextmanager
+    def pair():
+        yield lambda text, count, way, in_heap, samples: times_ns[way]
+
+    monkeypatch.setattr(peer_pair, "pair", pair)
+
+
+def test_measurements_that_scatter_are_told_in_one_sentence(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    quiet, slow, disturbed = ([start + number for number in range(61)] for start in (1e3, 1e4, 1e9))
+    noisy = [1000.0] * 40 + [9000.0] * 21
+    faked(monkeypatch, {way: noisy if way == "joint" else quiet for way in peer_prices.WAYS})
+    live = explain_live.Live.of(SHORT)
+    assert live.noise == (
+        "the measurements scatter: the slowest tenth of the messages by 'joint' took 9 times as long as the "
+        "fastest; other work runs here, so the medians say little"
+    )
+    assert capsys.readouterr().err == f"spinloom: {live.noise}\n"
+    assert live.document()["live"]["noise"] == live.noise
+    assert {way.way: way.scatter > 2 for way in live.ways} == {
+        way: way == "joint" for way in peer_prices.WAYS
+    }
+    faked(monkeypatch, dict.fromkeys(peer_prices.WAYS, disturbed))
+    assert "times what the model says; other work runs here" in explain_live.Live.of(SHORT).noise
+    capsys.readouterr()
+    faked(monkeypatch, dict.fromkeys(peer_prices.WAYS, slow))
+    assert explain_live.Live.of(SHORT).noise == ""
+    assert capsys.readouterr().err == ""
+
+
+def test_prices_that_were_fitted_to_scattered_measurements_are_told():
+    prices = core.load().peer_prices()
+    bad = peer_prices.PeerPrices(prices, "today", 2.5)
+    assert "it misses them by a factor of 2.5 in the mean" in live_ways.noise([], bad)
+    assert live_ways.noise([], peer_prices.PeerPrices(prices, "today", 1.2)) == ""
 
 
 def test_short_messages_are_left_to_the_mpi_wherever_they_lie():

@@ -1,8 +1,9 @@
 """The choice of `spinloom run` for a message between two ranks of this machine, and the time of each way.
 
 Contract: live_ways() predicts each way by the planner's model with this host's prices, and times it between
-two processes, bytes compared first (peer_pair); why_not_timed() says where there is no memory for that.
-choices() is the planner's answer for each kind of memory.
+two processes, bytes compared first (peer_pair); why_not_timed() says where there is no memory for that, and
+noise() whether times or prices say little because other work ran here. choices() is the planner's answer for
+each kind of memory.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from spinloom.nics.workloads import Row
 SAMPLES = 61
 SAMPLES_MIN = 5
 SAMPLED_BYTES = 16 << 30  # memory that each process writes for the samples, unless SAMPLES_MIN take more
+# Beyond these the machine was too busy for its measurements to be trusted.
+SCATTER_MAX = 2.0  # the slowest tenth of a way's samples over the fastest
+FACTOR_MAX = 20.0  # a way's median over its time by the model, whosever prices that has
+ERROR_MAX = 1.5  # the mean factor by which the model misses what its prices were fitted to
 ABOUT = {
     "staged": "packed into shared memory, unpacked meanwhile",
     "mapped": "one copy, by the receiver, from large blocks of malloc",
@@ -41,6 +46,7 @@ class LiveWay:
     predicted_ns: float
     measured_ns: float | None  # host time of one direction; None: the machine does not allow it
     about: str
+    scatter: float | None = None  # the slowest tenth of the samples over the fastest
 
 
 @dataclass(frozen=True)
@@ -73,9 +79,10 @@ def live_ways(row: Row, prices: PeerPrices, *, timed: bool = True) -> list[LiveW
     with contextlib.ExitStack() as stack:
         times = stack.enter_context(peer_pair.pair())
         for way in WAYS:
-            about, measured = ABOUT[way], None
+            about, measured, scatter = ABOUT[way], None, None
             try:
-                measured = statistics.median(times(row.type, row.count, way, way != "cma", samples))
+                taken = times(row.type, row.count, way, way != "cma", samples)
+                measured, scatter = statistics.median(taken), scatter_of(taken)
             except peer_pair.ProcessEnded as ended:
                 about = ended.message
                 times = stack.enter_context(peer_pair.pair())
@@ -83,8 +90,41 @@ def live_ways(row: Row, prices: PeerPrices, *, timed: bool = True) -> list[LiveW
                 if trouble.code == "mismatch":
                     raise
                 about = trouble.message
-            ways.append(LiveWay(way, predicted[way], measured, about))
+            ways.append(LiveWay(way, predicted[way], measured, about, scatter))
     return ways
+
+
+def scatter_of(times_ns: list[float]) -> float:
+    """The ninth decile over the first."""
+    deciles = statistics.quantiles(times_ns, n=10)
+    return deciles[-1] / max(deciles[0], 1.0)
+
+
+def noise(ways: list[LiveWay], prices: PeerPrices) -> str:
+    """A sentence if the measurements of ways say little, or if those behind the prices did; empty if not."""
+    timed = [
+        (way, way.scatter, way.measured_ns / way.predicted_ns) for way in ways if way.scatter is not None
+    ]
+    if timed:
+        worst, scatter, _ = max(timed, key=lambda entry: entry[1])
+        if scatter > SCATTER_MAX:
+            return (
+                f"the measurements scatter: the slowest tenth of the messages by '{worst.way}' took "
+                f"{scatter:.3g} times as long as the fastest; other work runs here, so the medians say "
+                "little"
+            )
+        worst, _, factor = max(timed, key=lambda entry: entry[2])
+        if factor > FACTOR_MAX:
+            return (
+                f"the messages by '{worst.way}' took {factor:,.0f} times what the model says; "
+                "other work runs here, so the medians say little"
+            )
+    if prices.error > ERROR_MAX:
+        return (
+            "the measurements behind the model's prices scattered: it misses them by a factor of "
+            f"{prices.error:.3g} in the mean; 'spinloom calibrate --peers' measures again"
+        )
+    return ""
 
 
 def choices(row: Row, prices: PeerPrices, cma: bool) -> list[Choice]:

@@ -19,6 +19,7 @@ class Live:
     prices: PeerPrices
     ways: list[LiveWay]
     choices: list[Choice]
+    noise: str  # a sentence if the measurements say little
 
     @classmethod
     def of(cls, row: Row) -> Live:
@@ -27,8 +28,11 @@ class Live:
         if not_timed:
             output.say(not_timed)
         ways = live_ways.live_ways(row, prices, timed=not not_timed)
+        noise = live_ways.noise(ways, prices)
+        if noise:
+            output.say(noise)
         cma = any(way.way == "cma" and way.measured_ns is not None for way in ways)
-        return cls(prices, ways, live_ways.choices(row, prices, cma))
+        return cls(prices, ways, live_ways.choices(row, prices, cma), noise)
 
     def document(self) -> dict[str, Any]:
         return {
@@ -36,6 +40,7 @@ class Live:
                 "prices": self.prices.measured or "as they came with Spinloom",
                 "ways": [asdict(way) for way in self.ways],
                 "choices": [asdict(choice) for choice in self.choices],
+                "noise": self.noise,
             }
         }
 
@@ -56,11 +61,18 @@ class Live:
             return units.format_time(round(time_ns * 1000)) if time_ns is not None else "-"
 
         return output.table(
-            ["way", "by the model", "measured", "about"],
+            ["way", "by the model", "measured", "scatter", "about"],
             [
-                [way.way, time_text(way.predicted_ns), time_text(way.measured_ns), way.about]
+                [
+                    way.way,
+                    time_text(way.predicted_ns),
+                    time_text(way.measured_ns),
+                    f"{way.scatter:.2f}" if way.scatter is not None else "-",
+                    way.about,
+                ]
                 for way in self.ways
             ],
-            numeric={"by the model", "measured"},
-            title="One message from process to process here, in host time: medians, no MPI.",
+            numeric={"by the model", "measured", "scatter"},
+            title="One message from process to process here, in host time: medians, no MPI. "
+            "Scatter: the slowest tenth over the fastest.",
         )

@@ -18,10 +18,12 @@ from spinloom.common import csv_text, files, output, units
 from spinloom.layout import picture
 from spinloom.nics import strategies, targets
 from spinloom.nics.machines import Machine
+from spinloom.nics.pages import page
+from spinloom.nics.sweep import Cell
 from spinloom.nics.workloads import Row
 from spinloom.verbs import completion
 from spinloom.verbs.explain_live import Live
-from spinloom.verbs.options import form_options, machine_options, plot_option
+from spinloom.verbs.options import form_options, machine_options, page_option, plot_option
 
 TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 
@@ -54,6 +56,7 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
     help="NIC strategies to simulate, with commas between them, 'all' or 'none'.",
 )
 @plot_option("FILE.svg", "Also draw the first elements in memory.")
+@page_option
 @click.option(
     "--measure", is_flag=True, help="Also time it here: ours, loops by hand, NumPy, every MPI found."
 )
@@ -69,6 +72,7 @@ def explain(
     machine: Machine,
     strategy_text: str,
     plot: Path | None,
+    page_path: Path | None,
     measure: bool,
     live: bool,
     form: str,
@@ -123,6 +127,9 @@ def explain(
             output.say(sentence)
     if plot is not None:
         write_picture(row, plot)
+    if page_path is not None:
+        cells = [Cell(row, name) for name in strategies.parse(strategy_text)]
+        output.say(page.save(page_path, cells, machine.setup(), str(machine.profile)))
 
 
 def rows_of(ways: list[Way], timed: list[Measured], sent: Live | None) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from spinloom.common.errors import EXIT_NEGATIVE, Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import plot, results, seeds, sending, simulation, strategies, sweep, timeline, workloads
 from spinloom.nics.machines import Machine
+from spinloom.nics.pages import page
 from spinloom.nics.sweep import Cell, Outcome, Setup
 from spinloom.nics.workloads import Row
 from spinloom.verbs import completion, simulate_send_tables, simulate_tables, simulate_together
@@ -24,6 +25,7 @@ from spinloom.verbs.options import (
     form_options,
     machine_options,
     out_option,
+    page_option,
     quiet_option,
     read_seeds,
     timeline_option,
@@ -34,9 +36,9 @@ from spinloom.verbs.stopping import stoppable
 TOGETHER_ONLY = ("rounds", "nic_memory", "peers", "early", "at_once")
 ALONE_ONLY = (
     *("demo", "everything", "count", "seed_range", "send_text", "workers"),
-    *("out", "timeline_path", "force", "verbose", "unexpected"),
+    *("out", "timeline_path", "page_path", "force", "verbose", "unexpected"),
 )
-RECEIVING_ONLY = ("strategy_text", "order", "seed_range", "unexpected")
+RECEIVING_ONLY = ("strategy_text", "order", "seed_range", "unexpected", "page_path")
 
 
 def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) -> Fraction | None:
@@ -55,6 +57,7 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
     epilog="Examples: spinloom simulate --demo --out out/demo; "
     "spinloom simulate MILC:16^4 WRF_y --hpus 16 --json; "
     "spinloom simulate --type 'vector(512, 16, 32, double)' --strategies all; "
+    "spinloom simulate MILC:16^4 --page life.html; "
     "spinloom simulate --together MILC:16^4@priority=3,epsilon=0.4 WRF_y:2x2 COMB:corner@host"
 )
 @click.argument(
@@ -102,7 +105,8 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
     "DIR", "Also write simulate.csv, simulate.json, speedup.csv, speedup.svg, manifest.json.", folder=True
 )
 @timeline_option("Also write a Perfetto timeline of one message (the first datatype, the last strategy).")
-@click.option("--force", is_flag=True, help="Let --out and --timeline overwrite.")
+@page_option
+@click.option("--force", is_flag=True, help="Let --out, --timeline and --page overwrite.")
 @quiet_option
 @click.option("-v", "--verbose", is_flag=True, help="One line on stderr for each cell that ends.")
 @click.option(
@@ -161,6 +165,7 @@ def simulate(
     workers: int,
     out: Path | None,
     timeline_path: Path | None,
+    page_path: Path | None,
     force: bool,
     quiet: bool,
     verbose: bool,
@@ -227,8 +232,9 @@ def simulate(
     if out is not None:
         results.refuse_to_overwrite(out, force)
         results.check_writable(out)
-    if timeline_path is not None and timeline_path.exists() and not force:
-        raise Trouble("invalid", f"{timeline_path} is there already; --force overwrites")
+    for path in (timeline_path, page_path):
+        if path is not None and path.exists() and not force:
+            raise Trouble("invalid", f"{path} is there already; --force overwrites")
 
     if everything and not quiet:
         output.say(estimate(cells, len(wanted), workers or os.cpu_count() or 1))
@@ -262,6 +268,8 @@ def simulate(
         save(folder_for(out, table), table, about)
     if timeline_path is not None:
         write_timeline(*jobs[len({cell.strategy for cell in cells}) - 1], timeline_path)
+    if page_path is not None:
+        output.say(page.save(page_path, cells[: len(names)], jobs[0][1], str(machine.profile)))
     for seed, outcome in outcomes:
         if outcome.code not in ("ok", "unsupported", "exhausted"):
             output.say(f"{cell_label(seed, outcome, seed_range)}: {outcome.code}: {outcome.message}")

@@ -1,0 +1,225 @@
+"""A message's life as one HTML page that needs nothing beside it: packets from the wire to the host's memory.
+
+Contract: build() takes the traced outcomes of one datatype under several strategies, and returns the page.
+The same outcomes give the same bytes. The page loads nothing: its policy forbids every request, and only the
+script and the style of this package run, by their hashes. Text from outside stands in it as text. What is too
+much to draw is merged by lives.merged() and groups_of(), so that a page stays below PAGE_BYTES; the page says
+how many spans and blocks one mark then stands for. Times are modelled.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from spinloom import layout
+from spinloom.common import files, units
+from spinloom.common.errors import Trouble
+from spinloom.common.printable import html, printable
+from spinloom.nics import results, strategies, sweep
+from spinloom.nics.pages import columns, lives
+from spinloom.nics.sweep import Cell, Outcome, Setup
+
+PAGE_BYTES = 5_000_000
+SPANS_MAX, BLOCKS_MAX, BLOCKS_SEEN = 120_000, 60_000, 4_000_000
+TABLE_ROWS = 64  # packets in the table for browsers without scripts
+
+
+@dataclass(frozen=True)
+class Group:
+    """Neighbouring blocks of a layout, in packed order: one block, or several with the gaps between them."""
+
+    offset: int
+    length: int
+    data: int  # bytes of the blocks
+
+
+def groups_of(blocks: Sequence[tuple[int, int]], limit: int) -> list[Group]:
+    together = max(1, -(-len(blocks) // limit))
+    found = []
+    for at in range(0, len(blocks), together):
+        each = blocks[at : at + together]
+        first = min(offset for offset, _ in each)
+        last = max(offset + length for offset, length in each)
+        found.append(Group(first, last - first, sum(length for _, length in each)))
+    return found
+
+
+def memory_of(type_text: str, count: int, size: int) -> dict[str, Any]:
+    """The layout in the host's memory. Raises Trouble('invalid') if it has more blocks than can be drawn."""
+    blocks = layout.from_text(type_text).blocks(BLOCKS_SEEN, count=count)
+    if sum(length for _, length in blocks) != size:
+        raise Trouble("invalid", f"a page shows at most {BLOCKS_SEEN:,} blocks; take a smaller --count")
+    groups = groups_of(blocks, BLOCKS_MAX)
+    return {
+        "blocks": len(blocks),
+        "together": max(1, -(-len(blocks) // BLOCKS_MAX)),
+        "offset": columns.text_of(group.offset for group in groups),
+        "length": columns.text_of(group.length for group in groups),
+        "data": columns.text_of(group.data for group in groups),
+    }
+
+
+def rows_of(life: lives.Life, limit: int) -> dict[str, dict[str, Any]]:
+    """The works of each unit as columns; a unit without any is left out."""
+    total = sum(len(works) for works in life.works.values())
+    rows = {}
+    for unit, works in life.works.items():
+        if not works:
+            continue
+        drawn = lives.merged(works, max(1000, limit * len(works) // max(total, 1)))
+        rows[unit] = {
+            "spans": sum(work.count for work in drawn),
+            "drawn": len(drawn),
+            "lane": columns.text_of(work.lane for work in drawn),
+            "start": columns.text_of(work.start for work in drawn),
+            "time": columns.text_of(work.end - work.start for work in drawn),
+            "first": columns.text_of(work.first for work in drawn),
+            "bytes": columns.text_of(work.last - work.first for work in drawn),
+            "count": columns.text_of(work.count for work in drawn),
+        }
+    return rows
+
+
+def document(outcomes: Sequence[Outcome], setup: Setup, machine: str, result_hash: str) -> dict[str, Any]:
+    """What the page shows. Raises Trouble if a trace is not whole."""
+    row = outcomes[0].cell.row
+    size = outcomes[0].columns["size_bytes"]
+    shown = []
+    for outcome in outcomes:
+        of = outcome.columns
+        if of["trace_dropped"]:
+            raise Trouble(
+                "invalid",
+                f"{outcome.cell} has {of['trace_dropped']:,} spans too many for a page; take less data",
+            )
+        life = lives.follow(of["trace"], setup.mtu, size)
+        landed = max((work.end for work in life.works["dma"]), default=0)
+        shown.append(
+            {
+                "strategy": outcome.cell.strategy,
+                "about": strategies.STRATEGIES[outcome.cell.strategy],
+                "time_ps": of["time_ps"],
+                "data_time_ps": of["data_time_ps"],
+                "latency_ps": of["data_time_ps"] - landed,
+                "staged": life.staged,
+                "exact": life.exact,
+                "sha256": outcome.destination_sha256,
+                "rows": rows_of(life, SPANS_MAX // len(outcomes)),
+            }
+        )
+    return {
+        "name": printable(
+            f"{row.application} {row.datatype}" if row.application != "custom" else row.datatype
+        ),
+        "type": printable(row.type),
+        "count": row.count,
+        "size": size,
+        "packets": outcomes[0].columns["packets"],
+        "mtu": setup.mtu,
+        "hpus": setup.hpus,
+        "line_time_ps": outcomes[0].columns["line_time_ps"],
+        "machine": printable(machine),
+        "result_hash": result_hash,
+        "memory": memory_of(row.type, row.count, size),
+        "lives": shown,
+    }
+
+
+def data_text(content: dict[str, Any]) -> str:
+    """JSON that may stand inside of a script element."""
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def table(content: dict[str, Any], outcomes: Sequence[Outcome], setup: Setup) -> str:
+    """For browsers without scripts: each strategy's time, and when the first packets came and landed."""
+    head = "".join(f"<th>{html(each['strategy'])}</th>" for each in content["lives"])
+    times = "".join(f"<td>{units.format_time(each['time_ps'])}</td>" for each in content["lives"])
+    lines = [f"<tr><th>whole message</th><td></td>{times}</tr>"]
+    ends: list[dict[int, int]] = []
+    wire: dict[int, int] = {}
+    for outcome, each in zip(outcomes, content["lives"], strict=True):
+        life = lives.follow(outcome.columns["trace"], setup.mtu, content["size"])
+        wire = {work.first // setup.mtu: work.end for work in life.works["wire"]}
+        landed: dict[int, int] = {}
+        for work in life.works["dma"]:
+            packet = work.first // setup.mtu
+            landed[packet] = max(landed.get(packet, 0), work.end + each["latency_ps"])
+        ends.append(landed)
+    for packet in range(min(TABLE_ROWS, content["packets"])):
+        cells = "".join(
+            f"<td>{units.format_time(landed[packet]) if packet in landed else ''}</td>" for landed in ends
+        )
+        lines.append(
+            f"<tr><th>packet {packet:,}</th><td>{units.format_time(wire.get(packet, 0))}</td>{cells}</tr>"
+        )
+    return (
+        f"<table><thead><tr><th></th><th>off the wire</th>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
+        "</table><p>Modelled times: when a packet's last byte is off the wire, and when it is in the host's "
+        f"memory. The first {TABLE_ROWS} packets are listed.</p>"
+    )
+
+
+def source_hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def part(name: str) -> str:
+    return (resources.files(__package__) / name).read_text(encoding="utf-8")
+
+
+def build(outcomes: Sequence[Outcome], setup: Setup, machine: str, result_hash: str) -> str:
+    """The page. `outcomes`: of one datatype, all checked, with their traces (Setup.record)."""
+    content = document(outcomes, setup, machine, result_hash)
+    script, style = part("page.js"), part("page.css")
+    places = {
+        "policy": f"default-src 'none'; script-src '{source_hash(script)}'; "
+        f"style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'",
+        "title": html(f"{content['name']}: a message's life"),
+        "style": style,
+        "table": table(content, outcomes, setup),
+        "data": data_text(content),
+        "script": script,
+    }
+    pieces = part("page.html").split("{{")
+    text = pieces[0]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}}")
+        text += places[name] + rest
+    return text
+
+
+def without_trace(outcome: Outcome) -> Outcome:
+    kept = {name: value for name, value in outcome.columns.items() if not name.startswith("trace")}
+    return replace(outcome, columns=kept)
+
+
+def save(path: Path, cells: list[Cell], setup: Setup, machine: str) -> str:
+    """Simulates the cells of one datatype once more, recording what every unit does, and writes their page.
+
+    Returns a sentence on it. The result hash in the page is that of a run of these cells. Strategies that
+    cannot take the datatype are left out. Raises Trouble.
+    """
+    by_cell = {
+        outcome.cell: outcome
+        for outcome in sweep.run(cells, replace(setup, record=("trace",)), os.cpu_count() or 1)
+    }
+    outcomes = [by_cell[cell] for cell in cells]
+    for outcome in outcomes:
+        if outcome.code not in ("ok", *sweep.NOT_RUN):
+            raise Trouble(outcome.code, f"no page of {outcome.cell}: {outcome.message}")
+    result_hash = results.build(cells, map(without_trace, outcomes), setup).result_hash
+    shown = [outcome for outcome in outcomes if outcome.code == "ok"]
+    if not shown or shown[0].columns["size_bytes"] == 0:
+        raise Trouble("invalid", f"no page of {cells[0].row.type}: no strategy received any bytes")
+    text = build(shown, setup, f"{machine}, {setup.hpus} HPUs", result_hash)
+    files.write(path, text)
+    return f"{path}: {len(shown)} strategies of {shown[0].cell.row.datatype}; open it in a browser"

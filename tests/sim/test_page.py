@@ -60,8 +60,6 @@ def test_columns_come_back(row):
 def test_a_life_is_what_was_simulated(type_text, order):
     outcomes, setup = outcomes_of(type_text, order=order)
     assert len(outcomes) >= 7
-    latency = {outcome.columns["data_time_ps"] for outcome in outcomes}
-    assert latency
     for outcome in outcomes:
         of = outcome.columns
         life = lives.follow(of["trace"], setup.mtu, of["size_bytes"])
@@ -209,19 +207,24 @@ def test_a_large_message_has_a_small_page():
     rows = data["lives"][1]["rows"]
     assert rows["dma"]["spans"] == 100_000
     assert rows["dma"]["spans"] == sum(numbers(rows["dma"]["count"]))
+    assert sum(numbers(rows["dma"]["bytes"])) == 1_600_000
     assert sum(row["drawn"] for row in rows.values()) <= page.SPANS_MAX
 
 
-def test_merged_works_cover_what_they_stand_for():
+@pytest.mark.parametrize(("limit", "most"), [(12, 20), (4, 5)])
+def test_merged_works_cover_what_they_stand_for(limit, most):
     works = [lives.Work(place % 3, place, place + 5, place * 10, place * 10 + 10) for place in range(100)]
-    merged = lives.merged(works, 12)
-    assert len(merged) <= 15
-    assert sum(work.count for work in merged) == 100
-    for lane in range(3):
-        assert max(work.end for work in merged if work.lane == lane) == max(
-            work.end for work in works if work.lane == lane
-        )
-    assert lives.merged(works, 100) == works
+    whole = lives.Work(0, 200, 210, 0, 1000)
+    merged = lives.merged([*works, whole], limit, 100)
+    assert len(merged) <= most + 1
+    assert whole in merged
+    merged.remove(whole)
+    assert sum(work.spans for work in merged) == 100
+    assert (min(work.start for work in merged), max(work.end for work in merged)) == (0, 104)
+    parts = sorted((work.first, work.last) for work in merged)
+    assert (parts[0][0], parts[-1][1]) == (0, 1000)
+    assert all(one[1] == other[0] for one, other in pairwise(parts))
+    assert lives.merged(works, 100, 100) == works
 
 
 def test_a_packet_whose_writes_do_not_fit_is_not_guessed():

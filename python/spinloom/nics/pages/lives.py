@@ -14,7 +14,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from spinloom.nics.timeline import Span, lanes
 
@@ -33,8 +34,7 @@ UNITS = {
 }
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """What one lane of a unit does between two times for the bytes [first, last) of the message."""
 
     lane: int
@@ -42,7 +42,7 @@ class Work:
     end: int
     first: int
     last: int
-    count: int = 1  # of spans that this one stands for
+    spans: int = 1  # for how many it stands
 
 
 @dataclass
@@ -76,13 +76,8 @@ def follow(spans: Sequence[Span], mtu: int, size: int) -> Life:
     for track in ("event", "host work"):
         for _, _, _, start, end in (span for span in spans if span[0] == track):
             life.works[UNITS[track]].append(Work(0, start, end, *whole))
-    for unit, span_of in (("dma", lambda write: write.dma), ("pcie", lambda write: write.link)):
-        works = [
-            Work(0, span_of(write)[3], span_of(write)[4], *(write.at or whole))
-            for write in writes
-            if write.at is not None
-        ]
-        life.works[unit] = works
+    life.works["dma"] = [Work(0, *write.dma[3:], *write.at) for write in writes if write.at]
+    life.works["pcie"] = [Work(0, *write.link[3:], *write.at) for write in writes if write.at]
     for unit, works in life.works.items():
         if unit != "hpu":
             life.works[unit] = in_lanes(works)
@@ -94,7 +89,7 @@ def in_lanes(works: Iterable[Work]) -> list[Work]:
     """Works of one unit with a lane each, so that none of a lane overlap."""
     works = list(works)
     spans = [("wire", 0, place, work.start, work.end) for place, work in enumerate(works)]
-    return [replace(works[span[2]], lane=lane) for _, lane, span in lanes(spans)]
+    return [Work(lane, *works[span[2]][1:]) for _, lane, span in lanes(spans)]
 
 
 Handler = tuple[int, int, tuple[int, int]]  # start, end, packet
@@ -174,24 +169,36 @@ def place(
     life.exact = life.exact and not packets and all(write.at for write in writes)
 
 
-def merged(works: Sequence[Work], limit: int) -> list[Work]:
-    """At most about `limit` works: neighbours in a lane become one, which covers all of them."""
+def merged(works: Sequence[Work], limit: int, mtu: int) -> list[Work]:
+    """At most about `limit` works: neighbours in the message become one, which covers all of them.
+
+    Those of two packets stay apart as long as there are no more packets than `limit`. A merged work is in the
+    lane of its first.
+    """
     if len(works) <= limit:
         return list(works)
     together = -(-len(works) // limit)
-    by_lane: dict[int, list[Work]] = defaultdict(list)
-    for work in works:
-        by_lane[work.lane].append(work)
+    apart = len({work.first // mtu for work in works}) <= limit
+    groups: list[list[Work]] = []
+    for work in sorted(works, key=lambda work: (work.first, work.last, work.start)):
+        last = groups[-1][-1] if groups else None
+        if (
+            last is None
+            or len(groups[-1]) == together
+            or max(work.last - work.first, last.last - last.first) > mtu
+            or (apart and work.first // mtu != last.first // mtu)
+        ):
+            groups.append([])
+        groups[-1].append(work)
     found = [
         Work(
-            lane,
+            group[0].lane,
             min(work.start for work in group),
             max(work.end for work in group),
-            min(work.first for work in group),
+            group[0].first,
             max(work.last for work in group),
-            sum(work.count for work in group),
+            sum(work.spans for work in group),
         )
-        for lane, each in by_lane.items()
-        for group in (each[at : at + together] for at in range(0, len(each), together))
+        for group in groups
     ]
     return sorted(found, key=lambda work: (work.start, work.end, work.first))

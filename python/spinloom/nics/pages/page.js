@@ -708,10 +708,13 @@ messageLife.view = ((m) => {
     return cell ? ofCell(cell) : null;
   }
 
+  // The block that lies lowest in the message of those in the cell, as far as its packets are in the cell.
   function ofCell(cell) {
-    const group = cell.group, offset = memory.offset[group];
+    const group = cell.group, offset = memory.offset[group], past = memory.packed[group + 1];
+    const first = Math.max(memory.packed[group], Math.floor(cell.first / data.mtu) * data.mtu);
+    const last = Math.min(past, Math.ceil(Math.min(cell.last, past) / data.mtu) * data.mtu);
     const what = memory.together > 1 ? "Blocks" : `Block ${m.count(group)} (${m.count(memory.length[group])} B at +${m.count(offset)})`;
-    return {first: cell.first, last: Math.max(cell.first + 1, Math.min(cell.last, memory.packed[group + 1])), what, group};
+    return {first, last, what, group};
   }
 
   // ---- Time, zoom and keys.

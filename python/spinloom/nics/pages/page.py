@@ -67,40 +67,43 @@ def memory_of(type_text: str, count: int, size: int) -> dict[str, Any]:
     }
 
 
-def rows_of(life: lives.Life, limit: int) -> dict[str, dict[str, Any]]:
+def rows_of(life: lives.Life, limit: int, mtu: int) -> dict[str, dict[str, Any]]:
     """The works of each unit as columns; a unit without any is left out."""
     total = sum(len(works) for works in life.works.values())
     rows = {}
     for unit, works in life.works.items():
         if not works:
             continue
-        drawn = lives.merged(works, max(1000, limit * len(works) // max(total, 1)))
+        drawn = lives.merged(works, max(1000, limit * len(works) // total), mtu)
         rows[unit] = {
-            "spans": sum(work.count for work in drawn),
+            "spans": sum(work.spans for work in drawn),
             "drawn": len(drawn),
             "lane": columns.text_of(work.lane for work in drawn),
             "start": columns.text_of(work.start for work in drawn),
             "time": columns.text_of(work.end - work.start for work in drawn),
             "first": columns.text_of(work.first for work in drawn),
             "bytes": columns.text_of(work.last - work.first for work in drawn),
-            "count": columns.text_of(work.count for work in drawn),
+            "count": columns.text_of(work.spans for work in drawn),
         }
     return rows
 
 
-def document(outcomes: Sequence[Outcome], setup: Setup, machine: str, result_hash: str) -> dict[str, Any]:
-    """What the page shows. Raises Trouble if a trace is not whole."""
+def life_of(outcome: Outcome, setup: Setup) -> lives.Life:
+    """Raises Trouble if the trace is not whole."""
+    if dropped := outcome.columns["trace_dropped"]:
+        raise Trouble("invalid", f"{outcome.cell} has {dropped:,} spans too many for a page; take less data")
+    return lives.follow(outcome.columns["trace"], setup.mtu, outcome.columns["size_bytes"])
+
+
+def document(
+    outcomes: Sequence[Outcome], of_each: Sequence[lives.Life], setup: Setup, machine: str, result_hash: str
+) -> dict[str, Any]:
+    """What the page shows."""
     row = outcomes[0].cell.row
     size = outcomes[0].columns["size_bytes"]
     shown = []
-    for outcome in outcomes:
+    for outcome, life in zip(outcomes, of_each, strict=True):
         of = outcome.columns
-        if of["trace_dropped"]:
-            raise Trouble(
-                "invalid",
-                f"{outcome.cell} has {of['trace_dropped']:,} spans too many for a page; take less data",
-            )
-        life = lives.follow(of["trace"], setup.mtu, size)
         landed = max((work.end for work in life.works["dma"]), default=0)
         shown.append(
             {
@@ -112,14 +115,14 @@ def document(outcomes: Sequence[Outcome], setup: Setup, machine: str, result_has
                 "staged": life.staged,
                 "exact": life.exact,
                 "sha256": outcome.destination_sha256,
-                "rows": rows_of(life, SPANS_MAX // len(outcomes)),
+                "rows": rows_of(life, SPANS_MAX // len(outcomes), setup.mtu),
             }
         )
     return {
-        "name": printable(
-            f"{row.application} {row.datatype}" if row.application != "custom" else row.datatype
+        "name": shortened(
+            f"{row.application} {row.datatype}" if row.application != "custom" else row.datatype, 80
         ),
-        "type": printable(row.type),
+        "type": shortened(row.type, 2000),
         "count": row.count,
         "size": size,
         "packets": outcomes[0].columns["packets"],
@@ -133,25 +136,29 @@ def document(outcomes: Sequence[Outcome], setup: Setup, machine: str, result_has
     }
 
 
+def shortened(text: str, most: int) -> str:
+    text = printable(text[: most + 1])
+    return text if len(text) <= most else text[:most] + "..."
+
+
 def data_text(content: dict[str, Any]) -> str:
     """JSON that may stand inside of a script element."""
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def table(content: dict[str, Any], outcomes: Sequence[Outcome], setup: Setup) -> str:
+def table(content: dict[str, Any], of_each: Sequence[lives.Life]) -> str:
     """For browsers without scripts: each strategy's time, and when the first packets came and landed."""
     head = "".join(f"<th>{html(each['strategy'])}</th>" for each in content["lives"])
     times = "".join(f"<td>{units.format_time(each['time_ps'])}</td>" for each in content["lives"])
     lines = [f"<tr><th>whole message</th><td></td>{times}</tr>"]
     ends: list[dict[int, int]] = []
     wire: dict[int, int] = {}
-    for outcome, each in zip(outcomes, content["lives"], strict=True):
-        life = lives.follow(outcome.columns["trace"], setup.mtu, content["size"])
-        wire = {work.first // setup.mtu: work.end for work in life.works["wire"]}
+    for life, each in zip(of_each, content["lives"], strict=True):
+        wire = {work.first // content["mtu"]: work.end for work in life.works["wire"]}
         landed: dict[int, int] = {}
         for work in life.works["dma"]:
-            packet = work.first // setup.mtu
+            packet = work.first // content["mtu"]
             landed[packet] = max(landed.get(packet, 0), work.end + each["latency_ps"])
         ends.append(landed)
     for packet in range(min(TABLE_ROWS, content["packets"])):
@@ -178,14 +185,15 @@ def part(name: str) -> str:
 
 def build(outcomes: Sequence[Outcome], setup: Setup, machine: str, result_hash: str) -> str:
     """The page. `outcomes`: of one datatype, all checked, with their traces (Setup.record)."""
-    content = document(outcomes, setup, machine, result_hash)
+    of_each = [life_of(outcome, setup) for outcome in outcomes]
+    content = document(outcomes, of_each, setup, machine, result_hash)
     script, style = part("page.js"), part("page.css")
     places = {
         "policy": f"default-src 'none'; script-src '{source_hash(script)}'; "
         f"style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'",
         "title": html(f"{content['name']}: a message's life"),
         "style": style,
-        "table": table(content, outcomes, setup),
+        "table": table(content, of_each),
         "data": data_text(content),
         "script": script,
     }

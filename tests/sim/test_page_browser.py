@@ -245,6 +245,7 @@ def test_contrast_is_enough(life, dark):
     for mark in (*of["packets"], *of["units"], of["whole"]):
         assert contrast(of["onMark"], mark) >= TEXT, mark
         assert min(contrast(mark, ground) for ground in grounds) >= MARK, mark
+    assert contrast(of["packed"], of["lane"]) >= MARK
     for name in ("edge", "gap", "packed", "mark"):
         assert contrast(of[name], of["back"]) >= MARK, name
 

@@ -9,7 +9,7 @@
 Of Python it reads comments behind code only, and lists the last kind.
 
 Without files: all C and C++ that git knows below src, include, handlers, bench and tests, and the Python
-below python, but for the verbs.
+below python.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def offences(path: Path) -> Iterator[str]:
 
 def is_read(name: str) -> bool:
     if name.startswith("python/"):
-        return name.endswith(".py") and not name.startswith("python/spinloom/verbs/")
+        return name.endswith(".py")
     return name.endswith((".c", ".h", ".cpp", ".hpp", ".cu"))
 
 

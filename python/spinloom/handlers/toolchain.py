@@ -99,7 +99,7 @@ ADVICE = {
 }
 
 
-Warn = Callable[[str], None]  # is told the compiler's warnings
+Warn = Callable[[str], None]  # a function that shows the compiler's warnings
 
 
 class ToolchainError(Exception):

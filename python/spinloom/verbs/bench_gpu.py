@@ -19,7 +19,7 @@ from spinloom.verbs.options import form_options, out_option
 from spinloom.verbs.stopping import stoppable
 
 ROUNDS, ROUNDS_QUICK = 9, 5
-FAILURES_MAX = 5  # then the device is not asked any more
+FAILURES_MAX = 5  # the device is asked no more after so many
 SHOWN = (
     "pack_of_memcpy",
     "unpack_of_memcpy",

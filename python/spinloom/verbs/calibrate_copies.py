@@ -19,7 +19,7 @@ from spinloom.nics import results, workloads
 from spinloom.verbs.options import form_options, out_option, quiet_option
 from spinloom.verbs.stopping import stoppable
 
-WITHIN = 0.20  # of the measurement
+WITHIN = 0.20  # the part of a measurement by which a good prediction may be off
 BEGIN, END = "<!-- begin: spinloom calibrate copies --compare -->", "<!-- end -->"
 
 

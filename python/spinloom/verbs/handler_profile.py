@@ -43,9 +43,9 @@ def profile(
 ) -> None:
     """Show where the cycles of handlers go.
 
-    It shows cycles by function and source line, memory accesses, and how many HPUs keep up with the line. An
-    instruction is charged with the cycles by which it delays the end of its handler. Code of an inline function
-    of the installed headers counts for the line that calls it.
+    It shows cycles by function and source line, memory accesses, and how many HPUs keep up with the line.
+    An instruction is charged with the cycles by which it delays the end of its handler. Code of an inline
+    function of the installed headers counts for the line that calls it.
     """
     chosen = chosen.with_message(message_path, message_size, None)
     ran = chosen.run(profile_instructions=True)

@@ -29,5 +29,5 @@ JOBS: dict[str, dict[str, str]] = {
         "info": "info:info",
     },
 }
-HIDDEN = {"torture": "torture:torture_verb"}  # of those who change the engine: docs/torture.md
+HIDDEN = {"torture": "torture:torture_verb"}  # a tool for changes of the engine: docs/torture.md
 PLACES = {name: place for verbs in (*JOBS.values(), HIDDEN) for name, place in verbs.items()}

@@ -21,7 +21,7 @@ from spinloom.verbs.options import form_options, quiet_option
 
 KIB = 1024
 NUMBER_IDS = 1 << 32
-SILENCE_S = 1.0  # without an answer, before a sender says so
+SILENCE_S = 1.0  # a sender that has waited so long for an answer says so
 
 
 def read_time(ctx: click.Context, parameter: click.Parameter, text: str | None) -> int | None:

@@ -19,7 +19,7 @@ from spinloom.nics import fpspin_registers
 from spinloom.verbs import completion
 from spinloom.verbs.options import form_options
 
-PAUSE_S = 0.05  # between looks of --follow
+PAUSE_S = 0.05  # --follow looks again after so long
 
 
 def running_nic(function: Callable) -> Callable:

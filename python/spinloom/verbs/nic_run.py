@@ -104,7 +104,7 @@ def run(
             with stoppable(), force:  # the usual end of a NIC, from the moment that it is announced
                 output.echo(f"{announced}{card.description()}; {contexts}", err=as_json)
                 card.run(seconds)
-        finally:  # also where a port has failed
+        finally:  # a port that fails ends here, too
             if lost := card.lines_lost():
                 output.say(f"{lost:,} more lines of handlers are not shown")
             show(card.report(), setup, stages, as_json)

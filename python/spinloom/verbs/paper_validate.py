@@ -30,9 +30,9 @@ from spinloom.verbs.options import form_options, out_option, quiet_option, worke
 from spinloom.verbs.stopping import stoppable
 
 FILES = ("validate.csv", "validate.json")
-KEPT = "claims.jsonl"  # beside them, of a run that has not ended
+KEPT = "claims.jsonl"  # lies beside them while a run has not ended
 Result = dict[str, Any]  # result_of()
-TABLE = Path("tests/golden/validate.json")  # of a checkout, from its root
+TABLE = Path("tests/golden/validate.json")  # its place in a checkout
 
 
 @click.command(epilog="Examples: spinloom paper validate; spinloom paper validate --only DDT-2,DDT-7 --json")

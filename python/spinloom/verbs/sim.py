@@ -26,7 +26,7 @@ from spinloom.verbs.options import (
     set_option,
 )
 
-RAILS_MAX = 8  # of spinloom/rails.h
+RAILS_MAX = 8  # the limit of spinloom/rails.h
 
 
 def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:

@@ -240,7 +240,7 @@ def simulate(
         output.say(estimate(cells, len(wanted), workers or os.cpu_count() or 1))
     began = time.monotonic()
     jobs = seeds.jobs(cells, setup, wanted)
-    outcomes: list[tuple[int, Outcome]] = []  # with their seeds
+    outcomes: list[tuple[int, Outcome]] = []  # seed and outcome
     with stoppable() as stop, progress(len(jobs), quiet) as advance:
         for place, outcome in sweep.run_all(jobs, workers or os.cpu_count() or 1):
             outcomes.append((jobs[place][1].seed, outcome))

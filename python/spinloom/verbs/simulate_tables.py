@@ -117,7 +117,7 @@ def time_cell(row: dict[str, Any] | None, notes: list[str], time: str = "time_ps
 def handler_cycles(table: Table, group: tuple[str, str], strategy: str) -> float | None:
     """Cycles of a payload handler a packet. None where no handler ran or there is no result."""
     row = table.get(*group, strategy)
-    return (row.get("handler_cycles_per_packet") or None) if row else None  # not merged over seeds
+    return (row.get("handler_cycles_per_packet") or None) if row else None  # means exist for one seed only
 
 
 def nic_cell(table: Table, group: tuple[str, str], strategy: str) -> str:

@@ -42,7 +42,7 @@ class Work(NamedTuple):
     end: int
     first: int
     last: int
-    spans: int = 1  # for how many it stands
+    spans: int = 1  # the number of spans that it stands for
 
 
 @dataclass

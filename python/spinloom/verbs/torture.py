@@ -130,8 +130,8 @@ def report(sums: list[scenarios.Totals], names: tuple[str, ...]) -> bool:
             output.say(f"  replay: spinloom torture {name} --seeds {seed}..{seed} --verbose")
         if totals.weak and not totals.violations:
             output.say(
-                f"{totals.scenario}: a run had {totals.messages_least} messages and "
-                f"{totals.faults_least} faults; "
+                f"{totals.scenario}: a run had {totals.messages_min} messages and "
+                f"{totals.faults_min} faults; "
                 f"at least {scenarios.MESSAGES_LEAST} and {scenarios.FAULTS_LEAST} make it count"
             )
         bad = bad or bool(totals.violations) or totals.weak

@@ -76,7 +76,7 @@ def test_lines_of_ranks_do_not_mix_and_have_their_names(sim, source):
         }
         """
     )
-    code, ran, _ = sim(2, program, options=("--prefix",))
+    code, ran, _ = sim(2, program, options=("--label",))
     assert code == 0
     line = "part 0, part 1, part 2, end"
     assert ran["output"] == f"[0] {line}\n[0] unfinished\n[1] {line}\n[1] unfinished\n"

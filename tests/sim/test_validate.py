@@ -88,7 +88,7 @@ def test_a_run_goes_on_where_another_ended(spinloom, engine, tmp_path):
 
 def test_the_tables_beside_a_claim_are_kept_too(spinloom, engine, tmp_path):
     options = [option for option in OPTIONS if option != "--json"]
-    options[2] = "DDT-7,DDT-2"
+    options[3] = "DDT-7,DDT-2"
     engine.limit = cells_of("DDT-7") + 1
     assert spinloom(*options, "--out", str(tmp_path / "out")).code == 1
     engine.limit = 10**9

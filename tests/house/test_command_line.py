@@ -25,7 +25,7 @@ PAGES = [
 ]
 IN_BLOCK = re.compile(r"^    (?:[^'\"\n]*? )?(?:\.venv/bin/)?spinloom (.*)$", re.MULTILINE)
 IN_LINE = re.compile(r"`spinloom ([a-z][^`]*)`")
-IN_HELP = re.compile(r"(?:^|[;:,'`] |')spinloom ([a-z][^;`']*)")
+IN_SENTENCE = re.compile(r"['`]spinloom ([a-z][^'`\"\\\n]*)['`]")
 OPTION_LAST = re.compile(r" --[a-z-]+$")  # an option that is named without a value
 ENDS = ("&&", "|", ">", ">>", "||", ";", "&", "2>")
 
@@ -67,6 +67,27 @@ def commands_of(page: Path) -> Iterator[str]:
         return  # it says what there was
     yield from IN_BLOCK.findall(text)
     yield from (line.replace("\n", " ") for line in IN_LINE.findall(text))
+
+
+def named_in_sentences() -> Iterator[tuple[Path, str]]:
+    """What sources and manual pages quote as a command, in errors and remarks."""
+    for path in (
+        *ROOT.glob("python/spinloom/**/*.py"),
+        *ROOT.glob("src/**/*.?pp"),
+        *ROOT.glob("include/**/*.h"),
+    ):
+        for line in IN_SENTENCE.findall(path.read_text(encoding="utf-8")):
+            yield path, line
+
+
+def test_every_command_of_a_sentence_is_one():
+    found = list(named_in_sentences())
+    assert len(found) > 100
+    for path, line in found:
+        try:
+            parse([*words_of(line), "x"] if OPTION_LAST.search(line) else words_of(line))
+        except (click.UsageError, ValueError) as error:
+            pytest.fail(f"{path.relative_to(ROOT)}: spinloom {line}: {getattr(error, 'message', error)}")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

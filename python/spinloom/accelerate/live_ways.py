@@ -122,7 +122,7 @@ def noise(ways: list[LiveWay], prices: PeerPrices) -> str:
     if prices.error > ERROR_MAX:
         return (
             "the measurements behind the model's prices scattered: it misses them by a factor of "
-            f"{prices.error:.3g} in the mean; 'spinloom calibrate --peers' measures again"
+            f"{prices.error:.3g} in the mean; 'spinloom calibrate peers' measures again"
         )
     return ""
 

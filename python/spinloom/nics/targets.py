@@ -118,7 +118,7 @@ def of_object(value: Any, target: str, count: int) -> Row:
 def not_a_datatype(value: Any, target: str) -> Trouble:
     return Trouble(
         "invalid",
-        f"{target} is of type {type(value).__name__}; it must be a Layout, a text form, a NumPy array "
+        f"{target} is a {type(value).__name__}; it must be a Layout, a text form, a NumPy array "
         f"or dtype, or a datatype of mpi4py{indices_hint([value])}",
     )
 

@@ -15,6 +15,7 @@ from types import ModuleType
 
 import click
 
+import man
 from spinloom.cli import cli
 from spinloom.common import config
 from spinloom.nics.results import COLUMNS
@@ -246,6 +247,29 @@ def c_headers() -> Iterator[tuple[Path, str]]:
     yield Path("reference/c.md"), "\n".join([*text, "", tree])
 
 
+def calls() -> Iterator[tuple[Path, str]]:
+    """The calls of the manual's third section, as man/*.toml describe them."""
+    declared = man.prototypes()
+    text = ["# Calls of Portals 4 and of MPI beside it\n", "They are manual pages, too: `man PtlPut`.\n"]
+    for page in (page for book in man.BOOKS for page in man.pages(book) if page["section"] == 3):
+        text.append(f"## {', '.join(page['functions'])}\n\n{plain(page['short'])}: `{page['header']}`\n")
+        text += [f":::{{c:function}} {declared[name].rstrip(';')}\n:::\n" for name in page["functions"]]
+        text += [said(part) for part in page["text"].strip().split("\n\n")]
+        text += ["| returns | when |", "|---|---|"]
+        text += [f"| `{name}` | {plain(meaning)} |" for name, meaning in page["returns"].items()]
+        text.append("")
+    yield Path("reference/calls.md"), "\n".join(text)
+
+
+def said(part: str) -> str:
+    """A paragraph of a manual page: a heading, a list or words."""
+    lines = part.splitlines()
+    heading = f"**{plain(lines.pop(0)[2:])}**\n\n" if lines[0].startswith("# ") else ""
+    if lines and lines[0].startswith("- "):
+        return heading + "\n".join(f"- {marked(line.removeprefix('- '), '../')}" for line in lines) + "\n"
+    return heading + marked(" ".join(lines), "../") + "\n"
+
+
 # ---- tables ----
 
 KINDS = {
@@ -278,4 +302,4 @@ def columns() -> Iterator[tuple[Path, str]]:
 
 
 def pages() -> dict[Path, str]:
-    return dict((*command_line(), *python(), *c_headers(), *environment(), *columns()))
+    return dict((*command_line(), *python(), *c_headers(), *calls(), *environment(), *columns()))

@@ -14,7 +14,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 import docs_reference
 
 ROOT = Path(__file__).resolve().parent.parent

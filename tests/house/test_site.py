@@ -18,6 +18,9 @@ from spinloom.common import config
 from spinloom.verbs.jobs import JOBS
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import man  # noqa: E402
+
 VERBS = [name for verbs in JOBS.values() for name in verbs]
 
 pytestmark = needs_engine
@@ -105,6 +108,11 @@ def test_each_public_header_is_in_the_reference(site):
     headers = [path.relative_to(include) for path in include.rglob("*.h")]
     assert len(headers) > 20
     assert all((site / f"reference/c/{header}.html").is_file() for header in headers)
+
+
+def test_each_call_with_a_manual_page_is_in_the_reference(site):
+    text = (site / "reference/calls.html").read_text(encoding="utf-8")
+    assert all(f'id="c.{name}"' in text for name in man.prototypes())
 
 
 def test_nothing_asks_a_network(site, pages):

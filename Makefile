@@ -18,7 +18,7 @@ SOURCES := $(shell find src include handlers python data cmake man tools/man.py 
              -not -path '*/__pycache__*' -not -name '*_test.cpp' 2>/dev/null) CMakeLists.txt pyproject.toml
 CXX_FILES := $(shell find src include handlers packaging -name '*.[ch]' -o -name '*.[ch]pp')
 
-.PHONY: help setup wheel demo figures validate picture test test-slow check-cpp check-python style lint format bench docs asan tsan fuzz clean
+.PHONY: help setup wheel demo figures validate picture page-picture test test-slow check-cpp check-python style lint format bench docs asan tsan fuzz clean
 
 help:
 	@echo 'make demo    set up .venv/, build layouts and cards, and print the table of thirteen applications (out/demo/)'
@@ -27,6 +27,7 @@ help:
 	@echo 'make setup   set up .venv/ and build the whole package; the command is .venv/bin/spinloom'
 	@echo 'make wheel   out/dist/: wheels of all and of layouts alone, for CPython 3.11 and glibc 2.28 and later, and the sources'
 	@echo 'make picture make the pictures of docs/img/ again, from the demo and from studies'
+	@echo 'make page-picture  docs/img/message-life.png again (chromium)'
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make test-slow  what takes minutes: 10^7 cuts of datatypes, types against MPIs, hashes at optimisation levels'
 	@echo 'make bench   speed on this machine: handler core, NIC engine, live handlers, SLMP, host unpack, layout copies, schedules (host time)'
@@ -60,6 +61,11 @@ picture: demo
 	$(BIN)/python tools/draw_mpi.py docs/img/mpi.svg
 	for name in $(STUDIES_SHOWN); do \
 	    $(BIN)/spinloom paper study $$name --out out/studies --quiet && cp out/studies/$$name.svg docs/img/ || exit 1; done
+
+# docs/img/message-life.png: the page of docs/message-page.md at one moment, in the browser of its tests.
+page-picture: build/stamps/package
+	$(BIN)/spinloom simulate --type 'vector(128, 16, 32, double)' --strategies rw-cp --page out/life.html --force --json >/dev/null
+	PYTHONPATH=tests $(BIN)/python tests/sim/chromium.py out/life.html 'time=1000000' docs/img/message-life.png 1300 810
 
 # clang-tidy works beside the Python tests, which often wait, at the lowest priority. It looks at what changed lately;
 # make test-slow and make lint look at everything.

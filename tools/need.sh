@@ -45,6 +45,8 @@ if ! have_fabric && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; th
   echo "spinloom: installing libfabric's headers (apt-get install libfabric-dev)" >&2
   apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq libfabric-dev >&2 || true
 fi
+command -v chromium >/dev/null 2>&1 ||
+  echo "spinloom: without a browser (Debian: chromium) tests of the page of a message's life are skipped." >&2
 have_fabric ||
   echo "spinloom: without libfabric's headers (Debian: libfabric-dev) tests over fabrics are skipped." >&2
 have_googletest ||

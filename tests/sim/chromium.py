@@ -2,7 +2,8 @@
 
 Contract: with Chromium() as browser: browser.open(path) loads a page and waits for it; evaluate() gives the
 value of a JavaScript expression. What the page asks for from outside and what it says on the console are in
-`requests` and `complaints`. Only the standard library is needed.
+`requests` and `complaints`. Only the standard library is needed. As a program it takes a picture:
+chromium.py FILE.html FRAGMENT FILE.png WIDTH HEIGHT.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -177,3 +179,13 @@ class Chromium:
     def picture(self, path: Path) -> None:
         shot = self.call("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(shot["data"]))
+
+
+def main(page: str, fragment: str, picture: str, width: str, height: str) -> None:
+    with Chromium(int(width), int(height)) as browser:
+        browser.open(Path(page).resolve(), f"#{fragment}")
+        browser.picture(Path(picture))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

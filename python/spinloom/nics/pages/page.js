@@ -343,8 +343,9 @@ messageLife.view = ((m) => {
     shown.about = make("span", {className: "about"});
     shown.bytes = make("span", {className: "bytes"});
     shown.time = make("span", {className: "time"});
+    shown.who = make("span", {className: "time"});
     at("lives").append(make("section", {className: "life"},
-      make("h2", {}, title, shown.time, shown.about),
+      make("h2", {}, shown.who, title, shown.time, shown.about),
       make("div", {className: "pair"}, shown.times.box,
         make("div", {className: "memory"}, make("p", {}, shown.bytes), shown.memory.box))));
     listenTimes(shown);
@@ -357,6 +358,8 @@ messageLife.view = ((m) => {
     const slowest = Math.max(...lives.map((life) => life.time_ps));
     const gain = slowest / shown.life.time_ps;
     shown.time.textContent = `${m.timeText(shown.life.time_ps)}${gain > 1.005 ? `, ${gain.toFixed(1)} times as fast` : ""}`;
+    const who = shown.life.staged ? "The CPU unpacks" : shown.life.rows.hpu ? "sPIN: handlers unpack" : "The NIC alone";
+    shown.who.textContent = `${who}:`;
     shown.about.textContent = shown.life.about;
   }
 
@@ -467,7 +470,8 @@ messageLife.view = ((m) => {
     const whole = work.last[i] - work.first[i] >= data.size && data.packets > 1;
     const words = {event: "completion event", cpu: "the CPU unpacks", hpu: "completion handler"}[row.unit];
     const bytes = row.unit === "dma" || row.unit === "pcie" ? `${m.count(work.last[i] - work.first[i])} B` : null;
-    const text = whole && words ? words : bytes || `${Math.floor(work.first[i] / data.mtu)}`;
+    const always = row.unit === "event" || row.unit === "cpu";
+    const text = (whole || always) && words ? words : bytes || `${Math.floor(work.first[i] / data.mtu)}`;
     pen.font = `${Math.min(11, Math.floor(height + 1))}px system-ui, sans-serif`;
     pen.textAlign = "center";
     if (pen.measureText(text).width + 6 > width) return;
@@ -857,8 +861,8 @@ messageLife.view = ((m) => {
 
   // ---- Words.
 
-  function swatch(colour, words) {
-    const box = make("span", {className: "swatch"});
+  function swatch(colour, words, look = "") {
+    const box = make("span", {className: `swatch ${look}`});
     box.style.background = colour;
     return make("span", {className: "item"}, box, words);
   }
@@ -871,7 +875,7 @@ messageLife.view = ((m) => {
       items.push(make("span", {className: "item"}, bar, "colour: a packet and its blocks, first to last"),
         swatch(theme.whole, "the whole message"));
     } else m.UNITS.forEach(([unit, label]) => items.push(swatch(theme.units[unit], label)));
-    items.push(swatch(theme.wait, "memory: to come"), swatch(theme.gap, "gap: left alone"),
+    items.push(swatch(theme.wait, "memory: to come", "edged"), swatch(theme.gap, "gap: left alone", "thin"),
       swatch(theme.mark, "bytes in place"),
       swatch(theme.packed, "bytes in a buffer, packed"));
     at("legend").replaceChildren(...items);

@@ -211,6 +211,21 @@ def test_a_large_message_has_a_small_page():
     assert sum(row["drawn"] for row in rows.values()) <= page.SPANS_MAX
 
 
+def test_a_full_recording_is_said_and_drawn_as_far_as_it_goes():
+    outcomes, setup = outcomes_of("vector(512, 16, 32, double)", ["host-mpitypes", "rw-cp"])
+    of = outcomes[1].columns
+    cut = replace(outcomes[1], columns={**of, "trace": of["trace"][:900], "trace_dropped": 9})
+    whole, short = data_of(page.build([outcomes[0], cut], setup, "", ""))["lives"]
+    assert whole["until_ps"] is None
+    assert 0 < short["until_ps"] < of["time_ps"] == short["time_ps"]
+    assert not short["exact"]
+    full = lives.follow(of["trace"], setup.mtu, 65536).works["dma"]
+    known = {(work.start, work.end, work.first, work.last) for work in full}
+    drawn = lives.follow(cut.columns["trace"], setup.mtu, 65536).works["dma"]
+    assert 0 < len(drawn) < len(full)
+    assert {(work.start, work.end, work.first, work.last) for work in drawn} <= known
+
+
 @pytest.mark.parametrize(("limit", "most"), [(12, 20), (4, 5)])
 def test_merged_works_cover_what_they_stand_for(limit, most):
     works = [lives.Work(place % 3, place, place + 5, place * 10, place * 10 + 10) for place in range(100)]

@@ -315,6 +315,7 @@ def test_columns_are_read_as_they_were_written(life, row):
         ("m.above([1, 2, 2, 3], 2)", 3),
         ("m.landed({first: [0, 10], last: [10, 20], from: [5, 9], to: [5, 9]}, 8, 12)", [5, 9]),
         ("m.landed({first: [0], last: [100], from: [0], to: [1000]}, 50, 60)", [500, 600]),
+        ("m.landed({first: [0], last: [100], from: [7], to: [7]}, 90, 110)[1] === Infinity", True),
         ("m.memoryRows({offset: [0, 1000], length: [10, 10]}, 100)", [{"at": 0}, {"gap": 900}, {"at": 1000}]),
         ("m.many(1, 'block') + m.many(2000, 'block')", "1 block2,000 blocks"),
     ],

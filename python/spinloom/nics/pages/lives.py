@@ -6,7 +6,9 @@ that it is about, as a range of packed bytes. The spans carry no such range, but
 (2) a handler's execution request (HER) keeps its number from that copy until the handler ends;
 (3) a DMA write begins when the handler's call does, and a handler writes its packet's bytes in order.
 The last one is checked: the writes of each packet must have exactly its bytes. If one has not, `exact` is
-false, and its writes are only said to be about the packet. Times are modelled, in picoseconds.
+false, and its writes are only said to be about the packet. A recording that was full before the message
+ended has writes of handlers whose end it does not have: they are left out, and `exact` is false. Times
+are modelled, in picoseconds.
 """
 
 from __future__ import annotations
@@ -157,7 +159,7 @@ def place(
                 life.exact = False
             continue
         index = bisect_right(starts.get(write.lane, []), write.dma[3]) - 1
-        if index >= 0:
+        if index >= 0 and handlers[write.lane][index][1] >= write.dma[3]:
             of_handler[handlers[write.lane][index]].append(write)
     for (_, _, (first, last)), each in of_handler.items():
         at = first

@@ -15,7 +15,7 @@ const messageLife = (() => {
   const ON_NIC = ["buffer", "scheduler", "hpu"];
   const COLUMNS = 32, CELL_MIN = 8, AXIS = 18, GUTTER = 164, HUES = 256;
 
-  // Numbers of columns.py: base64, seven bits a byte, zigzag, differences.
+  // Reads numbers of columns.py: base64, seven bits a byte, zigzag, differences.
   function decode(text) {
     const raw = atob(text), found = [];
     let last = 0, step = 0, scale = 1;
@@ -75,14 +75,15 @@ const messageLife = (() => {
 
   // When the bytes [first, last) of the message begin and end to be in their place.
   function landed(land, first, last) {
-    let from = Infinity, to = -Infinity;
+    let from = Infinity, to = -Infinity, known = 0;
     for (let i = Math.max(0, above(land.first, first) - 1); i < land.first.length && land.first[i] < last; ++i) {
       if (land.last[i] <= first) continue;
+      known += Math.min(last, land.last[i]) - Math.max(first, land.first[i]);
       const bytes = land.last[i] - land.first[i], time = land.to[i] - land.from[i];
       from = Math.min(from, land.from[i] + time * Math.max(0, first - land.first[i]) / bytes);
       to = Math.max(to, land.from[i] + time * Math.min(bytes, last - land.first[i]) / bytes);
     }
-    return [from, to];
+    return [from, known + 0.5 > last - first ? to : Infinity];
   }
 
   // When the bytes are in a buffer of the host, packed, for a life in which the CPU moves them from there.
@@ -171,7 +172,7 @@ const messageLife = (() => {
     return cell;
   }
 
-  // What each cell of these rows holds: bytes, the part of the message, and when it lands.
+  // Each cell of these rows: its bytes, its part of the message, and when that lands.
   function cellsOf(memory, rows, cell, land) {
     const place = new Map();
     rows.forEach((row, i) => { if (row.at !== undefined) place.set(row.at, i); });
@@ -238,7 +239,7 @@ const messageLife = (() => {
     return found;
   }
 
-  // One sentence on what became of the bytes [first, last) in a life.
+  // Says in one sentence what became of the bytes [first, last) in a life.
   function story(life, land, first, last, size) {
     const said = [];
     const part = (unit) => overlapping(life.rows[unit], first, last).filter(
@@ -263,7 +264,7 @@ const messageLife = (() => {
     say("dma", (indices) => `${many(total("dma", indices), "DMA write")}`);
     if (life.staged) said.push("packed in a buffer of the host, then unpacked by its CPU");
     const [, to] = landed(land, first, last);
-    said.push(`in its place at ${timeText(to)}`);
+    said.push(Number.isFinite(to) ? `in its place at ${timeText(to)}` : "when it is in its place is not recorded");
     return said.join(" · ");
   }
 
@@ -487,7 +488,9 @@ messageLife.view = ((m) => {
   function drawArea(pen, shown, curve, inSteps, colour) {
     const row = shown.plan.rows[shown.plan.rows.length - 1], {times, bytes} = curve;
     const y = (value) => row.y + row.height - row.height * value / Math.max(1, data.size);
-    const right = shown.width - 10, limit = (x) => Math.min(right, Math.max(m.GUTTER, x));
+    const known = shown.life.until_ps === null ? state.view[1] : shown.life.until_ps;
+    const right = Math.min(shown.width - 10, Math.max(m.GUTTER, toX(shown, known)));
+    const limit = (x) => Math.min(right, Math.max(m.GUTTER, x));
     let last = m.inPlace(curve, state.view[0]), column = -1;
     pen.beginPath();
     pen.moveTo(m.GUTTER, y(last));
@@ -528,7 +531,8 @@ messageLife.view = ((m) => {
   function memoryTitle(shown) {
     const bytes = Math.min(data.size, m.inPlace(shown.life.curve, state.now));
     const part = data.size ? Math.floor(100 * bytes / data.size) : 100;
-    return `Host memory: ${m.count(bytes)} of ${m.count(data.size)} B in place (${part} %)`;
+    const least = shown.life.until_ps !== null && state.now > shown.life.until_ps ? "at least " : "";
+    return `Host memory: ${least}${m.count(bytes)} of ${m.count(data.size)} B in place (${part} %)`;
   }
 
   function drawCell(pen, cell, x, y, width, height) {
@@ -552,6 +556,14 @@ messageLife.view = ((m) => {
   }
 
   function drawDone(pen, shown) {
+    const until = toX(shown, shown.life.until_ps || 0);
+    if (shown.life.until_ps !== null && until > m.GUTTER && until < shown.width) {
+      pen.font = "italic 11px system-ui, sans-serif";
+      pen.fillStyle = theme.soft;
+      pen.textAlign = "left";
+      pen.fillRect(until, m.AXIS, 1, shown.plan.height - m.AXIS - 5);
+      pen.fillText("recorded until here", until + 5, m.AXIS + 34);
+    }
     pen.font = "600 11px system-ui, sans-serif";
     const x = toX(shown, shown.life.time_ps);
     if (x >= m.GUTTER && x <= shown.width) {
@@ -886,7 +898,10 @@ messageLife.view = ((m) => {
     const said = [];
     if (most > 1.001) said.push(`Where there is too much to draw, one mark stands for up to ${Math.ceil(most)} works.`);
     if (memory.together > 1) said.push(`${m.count(memory.together)} neighbouring blocks are drawn as one.`);
-    if (lives.some((life) => !life.exact)) said.push("Some DMA writes are known by their packet only.");
+    for (const life of lives.filter((each) => each.until_ps !== null)) {
+      said.push(`${life.strategy} was recorded until ${m.timeText(life.until_ps)}; what came later is not drawn.`);
+    }
+    if (lives.some((life) => !life.exact && life.until_ps === null)) said.push("Some DMA writes are known by their packet only.");
     return said.join(" ");
   }
 

@@ -88,10 +88,15 @@ def rows_of(life: lives.Life, limit: int, mtu: int) -> dict[str, dict[str, Any]]
     return rows
 
 
+def recorded_until(outcome: Outcome) -> int | None:
+    """The time at which the recording was full; None if it is whole."""
+    if not outcome.columns["trace_dropped"]:
+        return None
+    spans = reversed(outcome.columns["trace"])
+    return next((start for track, _, _, start, _ in spans if track in ("call", "parser")), 0)
+
+
 def life_of(outcome: Outcome, setup: Setup) -> lives.Life:
-    """Raises Trouble if the trace is not whole."""
-    if dropped := outcome.columns["trace_dropped"]:
-        raise Trouble("invalid", f"{outcome.cell} has {dropped:,} spans too many for a page; take less data")
     return lives.follow(outcome.columns["trace"], setup.mtu, outcome.columns["size_bytes"])
 
 
@@ -104,14 +109,14 @@ def document(
     shown = []
     for outcome, life in zip(outcomes, of_each, strict=True):
         of = outcome.columns
-        landed = max((work.end for work in life.works["dma"]), default=0)
         shown.append(
             {
                 "strategy": outcome.cell.strategy,
                 "about": strategies.STRATEGIES[outcome.cell.strategy],
                 "time_ps": of["time_ps"],
                 "data_time_ps": of["data_time_ps"],
-                "latency_ps": of["data_time_ps"] - landed,
+                "latency_ps": setup.profile["pcie.latency"],
+                "until_ps": recorded_until(outcome),
                 "staged": life.staged,
                 "exact": life.exact,
                 "sha256": outcome.destination_sha256,

@@ -1,5 +1,7 @@
 """NIC profiles: complete, exact, each number with its source; wrong files are refused by name."""
 
+import json
+
 import pytest
 
 from spinloom.common.data import folder
@@ -116,3 +118,34 @@ def test_a_changed_profile_says_what_was_changed():
     assert {field for field in profile.entries if profile[field] != both[field]} == {"hpu.clock", "hpu.count"}
     assert list(both.native()) == list(profile.native())
     assert profile["hpu.clock"] == 800_000_000
+
+
+def test_a_new_profile_has_the_numbers_of_the_named_one_until_it_is_changed(spinloom, tmp_path):
+    path = tmp_path / "mine.toml"
+    made = spinloom("info", "nics", "sc19-slingshot", "--new", str(path))
+    assert (made.code, made.out) == (0, "")
+    assert f"--nic {path}" in made.err
+    values = [
+        {row["field"]: row["exact"] for row in json.loads(spinloom("info", "nics", nic, "--json").out)}
+        for nic in ("sc19-slingshot", str(path))
+    ]
+    assert values[0] == values[1]
+    again = spinloom("info", "nics", "pulp-22nm", "--new", str(path))
+    assert (again.code, "--force" in again.err) == (2, True)
+    assert spinloom("info", "nics", "pulp-22nm", "--new", str(path), "--force").code == 0
+    assert 'from = "pulp-22nm"' in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--new", "mine.toml"), "say from which profile"),
+        (("sc19-slingshot", "--new", "mine"), "ends with .toml"),
+    ],
+)
+def test_a_new_profile_needs_a_base_and_a_name(spinloom, tmp_path, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    ran = spinloom("info", "nics", *arguments)
+    assert ran.code == 2
+    assert sentence in ran.err
+    assert list(tmp_path.iterdir()) == []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from spinloom.common import core, data, output
+from spinloom.common import core, data, files, output
 from spinloom.common.errors import Trouble
 from spinloom.nics import area, machines, profiles, sweep
 from spinloom.nics.sweep import Cell
@@ -14,18 +16,31 @@ from spinloom.verbs.options import form_options, host_option
 
 
 @click.command(
-    epilog="Examples: spinloom info nics sc19-slingshot --csv; spinloom info nics pulp-22nm --area"
+    epilog="Examples: spinloom info nics sc19-slingshot --csv; spinloom info nics pulp-22nm --area; "
+    "spinloom info nics sc19-slingshot --new mine.toml"
 )
 @click.argument("name", required=False, shell_complete=completion.of(completion.nics))
 @host_option
 @click.option("--area", "wants_area", is_flag=True, help="Estimate NAME's silicon area and power.")
+@click.option(
+    "--new",
+    "new_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="Write a profile of your own, which takes all numbers of NAME until you change them.",
+)
+@click.option("--force", is_flag=True, help="Let --new overwrite.")
 @form_options
-def nics(name: str | None, host: str | None, wants_area: bool, form: str) -> None:
+def nics(
+    name: str | None, host: str | None, wants_area: bool, new_path: Path | None, force: bool, form: str
+) -> None:
     """List the NIC profiles, or every number of one.
 
     A number has its label and its source. NAME is the name of a profile, or the path of a TOML file.
     """
-    if wants_area:
+    if new_path is not None:
+        write_new(name, new_path, force)
+    elif wants_area:
         show_area(name, form)
     elif name is None:
         show_names([(profile.name, profile.about) for profile in map(profiles.load, profiles.names())], form)
@@ -49,6 +64,17 @@ def hosts(name: str | None, form: str) -> None:
     else:
         called, about, entries = profiles.load_host(name)
         show_numbers(f"{called}: {about}", entries, form)
+
+
+def write_new(base: str | None, path: Path, force: bool) -> None:
+    if base is None:
+        raise Trouble("invalid", "--new: say from which profile, such as sc19-slingshot")
+    if path.suffix != ".toml":
+        raise Trouble("invalid", f"--new {path}: the name of a profile's file ends with .toml")
+    if path.exists() and not force:
+        raise Trouble("invalid", f"{path} is there already; --force overwrites")
+    files.write(path, profiles.template(path.stem, base))
+    output.say(f"written: {path}; use it with --nic {path}")
 
 
 def show_names(named: list[tuple[str, str]], form: str) -> None:

@@ -24,9 +24,8 @@ def threads(ctx: click.Context, program: Path, arguments: tuple[str, ...], ranks
     """Run a Portals 4 program whose ranks are threads.
 
     All N ranks are threads of one process, in real time. PROGRAM is as for spinloom sim. For several
-    processes, give a program that is built to a launcher: mpiexec -n 2 spinloom-threads -n 4 PROGRAM (in
-    spinloom --prefix, below bin). The exit code is that of the first rank that fails. docs/threads.md says
-    what ranks on threads share.
+    processes, give a program that is built to a launcher: mpiexec -n 2 spinloom-threads -n 4 PROGRAM. The
+    exit code is that of the first rank that fails. docs/threads.md says what ranks on threads share.
     """
     starter = jobs.installed_file("bin", "spinloom-threads")
     with jobs.built(program) as runnable:

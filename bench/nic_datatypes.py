@@ -38,7 +38,7 @@ FILL = 0xA5
 SIDE = 256  # the matrices' sides
 ALONE_STEPS = 100
 PATIENCE_S = 60.0
-SHARE_LEAST = 0.95  # the share of its core, which others take in spite of all on a busy machine
+SHARE_MIN = 0.95  # the share of its core, which others take in spite of all on a busy machine
 WAYS = [  # handlers, or none; packets under way of each message
     ("frame_ddt_seek.so", 1),
     ("frame_ddt_seek.so", 8),
@@ -212,7 +212,7 @@ def measure(
 
 def summary(readings: list[Reading]) -> list[str]:
     """Medians of the rounds in which the receiving program had its core."""
-    undisturbed = [each for each in readings if each["share"] >= SHARE_LEAST]
+    undisturbed = [each for each in readings if each["share"] >= SHARE_MIN]
 
     def middle(key: str, digits: int = 2) -> str:
         return f"{statistics.median(each[key] for each in undisturbed):.{digits}f}" if undisturbed else "-"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { most = 24, ranks_most = 16, rows = 40, columns = 3, overlaps = 2, tag = 9 };
+enum { most = 24, ranks_max = 16, rows = 40, columns = 3, overlaps = 2, tag = 9 };
 
 static uint64_t state;
 static int rank, size;
@@ -24,7 +24,7 @@ static int below(int limit) {
 
 struct Group {
   MPI_Comm comm; /* null where this rank is outside */
-  int id, size, calls, is_open, members[ranks_most];
+  int id, size, calls, is_open, members[ranks_max];
 };
 static struct Group all[most];
 static int made;
@@ -63,7 +63,7 @@ static struct Group* part_of(struct Group const* parent, unsigned keeps, int bac
 
 static MPI_Group group_of(struct Group const* parent, struct Group const* part) {
   MPI_Group whole, some;
-  int places[ranks_most];
+  int places[ranks_max];
   for (int i = 0; i < part->size; ++i) places[i] = place_in(parent, part->members[i]);
   MPI_Comm_group(parent->comm, &whole);
   MPI_Group_incl(whole, part->size, places, &some);
@@ -117,7 +117,7 @@ static void make(struct Group const* parent) {
 }
 
 static double told(struct Group const* group, int from, int to, int row) {
-  return ((double)(group->id * 1000 + group->calls) * ranks_most + from) * ranks_most + to + row / 64.0;
+  return ((double)(group->id * 1000 + group->calls) * ranks_max + from) * ranks_max + to + row / 64.0;
 }
 
 /* A column for each rank, of one that each rank has for each. */
@@ -127,8 +127,8 @@ static void use(struct Group* group) {
   int const own = place_in(group, rank), by_request = group->calls % 3 == 0;
   size_t const block = rows * columns;
   double *const out = calloc(block * group->size, sizeof *out), *const in = calloc(block * group->size, sizeof *in);
-  int counts[ranks_most], places[ranks_most];
-  MPI_Datatype types[ranks_most];
+  int counts[ranks_max], places[ranks_max];
+  MPI_Datatype types[ranks_max];
   for (int i = 0; i < group->size; ++i) {
     counts[i] = 1, places[i] = (int)(i * block * sizeof *out), types[i] = column;
     for (int row = 0; row < rows; ++row) out[i * block + row * columns] = told(group, own, i, row);
@@ -156,7 +156,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc < 3 || size > ranks_most) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (argc < 3 || size > ranks_max) MPI_Abort(MPI_COMM_WORLD, 2);
   MPI_Type_vector(rows, 1, columns, MPI_DOUBLE, &column);
   MPI_Type_commit(&column);
   state = strtoull(argv[1], NULL, 10) * 0x9e3779b97f4a7c15u + 1;

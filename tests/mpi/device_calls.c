@@ -12,7 +12,7 @@
 #include "layer/device.h"
 #include "layer/form.h"
 
-enum { guard = 64, ranks_most = 8 };
+enum { guard = 64, ranks_max = 8 };
 
 static int rank, size, all_wrong;
 static long calls;
@@ -107,7 +107,7 @@ static void reduce_round(Draw* plan, uint64_t seed, long round, Operand const* o
   int const in_place = one_in(plan, 3) && what != exscan && (what != reduce || waits || !reduces_badly);
   int const root = (int)below(plan, size);
   long const each = 1 + magnitude(plan, 3000);
-  int counts[ranks_most];
+  int counts[ranks_max];
   long all = 0, before = 0;
   for (int i = 0; i < size; ++i) {
     counts[i] = what == scatter ? (int)below(plan, each) : (int)each;
@@ -276,7 +276,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   uint64_t const seed = argc > 3 ? strtoull(argv[2], NULL, 10) : 0;
-  if (argc < 3 || size > ranks_most) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (argc < 3 || size > ranks_max) MPI_Abort(MPI_COMM_WORLD, 2);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (strcmp(argv[1], "errors") == 0) run_error(argv[2]);
   if (strcmp(argv[1], "reduce") == 0) run_reductions(seed, atol(argv[3]));

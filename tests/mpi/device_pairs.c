@@ -235,13 +235,13 @@ static void run_short(void) {
 
 /* The receiver's device has no memory left for the tables of a layout, and the sender is somewhere else. */
 static void run_full(void) {
-  enum { blocks_most = 2000 };
+  enum { blocks_max = 2000 };
   struct Buffer one = buffer_of(1);
   struct Kind from = {MPI_DATATYPE_NULL, malloc(sizeof(int) * room), 0}, to = from;
-  int lengths[blocks_most], places[blocks_most], count = 0, at = 0, token = 0;
+  int lengths[blocks_max], places[blocks_max], count = 0, at = 0, token = 0;
   MPI_Request request;
   to.places = malloc(sizeof(int) * room);
-  for (; count < blocks_most && at + 60 < room; ++count) {
+  for (; count < blocks_max && at + 60 < room; ++count) {
     lengths[count] = 1 + count * 37 % 29;
     places[count] = at;
     at += lengths[count] + 1 + count * 53 % 31;

@@ -10,7 +10,7 @@
 
 #include "layer/device.h"
 
-enum { items_most = 4000, stride = 3, span = items_most * stride, rounds = 3, buffers = 11 };
+enum { items_max = 4000, stride = 3, span = items_max * stride, rounds = 3, buffers = 11 };
 
 static int rank, wrong, items;
 static int *from, *to; /* the addresses that MPI is told */

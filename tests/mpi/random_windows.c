@@ -419,7 +419,7 @@ static void renew(struct Exposed* window) {
 
 /* Open MPI 4.1.4 names the files of a window by a number that another window of this machine has, too, if no rank has
  * both. Ranks with other communicators get other numbers. */
-enum { spare_comms = 32, parts_most = 4 };
+enum { spare_comms = 32, parts_max = 4 };
 static void take_numbers(int parts, MPI_Comm* spare) {
   for (int i = 0; i < parts * spare_comms; ++i) MPI_Comm_dup(MPI_COMM_SELF, &spare[i]);
 }
@@ -436,9 +436,9 @@ int main(int argc, char** argv) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   MPI_Comm everyone = MPI_COMM_WORLD, backwards;
-  if (parts > parts_most) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (parts > parts_max) MPI_Abort(MPI_COMM_WORLD, 2);
   if (parts > 1) MPI_Comm_split(MPI_COMM_WORLD, rank % parts, rank, &everyone);
-  MPI_Comm spare[parts_most * spare_comms];
+  MPI_Comm spare[parts_max * spare_comms];
   take_numbers(rank % parts, spare);
   MPI_Comm_split(everyone, 0, size - rank, &backwards);
   MPI_Comm_size(everyone, &size);

@@ -15,7 +15,7 @@
 
 enum { alltoallw, alltoallv, alltoall, allgather, gather, bcast, in_place, calls };
 enum { call, blocks, gaps, place, buffer, memory, handles, things };
-enum { repeats = 4, stride_most = 3, place_most = 8, ranks_most = 16, buffers = 2, blocks_most = 20000 };
+enum { repeats = 4, stride_max = 3, place_max = 8, ranks_max = 16, buffers = 2, blocks_max = 20000 };
 
 typedef struct {
   int call, blocks, place[2], buffer[2], stride[2]; /* pairs: the sent one, the received one */
@@ -25,9 +25,9 @@ static int rank, size, reused;
 static State now;
 static MPI_Datatype type[2];
 static int* room[buffers];
-static int const lengths[] = {3, 40, 1500, 2048, blocks_most};
+static int const lengths[] = {3, 40, 1500, 2048, blocks_max};
 
-enum { span = stride_most * blocks_most + place_most };
+enum { span = stride_max * blocks_max + place_max };
 
 static void fail(char const* what, int step) {
   fprintf(stderr, "rank %d, step %d: %s\n", rank, step, what);
@@ -92,8 +92,8 @@ static void check(int step, int const* in, int repeat) {
 }
 
 static void run(int* out, int* in) {
-  int ones[ranks_most], numbers[ranks_most], places[2][ranks_most];
-  MPI_Datatype types[2][ranks_most];
+  int ones[ranks_max], numbers[ranks_max], places[2][ranks_max];
+  MPI_Datatype types[2][ranks_max];
   int *const from = out + now.place[0], *const to = in + now.place[1];
   for (int i = 0; i < size; ++i) {
     ones[i] = 1, numbers[i] = i;
@@ -138,10 +138,10 @@ static void change(Draw* plan, Draw* own) {
       make_types_again(own);
       break;
     case gaps:
-      now.stride[side] = 1 + (int)below(own, stride_most);
+      now.stride[side] = 1 + (int)below(own, stride_max);
       make_types_again(own);
       break;
-    case place: now.place[side] = (int)below(own, place_most); break;
+    case place: now.place[side] = (int)below(own, place_max); break;
     case buffer: now.buffer[0] = (int)below(own, buffers), now.buffer[1] = 1 - now.buffer[0]; break;
     case memory:
       if (one_in(own, 2)) {
@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc < 3 || size > ranks_most) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (argc < 3 || size > ranks_max) MPI_Abort(MPI_COMM_WORLD, 2);
   uint64_t const seed = strtoull(argv[1], NULL, 10);
   int const steps = atoi(argv[2]);
   for (int i = 0; i < buffers; ++i) room[i] = page_aligned();

@@ -390,9 +390,9 @@ ERRORS = {
 @every_mpi
 @pytest.mark.parametrize("what", list(ERRORS))
 def test_what_cannot_be_done_is_an_error_of_the_communicator(mpi, calls, tmp_path, what):
-    settings = preloads(tmp_path / "report") | on_devices(100) | {"FAKE_GPU_PINNED_MOST": "500000"}
+    settings = preloads(tmp_path / "report") | on_devices(100) | {"FAKE_GPU_PINNED_MAX": "500000"}
     if what != "send":
-        del settings["FAKE_GPU_PINNED_MOST"]
+        del settings["FAKE_GPU_PINNED_MAX"]
     out, err = said(mpi, 2, [str(calls(mpi)), "errors", what], settings)
     assert re.search(rf"code 1 heard 1: spinloom: .*{ERRORS[what]}", out)
     assert len(re.findall(rf"^spinloom: .*{ERRORS[what]}", err, re.MULTILINE)) == 1
@@ -410,7 +410,7 @@ def test_files_are_written_from_devices_and_read_into_them(mpi, files, on_way, w
 
 @every_mpi
 def test_what_cannot_be_done_is_an_error_of_the_file(mpi, files, tmp_path):
-    settings = preloads(tmp_path / "report") | on_devices(100) | {"FAKE_GPU_PINNED_MOST": "5000"}
+    settings = preloads(tmp_path / "report") | on_devices(100) | {"FAKE_GPU_PINNED_MAX": "5000"}
     out, _ = said(mpi, 2, [str(files(mpi)), str(tmp_path / "file"), "errors"], settings)
     assert re.search(rf"codes 1 1 heard 1: spinloom: .*{ERRORS['send']}", out)
 

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { dimensions_most = 3, seeds = 400, elements_most = 60 * 60 * 60, middle = 1 << 12 };
+enum { dimensions_max = 3, seeds = 400, elements_max = 60 * 60 * 60, middle = 1 << 12 };
 
 /* MPI_DATATYPE_NULL: this MPI does not make it, or it is empty. */
 static MPI_Datatype dealt(int seed, int order) {
   srand((unsigned)seed);
-  const int dimensions = 1 + rand() % dimensions_most;
-  int sizes[dimensions_most], how[dimensions_most], arguments[dimensions_most], grid[dimensions_most], ranks = 1;
+  const int dimensions = 1 + rand() % dimensions_max;
+  int sizes[dimensions_max], how[dimensions_max], arguments[dimensions_max], grid[dimensions_max], ranks = 1;
   for (int i = 0; i < dimensions; ++i) {
     grid[i] = 1 + rand() % 3;
     sizes[i] = (1 + rand() % 20) * grid[i];
@@ -44,7 +44,7 @@ int main(int count, char** words) {
   int rank = 0, ranks = 0, puts = 0, refused = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const size_t bytes = (elements_most + middle) * sizeof(int);
+  const size_t bytes = (elements_max + middle) * sizeof(int);
   int* const mine = calloc(bytes, 1);
   int* const sent = malloc(bytes);
   MPI_Win window;

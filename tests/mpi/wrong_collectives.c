@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { rows = 4096, ranks_most = 8 };
+enum { rows = 4096, ranks_max = 8 };
 
-static int rank, size, ones[ranks_most], twos[ranks_most], less[ranks_most], places[ranks_most];
-static MPI_Datatype column, types[ranks_most], nulls[ranks_most];
+static int rank, size, ones[ranks_max], twos[ranks_max], less[ranks_max], places[ranks_max];
+static MPI_Datatype column, types[ranks_max], nulls[ranks_max];
 static double *out, *in;
 
 static void tell(char const* what, int code) {

@@ -1,10 +1,10 @@
 /* Windows of some ranks, and the forms of calls that do not wait. */
 #include "rma_common.h"
 
-enum { SLOTS = 32, ROUNDS = 12, RANKS_MOST = 16 };
+enum { SLOTS = 32, ROUNDS = 12, RANKS_MAX = 16 };
 
 static spl_rma_window* letters; /* parts are told by it */
-static spl_rma_part_text told[RANKS_MOST];
+static spl_rma_part_text told[RANKS_MAX];
 
 static int position(const ptl_rank_t* group, unsigned size) {
   for (unsigned i = 0; i < size; ++i)
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   open_rma(argc, argv);
   RMA(spl_rma_window_make(rma, told, sizeof told, SPL_RMA_ALL, 0, &letters));
   uint64_t words[2][SLOTS] = {{0}};
-  ptl_rank_t odd[RANKS_MOST], all[RANKS_MOST];
+  ptl_rank_t odd[RANKS_MAX], all[RANKS_MAX];
   unsigned odds = 0;
   for (unsigned rank = 0; rank < ranks; ++rank) {
     all[rank] = (rank * (ranks - 1) + 1) % ranks; /* 1, 0, ... backwards */

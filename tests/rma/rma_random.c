@@ -20,19 +20,19 @@ enum {
   BIT_WORDS = 4,
   SWAP_WORDS = 2,
   LOCKED = 8,
-  RANKS_MOST = 8,
+  RANKS_MAX = 8,
   OPS = 40,
   TRIES = 12 /* compare and swaps of a rank in a round */
 };
 typedef struct {
-  uint64_t own[RANKS_MOST][OWN]; /* words of each origin */
+  uint64_t own[RANKS_MAX][OWN]; /* words of each origin */
   uint64_t shared[SHARED];
   uint64_t xored[XORED];
   uint64_t bits[BIT_WORDS];
   uint64_t swapped[SWAP_WORDS];
   uint64_t locked[LOCKED];
-  uint64_t seen_bits[RANKS_MOST][64]; /* rank 0 has here what each fetching addition of each rank saw */
-  uint64_t seen_swaps[RANKS_MOST][TRIES][2]; /* compared with, found */
+  uint64_t seen_bits[RANKS_MAX][64]; /* rank 0 has here what each fetching addition of each rank saw */
+  uint64_t seen_swaps[RANKS_MAX][TRIES][2]; /* compared with, found */
 } Part;
 
 typedef struct {
@@ -313,10 +313,10 @@ int main(int argc, char** argv) {
   way = argc > 1 ? argv[1] : "native";
   seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
   const unsigned rounds = argc > 3 ? (unsigned)atoi(argv[3]) : 4;
-  assert(ranks <= RANKS_MOST);
+  assert(ranks <= RANKS_MAX);
   part = calloc(1, sizeof *part);
   expected = calloc(1, sizeof *expected); /* `own`: this rank's words by target; the rest as at this rank */
-  uint64_t (*const mine)[OWN] = calloc(RANKS_MOST, sizeof *mine); /* others' work on this rank's words */
+  uint64_t (*const mine)[OWN] = calloc(RANKS_MAX, sizeof *mine); /* others' work on this rank's words */
   RMA(spl_rma_window_make(rma, part, sizeof *part, SPL_RMA_ALL, 0, &window));
   for (unsigned round = 0; round < rounds; ++round) {
     if (my_rank == 0) {

@@ -14,7 +14,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "mpi_job.h"
 
-enum { tag = 1, never = 2, fresh_most = 4096, line_bytes = 64 };
+enum { tag = 1, never = 2, fresh_max = 4096, line_bytes = 64 };
 
 static char* packed;
 static MPI_Request waiting = MPI_REQUEST_NULL;
@@ -134,7 +134,7 @@ static MPI_Datatype fresh(int i, int64_t displacement) {
 
 /* False: there were too many. */
 static int first(double spent[2], unsigned long long* hash) {
-  if (++fresh_count > fresh_most) return 0;
+  if (++fresh_count > fresh_max) return 0;
   const int64_t displacement = line_bytes * fresh_count;
   MPI_Datatype types[2];
   char* start[2];
@@ -162,8 +162,8 @@ static int load(const char* path) {
   packed = must_allocate(sides[0].size);
   for (int i = 0; i < 2; ++i) {
     free(room[i]);
-    room[i] = must_allocate(sides[i].true_extent + (fresh_most + 1) * line_bytes);
-    memset(room[i], 0, (size_t)(sides[i].true_extent + (fresh_most + 1) * line_bytes));
+    room[i] = must_allocate(sides[i].true_extent + (fresh_max + 1) * line_bytes);
+    memset(room[i], 0, (size_t)(sides[i].true_extent + (fresh_max + 1) * line_bytes));
   }
   return 1;
 }

@@ -15,7 +15,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "mpi_job.h"
 
-enum { parts_most = 8, loops_most = 4, dims_most = 3, margin_bytes = 64 };
+enum { parts_max = 8, loops_max = 4, dims_max = 3, margin_bytes = 64 };
 /* The layer's ranks agree on its way in the first calls. The one that is compared must go the way of those that are timed. */
 enum { calls_first = 10 };
 
@@ -26,17 +26,17 @@ typedef struct {
 /* What goes to one rank, or comes from it. */
 typedef struct {
   int64_t start, block, loop_count; /* hand loops: runs of block bytes from start on */
-  loop loops[loops_most];
+  loop loops[loops_max];
 } part;
 
 typedef struct {
   int count; /* the number of parts */
-  part parts[parts_most];
-  int peers[parts_most], tags[parts_most]; /* -1: nobody */
-  int counts[parts_most], bytes_at[parts_most], extents_at[parts_most];
-  MPI_Datatype types[parts_most];
-  int named[parts_most]; /* a type of the MPI's own, as programs use it */
-  int sizes[parts_most], packed_at[parts_most]; /* packed bytes */
+  part parts[parts_max];
+  int peers[parts_max], tags[parts_max]; /* -1: nobody */
+  int counts[parts_max], bytes_at[parts_max], extents_at[parts_max];
+  MPI_Datatype types[parts_max];
+  int named[parts_max]; /* a type of the MPI's own, as programs use it */
+  int sizes[parts_max], packed_at[parts_max]; /* packed bytes */
   char *memory, *data, *packed;
   char* direct; /* all parts lie in packed order already, from here on, unless NULL */
   int64_t bytes, packed_bytes;
@@ -93,13 +93,13 @@ static void addresses_of(const half* h, MPI_Aint* at) {
 }
 
 static void neighbor_alltoallw(void) {
-  MPI_Aint from[parts_most], to[parts_most];
+  MPI_Aint from[parts_max], to[parts_max];
   addresses_of(&out, from), addresses_of(&in, to);
   MPI_Neighbor_alltoallw(out.data, out.counts, from, out.types, in.data, in.counts, to, in.types, grid);
 }
 
 static void ineighbor_alltoallw(void) {
-  MPI_Aint from[parts_most], to[parts_most];
+  MPI_Aint from[parts_max], to[parts_max];
   MPI_Request request;
   addresses_of(&out, from), addresses_of(&in, to);
   MPI_Ineighbor_alltoallw(out.data, out.counts, from, out.types, in.data, in.counts, to, in.types, grid, &request);
@@ -167,7 +167,7 @@ static void begin_exchange_all(void) {
 }
 
 static void exchange_neighbours(void) {
-  MPI_Request requests[2 * parts_most];
+  MPI_Request requests[2 * parts_max];
   int count = 0;
   for (int i = 0; i < in.count; ++i)
     if (in.peers[i] >= 0)
@@ -288,7 +288,7 @@ static void release(half* h) {
   free(h->memory);
   free(h->packed);
   memset(h, 0, sizeof *h);
-  for (int i = 0; i < parts_most; ++i) h->types[i] = MPI_DOUBLE;
+  for (int i = 0; i < parts_max; ++i) h->types[i] = MPI_DOUBLE;
 }
 
 static MPI_Datatype read_type(FILE* file, int* named) {
@@ -311,7 +311,7 @@ static void read_part(FILE* file, half* h, int i) {
   p->start = next(file);
   p->block = next(file);
   p->loop_count = next(file);
-  if (p->loop_count > loops_most) abort();
+  if (p->loop_count > loops_max) abort();
   for (int64_t l = 0; l < p->loop_count; ++l) {
     p->loops[l].count = next(file);
     p->loops[l].memory = next(file);
@@ -330,7 +330,7 @@ static void read_part(FILE* file, half* h, int i) {
 static void read_half(FILE* file, half* h) {
   h->bytes = next(file);
   h->count = (int)next(file);
-  if (h->count > parts_most) abort();
+  if (h->count > parts_max) abort();
   for (int i = 0; i < h->count; ++i) read_part(file, h, i);
   h->memory = must_allocate(h->bytes);
   h->data = h->memory + margin_bytes;
@@ -340,9 +340,9 @@ static void read_half(FILE* file, half* h) {
 }
 
 static void read_grid(FILE* file) {
-  int dims[dims_most], periods[dims_most];
+  int dims[dims_max], periods[dims_max];
   const int64_t count = next(file);
-  if (count > dims_most) abort();
+  if (count > dims_max) abort();
   for (int64_t i = 0; i < count; ++i) {
     dims[i] = (int)next(file);
     periods[i] = (int)next(file);

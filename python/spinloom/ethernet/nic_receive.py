@@ -22,7 +22,7 @@ STATE = (
     2 * 8 * HOST_HPUS + 8 * COUNTERS + 8
 )  # struct spl_host_data; what follows is spl_slmp_file_state's own
 SEEN = STATE + 4 * 4 + 2 * 8 + 4 * 4
-SEGMENT_LEAST = 1024  # a message of shorter packets may find no room
+SEGMENT_MIN = 1024  # a message of shorter packets may find no room
 SILENCE_S = 5.0  # a message of which nothing comes for so long makes room for another
 PATIENCE_S = 0.2  # a wait, after which an interrupt is seen
 
@@ -64,7 +64,7 @@ def receive(
     """
     address, port = place
     engine = core.load()
-    segments = limit // SEGMENT_LEAST + 1
+    segments = limit // SEGMENT_MIN + 1
     sizes = (FILE_OFFSET + limit, state_bytes(segments), 24)
     program = open_program(engine, nic, "slmp_file.so", sizes)
     try:

@@ -207,14 +207,14 @@ def price(
     uses: Iterable[Use],
     cells: Cells,
     strategies: list[str],
-    layouts_most: int,
+    layouts_max: int,
     threads: int,
     advance: Callable[[], None],
 ) -> Prices:
     """Simulates the heaviest uses; the others cost by the byte."""
     ordered = sorted(uses, key=lambda use: (-use.weight, use.layout, use.count, use.side))
     small = [use for use in ordered if use.bytes <= SIMULATED_BYTES_MAX]
-    chosen = small[:layouts_most]
+    chosen = small[:layouts_max]
     rest = [use for use in ordered if use not in set(chosen)]
     for use in chosen:
         if use.side == "send":

@@ -17,7 +17,7 @@ from spinloom.common import core, data, documents
 from spinloom.common.errors import Trouble, nearest
 
 SEEDS_A_PIECE = 50  # seeds that one call of the engine runs
-MESSAGES_LEAST, FAULTS_LEAST = 50, 2  # the least in a run that counts
+MESSAGES_MIN, FAULTS_MIN = 50, 2  # the least in a run that counts
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Totals:
     @property
     def weak(self) -> bool:
         """True if a run had too few messages or too few faults."""
-        return self.messages_min < MESSAGES_LEAST or self.faults_min < FAULTS_LEAST
+        return self.messages_min < MESSAGES_MIN or self.faults_min < FAULTS_MIN
 
 
 def all_scenarios() -> dict[str, Scenario]:

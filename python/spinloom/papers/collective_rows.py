@@ -20,8 +20,8 @@ from spinloom.papers import collective_model
 NONE = "none"
 FIDELITIES = ("nic", "full", NONE)
 ELEMENT = collective_model.ELEMENT
-ATOMIC_MOST = 4096  # bytes of an atomic; never more than a packet
-SIMULATED_MOST = 60_000  # operations of all ranks that are simulated at once
+ATOMIC_MAX = 4096  # bytes of an atomic; never more than a packet
+SIMULATED_MAX = 60_000  # operations of all ranks that are simulated at once
 COLUMNS = {
     "algorithm": "its name",
     "segment_bytes": "of what it sends in segments: the best by the closed form; 0: none",
@@ -103,8 +103,8 @@ def rows(
                 raise
             step()
             continue
-        row.update(offloaded.resources(min(ATOMIC_MOST, int(machine.profile["link.payload"]))))
-        if fidelity != NONE and offloaded.operations() <= SIMULATED_MOST:
+        row.update(offloaded.resources(min(ATOMIC_MAX, int(machine.profile["link.payload"]))))
+        if fidelity != NONE and offloaded.operations() <= SIMULATED_MAX:
             row["simulated_ps"] = collective_model.simulated_ps(machine, offloaded, fidelity)
         step()
     return [{name: row[name] for name in COLUMNS} for row in candidates]

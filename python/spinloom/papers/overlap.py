@@ -33,14 +33,14 @@ SAMPLES = 5
 EAGER_BYTES = 64 << 10  # all messages of small operations leave at once
 
 
-MEMORY_MOST = 4 << 30
+MEMORY_MAX = 4 << 30
 
 
 def check_memory(operations: tuple[str, ...], sizes_bytes: tuple[int, ...], ranks: tuple[int, ...]) -> None:
     """All ranks of a simulation lie in one memory: an all-gather fills P S at each. Raises Trouble."""
     for operation in operations:
         needed = max(sizes_bytes) * max(ranks) * (max(ranks) if operation == "allgather" else 4)
-        if needed > MEMORY_MOST:
+        if needed > MEMORY_MAX:
             raise Trouble(
                 "exhausted",
                 f"{operation} of {max(sizes_bytes):,} B and {max(ranks):,} ranks: {needed:,} B of memory; "

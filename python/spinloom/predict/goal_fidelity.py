@@ -29,7 +29,7 @@ SHARED = (
     "layout",
     "record",
 )  # arguments of all fidelities
-RANKS_MOST = 1 << 24  # the limit for one range
+RANKS_MAX = 1 << 24  # the limit for one range
 COLUMNS = {
     "fidelity": "message: LogGOPS; nic: NICs that match, no packets; full: simulated nodes, checked bytes",
     "makespan_ps": "until the last rank ends",
@@ -56,7 +56,7 @@ def parse_ranks(option: str, text: str) -> list[int]:
         if not (first.isdecimal() and (last.isdecimal() or not dash)):
             raise Trouble("invalid", f"{option} {text}: write ranks as 0,17,64-71")
         begin, end = int(first), int(last) if dash else int(first)
-        if end < begin or end - begin > RANKS_MOST or end >= 2**32:
+        if end < begin or end - begin > RANKS_MAX or end >= 2**32:
             raise Trouble("invalid", f"{option} {text}: {part.strip()} are no ranks")
         ranks.update(dict.fromkeys(range(begin, end + 1)))
     return list(ranks)

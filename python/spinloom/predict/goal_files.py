@@ -13,7 +13,7 @@ from typing import Any
 from spinloom.common import core, files, output
 from spinloom.common.errors import Trouble
 
-CONVERTED_MOST = 255
+CONVERTED_MAX = 255
 FORMS = "FILE.goal for text, FILE.bin for LogGOPSim's binary form, FILE.spl for our own, which loses nothing."
 
 
@@ -58,7 +58,7 @@ def misread(schedule: Any) -> list[str]:
         sentences.append(f"{edges:,} dependencies lead from one CPU to another: {short}")
     if receivers:
         sentences.append(f"{receivers:,} ranks receive on another CPU than was sent on: {short}")
-    if largest > CONVERTED_MOST:
+    if largest > CONVERTED_MAX:
         sentences.append(
             f"CPUs and NICs have numbers to {largest:,}: LogGOPSim's converter keeps their lowest 8 bits"
         )

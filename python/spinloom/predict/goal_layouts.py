@@ -1,7 +1,7 @@
 """`spinloom goal --layout STRATEGY`: layouts of a schedule that NICs move, by handlers run once for each.
 
 Contract: on_nics() gives the schedule with the work of NICs in it. Each layout and side is simulated once,
-as a message with real bytes that are compared with the oracle, and executed handlers; beyond LAYOUTS_MOST
+as a message with real bytes that are compared with the oracle, and executed handlers; beyond LAYOUTS_MAX
 the lighter ones are priced by the byte. What a layout takes longer than the same bytes in one block is its
 price, which all messages with it pay. Prices are kept in a file if there is one. All times are modelled.
 """
@@ -18,7 +18,7 @@ from spinloom.nics import layout_prices, strategies
 from spinloom.nics.layout_prices import Cells, ResultStore, Use
 from spinloom.nics.machines import Machine
 
-LAYOUTS_MOST = 1000  # the heaviest ones are simulated, others cost by the byte as these on average
+LAYOUTS_MAX = 1000  # the heaviest ones are simulated, others cost by the byte as these on average
 ON_HOST = (strategies.BASELINE, "host-best", "host-warm", strategies.DIRECT)
 NAMES = tuple(name for name in strategies.STRATEGIES if name not in ON_HOST)
 
@@ -60,7 +60,7 @@ def on_nics(
             0,
         )
     cells = Cells(machine, ResultStore(prices_path))
-    prices = layout_prices.price(uses.values(), cells, [strategy], LAYOUTS_MOST, 0, bar or Bar())
+    prices = layout_prices.price(uses.values(), cells, [strategy], LAYOUTS_MAX, 0, bar or Bar())
     prices_of_uses = prices.nic[strategy]
     by_shape = {}
     for entry in entries:

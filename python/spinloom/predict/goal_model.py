@@ -30,9 +30,9 @@ OPTIONS = {
     "O": ("-O", "--overhead-per-byte"),
     "S": ("-S", "--eager"),
 }
-TIME_PS_MOST = 2**62
-U64_MOST = 2**64 - 1
-TAG_MOST = 2**32 - 2
+TIME_PS_MAX = 2**62
+U64_MAX = 2**64 - 1
+TAG_MAX = 2**32 - 2
 
 
 def time_ps(text: str) -> int:
@@ -64,13 +64,13 @@ def read(name: str, text: str, parse: Any, most: int | None = None) -> Any:
 
 def parse(options: dict[str, str], unit: str) -> dict[str, Any]:
     """The arguments of Schedule.run."""
-    times = {f"{name}_ps": read(OPTIONS[name][0], options[name], time_ps, TIME_PS_MOST) for name in "Log"}
+    times = {f"{name}_ps": read(OPTIONS[name][0], options[name], time_ps, TIME_PS_MAX) for name in "Log"}
     rates = {name: read(OPTIONS[name][0], options[name], ps_per_byte) for name in "GO"}
     return {
         **times,
         **rates,
-        "S_bytes": read("-S", options["S"], units.parse_bytes, U64_MOST),
-        "unit_ps": read("--unit", unit, time_ps, TIME_PS_MOST),
+        "S_bytes": read("-S", options["S"], units.parse_bytes, U64_MAX),
+        "unit_ps": read("--unit", unit, time_ps, TIME_PS_MAX),
     }
 
 
@@ -84,7 +84,7 @@ def parse_noise(text: str) -> tuple[int, int, int, bool]:
     length, slash, period = times.partition("/")
     if not slash:
         raise Trouble("invalid", f"--noise {text}: accepted form: 10us/1ms, for 10 us in each 1 ms")
-    values = [read("--noise", part, time_ps, TIME_PS_MOST) for part in (period, length)]
+    values = [read("--noise", part, time_ps, TIME_PS_MAX) for part in (period, length)]
     if values[0] <= values[1]:
         raise Trouble("invalid", f"--noise {text}: {length} in each {period} leaves a CPU no time")
     seed, together = 1, False
@@ -92,7 +92,7 @@ def parse_noise(text: str) -> tuple[int, int, int, bool]:
         if part == "together":
             together = True
         elif part.startswith("seed="):
-            seed = read("--noise", part.removeprefix("seed="), units.parse_count, U64_MOST)
+            seed = read("--noise", part.removeprefix("seed="), units.parse_count, U64_MAX)
         else:
             raise Trouble("invalid", f"--noise {text}: '{part}' is neither seed=N nor together")
     return values[0], values[1], seed, together
@@ -105,9 +105,9 @@ def parse_tags(text: str) -> tuple[int, int]:
         raise Trouble(
             "invalid", f"--collective-tags {text}: accepted forms: 1000000-, and 1000-1999, and 1000"
         )
-    tags = int(first), int(last or (TAG_MOST if dash else first))
-    if not tags[0] <= tags[1] <= TAG_MOST:
-        raise Trouble("invalid", f"--collective-tags {text}: from the first to the last, {TAG_MOST} at most")
+    tags = int(first), int(last or (TAG_MAX if dash else first))
+    if not tags[0] <= tags[1] <= TAG_MAX:
+        raise Trouble("invalid", f"--collective-tags {text}: from the first to the last, {TAG_MAX} at most")
     return tags
 
 
@@ -117,14 +117,14 @@ def parse_between(text: str) -> tuple[int, int, int]:
     least, dots, most = times.partition("..")
     if not dots:
         raise Trouble("invalid", f"--compute {text}: accepted form: 10us..20us, from the least to the most")
-    limits_ps = [read("--compute", part, time_ps, TIME_PS_MOST) for part in (least, most)]
+    limits_ps = [read("--compute", part, time_ps, TIME_PS_MAX) for part in (least, most)]
     if any(ps % 1000 for ps in limits_ps):
         raise Trouble("invalid", f"--compute {text}: whole nanoseconds")
     seed = 1
     for part in more:
         if not part.startswith("seed="):
             raise Trouble("invalid", f"--compute {text}: '{part}' is not seed=N")
-        seed = read("--compute", part.removeprefix("seed="), units.parse_count, U64_MOST)
+        seed = read("--compute", part.removeprefix("seed="), units.parse_count, U64_MAX)
     return limits_ps[0] // 1000, limits_ps[1] // 1000, seed
 
 
@@ -136,7 +136,7 @@ def parse_loggopsim(options: dict[str, str]) -> dict[str, int]:
             raise ValueError("the rules of LogGOPSim take whole numbers without units; ours take both")
         return int(text)
 
-    return {name: read(OPTIONS[name][0], options[name], whole_number, U64_MOST) for name in PARAMETERS}
+    return {name: read(OPTIONS[name][0], options[name], whole_number, U64_MAX) for name in PARAMETERS}
 
 
 def share(part: int, total: int) -> str:

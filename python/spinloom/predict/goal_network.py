@@ -18,13 +18,13 @@ FORMS = {
     "dragonfly": ("hosts", "routers", "globals", "groups"),
     "torus": ("hosts",),
 }
-U32_MOST = 2**32 - 1
+U32_MAX = 2**32 - 1
 
 
 def number(text: str) -> int:
     value = units.parse_count(text)
-    if value > U32_MOST:
-        raise ValueError(f"it is at most {U32_MOST}")
+    if value > U32_MAX:
+        raise ValueError(f"it is at most {U32_MAX}")
     return value
 
 

@@ -67,7 +67,7 @@ class Request:
     scale: Fraction = Fraction(1)
     parameters: Any = None  # MpiParameters of the recorded host
     eager_bytes: int | None = None
-    layouts_most: int = 64
+    layouts_max: int = 64
     threads: int = 0
     ranks: int = 0  # more than were recorded; 0: as many
     strong: bool = False  # more ranks share what there was
@@ -140,7 +140,7 @@ def predict(
     cells = Cells(machine, store)
     predict_ways.want_network(cells)
     prices = layout_prices.price(
-        uses, cells, request.strategies, request.layouts_most, request.threads, advance
+        uses, cells, request.strategies, request.layouts_max, request.threads, advance
     )
     network = predict_ways.network_of(machine, cells)
     eager_bytes = predict_ways.eager_bytes_of(network, request.parameters, request.eager_bytes)
@@ -179,7 +179,7 @@ def predict(
 def recorded_host(
     request: Request, uses: list[Use], pairs: list[Pair], store: ResultStore, advance: Callable[[], None]
 ) -> Way:
-    heaviest = sorted(uses, key=lambda use: -use.weight)[: request.layouts_most]
+    heaviest = sorted(uses, key=lambda use: -use.weight)[: request.layouts_max]
     measured: dict[Use, LayoutTimes] | None = None if request.modelled_layouts else {}
     exchanged: dict[Pair, Exchange] = {}
     if heaviest and not request.modelled_layouts:
@@ -193,7 +193,7 @@ def recorded_host(
             store,
             advance,
         )
-        longest = sorted(pairs, key=lambda pair: -pair.weight)[: request.layouts_most]
+        longest = sorted(pairs, key=lambda pair: -pair.weight)[: request.layouts_max]
         exchanged = mpi_pair_prices.measure(longest, measured_mpi, store, advance)
     host_calibration, _ = calibration.load()
     return predict_ways.recorded_host(

@@ -2,7 +2,7 @@
 
 Contract: refuse() raises Trouble("invalid") with a sentence that names the format of a file, or of a file in
 a folder, if it is one of foreign_traces.toml's; else it returns. It reads the beginnings of files; of a
-folder, of FILES_MOST at most and of eight in each folder among them.
+folder, of FILES_MAX at most and of eight in each folder among them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from spinloom.common.errors import Trouble
 
 HEAD_BYTES = 4096
-FILES_MOST = 1000
+FILES_MAX = 1000
 TRACES = (
     "what 'spinloom record' writes; 'spinloom trace NAME --import DIR' makes that of OTF2 archives "
     "(NAME.otf2) and of text traces of LogGOPSim's PMPI wrapper"
@@ -95,7 +95,7 @@ def candidates(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path] if path.is_file() else []
     try:
-        direct = sorted(itertools.islice(path.iterdir(), FILES_MOST))
+        direct = sorted(itertools.islice(path.iterdir(), FILES_MAX))
         below = [
             entry for folder in direct if folder.is_dir() for entry in itertools.islice(folder.iterdir(), 8)
         ]

@@ -20,7 +20,7 @@ from spinloom.verbs import options
 from spinloom.verbs.options import fixed_nic_option, form_options, out_option, quiet_option, workers_option
 from spinloom.verbs.stopping import stoppable
 
-RANKS_MOST = 4096
+RANKS_MAX = 4096
 
 
 @click.command(
@@ -115,7 +115,7 @@ def of_other_numbers(
     changed = wanted[0]
     if ranks_text is not None:
         changed = dataclasses.replace(
-            changed, ranks=tuple(options.numbers("--ranks", ranks_text, 2, RANKS_MOST))
+            changed, ranks=tuple(options.numbers("--ranks", ranks_text, 2, RANKS_MAX))
         )
     if size_text is not None:
         try:

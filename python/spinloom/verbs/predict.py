@@ -130,7 +130,7 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
 )
 @click.option(
     "--layouts",
-    "layouts_most",
+    "layouts_max",
     metavar="N",
     type=click.IntRange(min=1),
     default=64,
@@ -166,7 +166,7 @@ def predict_verb(
     mpi_path: Path | None,
     layout_prices: str,
     eager: int | None,
-    layouts_most: int,
+    layouts_max: int,
     goal_path: Path | None,
     workers: int,
     out: Path | None,
@@ -197,7 +197,7 @@ def predict_verb(
         scale=scale,
         parameters=read_parameters(mpi_path),
         eager_bytes=eager,
-        layouts_most=layouts_most,
+        layouts_max=layouts_max,
         threads=workers,
         ranks=ranks or 0,
         strong=strong,

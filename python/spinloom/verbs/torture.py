@@ -132,7 +132,7 @@ def report(sums: list[scenarios.Totals], names: tuple[str, ...]) -> bool:
             output.say(
                 f"{totals.scenario}: a run had {totals.messages_min} messages and "
                 f"{totals.faults_min} faults; "
-                f"at least {scenarios.MESSAGES_LEAST} and {scenarios.FAULTS_LEAST} make it count"
+                f"at least {scenarios.MESSAGES_MIN} and {scenarios.FAULTS_MIN} make it count"
             )
         bad = bad or bool(totals.violations) or totals.weak
     return bad

@@ -8,7 +8,7 @@
 //   FAKE_GPU_OPEN: everybody may touch device memory.
 //   FAKE_GPU_DEVICES: how many there are, 1 unless told. FAKE_GPU_BYTES: memory of all of them.
 //   FAKE_GPU_NO_IPC: another process's memory cannot be opened. FAKE_GPU_NO_PINNING: memory of the host cannot be
-//   pinned where it lies. FAKE_GPU_PINNED_MOST: no allocation of pinned memory may have more bytes.
+//   pinned where it lies. FAKE_GPU_PINNED_MAX: no allocation of pinned memory may have more bytes.
 //   FAKE_GPU_LOST_AFTER: the launch after so many fails, and all that follow.
 //   FAKE_GPU_LOG: a file to which the process adds a line when it ends: launches, copies, calls that ask about an
 //   address.
@@ -275,7 +275,7 @@ int cuMemFree_v2(uint64_t address) {
 }
 int cuMemHostAlloc(void** address, size_t bytes, unsigned) {
   if (const int code = ready(); code != ok) return code;
-  if (const char* const most = std::getenv("FAKE_GPU_PINNED_MOST"); most != nullptr && bytes > std::stoul(most)) {
+  if (const char* const most = std::getenv("FAKE_GPU_PINNED_MAX"); most != nullptr && bytes > std::stoul(most)) {
     *address = nullptr;
     return out_of_memory;
   }

@@ -19,7 +19,7 @@ namespace fake {
 namespace {
 
 constexpr greg_t trap_flag = 0x100;
-constexpr int stack_most = 24;
+constexpr int stack_max = 24;
 const char* guarded = "";
 
 // The allocations that the current instruction may touch, at most two.
@@ -39,8 +39,8 @@ bool is_between(const char* file) {
 
 // Returns the file of the code that the faulting instruction works for: the innermost frame outside libc and libcuda.
 const char* culprit() {
-  void* frames[stack_most];
-  const int count = backtrace(frames, stack_most);
+  void* frames[stack_max];
+  const int count = backtrace(frames, stack_max);
   for (int i = 0; i < count; ++i) {
     const char* const file = file_of(frames[i]);
     if (!is_between(file)) return file;
@@ -52,8 +52,8 @@ void on_fault(int, siginfo_t* info, void* context) {
   const char* const who = culprit();
   if (std::strcmp(who, guarded) == 0) {
     std::fprintf(stderr, "%s touches memory of the device at %p\n", who, info->si_addr);
-    void* frames[stack_most];
-    backtrace_symbols_fd(frames, backtrace(frames, stack_most), STDERR_FILENO);
+    void* frames[stack_max];
+    backtrace_symbols_fd(frames, backtrace(frames, stack_max), STDERR_FILENO);
     _exit(86);
   }
   const auto found = Memory::all().let(reinterpret_cast<uint64_t>(info->si_addr));

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { span_most = 4 << 20, align = 8 };
+enum { span_max = 4 << 20, align = 8 };
 
 Unit unit_of(Draw* draw) {
   static Unit const units[] = {
@@ -90,8 +90,8 @@ static Form unit_form(Draw* draw, Unit const* unit) {
     bounds(&form);
     return form;
   }
-  int order[parts_most], lengths[parts_most];
-  MPI_Aint at[parts_most], next = 0;
+  int order[parts_max], lengths[parts_max];
+  MPI_Aint at[parts_max], next = 0;
   for (int i = 0; i < unit->parts; ++i) order[i] = i, lengths[i] = 1;
   shuffle(draw, unit->parts, order);
   for (int i = 0; i < unit->parts; ++i) at[order[i]] = next, next += align * (1 + below(draw, 2));
@@ -261,11 +261,11 @@ static int works(Form const* form, long count) {
 Form form_of(Draw* draw, Unit const* unit, long units, long elements) {
   if (elements < 1) elements = 1;
   for (int tries = 0;; ++tries) {
-    int const as_column = units > 1 && one_in(draw, 6) && units * elements * 3 * align < span_most;
+    int const as_column = units > 1 && one_in(draw, 6) && units * elements * 3 * align < span_max;
     Form form = tries == 4  ? row(draw, unit, units)
                 : as_column ? column(draw, unit, units, elements)
                             : build(draw, unit, units, (int)below(draw, 3));
-    int const has_room = elements * form.extent + form.high < span_most;
+    int const has_room = elements * form.extent + form.high < span_max;
     MPI_Type_commit(&form.type);
     if (tries == 4 || (has_room && works(&form, elements))) return form;
     form_free(&form);

@@ -10,11 +10,11 @@
 
 #include "../layer/draw.h"
 
-enum { parts_most = 3 };
+enum { parts_max = 3 };
 
 typedef struct {
-  int parts, bytes[parts_most];
-  MPI_Datatype type[parts_most];
+  int parts, bytes[parts_max];
+  MPI_Datatype type[parts_max];
   long size;
 } Unit;
 

@@ -152,7 +152,7 @@ static void lay_out(Draw* own, Op* op, Side* side, Pool* pools) {
   int const n = side->blocks, shares = op->shared && side == &op->out;
   int const style = side->style, forms = style == by_byte && !shares ? n : 1, one = style != by_byte || shares;
   long *const counts = calloc((size_t)n + 1, sizeof(long)), *const places = calloc((size_t)n + 1, sizeof(long));
-  int order[2 * degree_most + 1];
+  int order[2 * degree_max + 1];
   side->forms = forms;
   side->form = calloc((size_t)forms + 1, sizeof(Form));
   side->at = calloc((size_t)n + 1, sizeof(long));
@@ -329,7 +329,7 @@ static int matched(Op* op, int start, int block, unsigned char* taken) {
   for (int slot = 0; slot < group->outs[from]; ++slot) {
     if (group->out[from][slot] != group->rank) continue;
     ++several;
-    if (taken[from * degree_most + slot]) continue;
+    if (taken[from * degree_max + slot]) continue;
     if (first < 0) first = slot;
     copy_known(packed, sent(op, start, group->peer[from], slot), bytes);
     if (found < 0 && memcmp(packed, got, (size_t)bytes) == 0) found = slot;
@@ -337,18 +337,18 @@ static int matched(Op* op, int start, int block, unsigned char* taken) {
   free(got), free(packed);
   if (several > 1 && about[op->call].out == multiple && !op->shared) {
     Draw draw =
-        draw_from(op->seed + (uint64_t)start, (uint64_t)group->own, (uint64_t)(block * degree_most + found + 1));
+        draw_from(op->seed + (uint64_t)start, (uint64_t)group->own, (uint64_t)(block * degree_max + found + 1));
     op->order += draw_next(&draw);
   }
   if (found < 0) found = first;
-  taken[from * degree_most + found] = 1;
+  taken[from * degree_max + found] = 1;
   return found;
 }
 
 long op_wrong(Op* op, int start) {
   Group const* const group = op->group;
   Side* const in = &op->in;
-  unsigned char taken[ranks_most * degree_most] = {0};
+  unsigned char taken[ranks_max * degree_max] = {0};
   for (int i = 0; i < in->blocks; ++i) {
     int const from = other_end(op, in, i);
     if (from < 0 || in->units[i] == 0) continue;

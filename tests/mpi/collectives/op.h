@@ -31,7 +31,7 @@ enum { blocking, nonblocking, persistent };
 enum { regular, by_extent, by_byte }; /* the counts and places of blocks: none of their own, v, w */
 
 typedef struct {
-  int is_used, blocks, style, slots[degree_most]; /* slots: what each block is for, a rank or the number of an edge */
+  int is_used, blocks, style, slots[degree_max]; /* slots: what each block is for, a rank or the number of an edge */
   int forms; /* one for all blocks, or as many as there are blocks */
   Form* form;
   long *units, *at; /* numbers of each block, `at` in bytes from the base */

@@ -12,7 +12,7 @@
 
 #include "op.h"
 
-enum { items_most = 6, rounds_of_groups = 25, patience_s = 100, stack_most = 1 << 17, static_most = 1 << 20 };
+enum { items_max = 6, rounds_of_groups = 25, patience_s = 100, stack_max = 1 << 17, static_max = 1 << 20 };
 enum { collective, sends, barrier, sum };                          /* the kinds of items of a round */
 enum { any_any, any_source, any_tag, exact };                      /* the ways to receive messages of a round */
 enum { early, late, both, probed, synchronous, waits, exchanges }; /* the ways to send and receive a message */
@@ -140,11 +140,11 @@ static int tasks_of(Item* items, int n, Task* tasks) {
 
 /* One call that may complete some of what is open. */
 static void step(Draw* own, Item* items, int n, int waits_too) {
-  Task tasks[2 * items_most];
-  int order_of[2 * items_most], which[2 * items_most], ended = 0, flag = 0, is_ignored = one_in(own, 3),
+  Task tasks[2 * items_max];
+  int order_of[2 * items_max], which[2 * items_max], ended = 0, flag = 0, is_ignored = one_in(own, 3),
                                                        has_persistent = 0;
-  MPI_Request requests[2 * items_most];
-  MPI_Status statuses[2 * items_most];
+  MPI_Request requests[2 * items_max];
+  MPI_Status statuses[2 * items_max];
   int const open = tasks_of(items, n, tasks), used = open == 0 ? 0 : one_in(own, 2) ? open : 1 + (int)below(own, open);
   if (open == 0) return;
   for (int i = 0; i < open; ++i) order_of[i] = i;
@@ -190,7 +190,7 @@ static void step(Draw* own, Item* items, int n, int waits_too) {
 }
 
 static int is_any_open(Item* items, int n) {
-  Task tasks[2 * items_most];
+  Task tasks[2 * items_max];
   return tasks_of(items, n, tasks) > 0;
 }
 
@@ -229,16 +229,16 @@ static int is_started_again(Item const* item) {
 }
 
 static void run_round(Group* all) {
-  static unsigned char fixed[static_most];
-  unsigned char on_stack[stack_most];
+  static unsigned char fixed[static_max];
+  unsigned char on_stack[stack_max];
   Pool pools[2] = {{fixed, sizeof fixed}, {on_stack, sizeof on_stack}};
-  Item items[items_most];
+  Item items[items_max];
   Group brief; /* a communicator of this round, freed before what goes over it has ended */
   Draw plan = draw_from(seed, (uint64_t)round_number, 0),
        own = draw_from(seed, (uint64_t)round_number, 1 + (uint64_t)rank);
   int const n = 1 + (int)below(&plan, 5), receives = (int)below(&plan, 4), starts = 1 + (int)below(&plan, 4);
   int const copied_group = one_in(&plan, 8) ? (int)below(&plan, groups) : -1;
-  int is_kept = keeps_groups, has_messages = 0, deferred[items_most];
+  int is_kept = keeps_groups, has_messages = 0, deferred[items_max];
   size_t used = 0;
   Op alike;
   op_draw(&plan, &alike, &all[world], message, 1);
@@ -360,7 +360,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   everyone = MPI_COMM_WORLD;
   if (parts > 1) MPI_Comm_split(MPI_COMM_WORLD, rank % parts, rank, &everyone);
-  if (ranks > ranks_most) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (ranks > ranks_max) MPI_Abort(MPI_COMM_WORLD, 2);
   MPI_Comm_create_errhandler(failed, &handler);
   bytes_begin(), forms_begin();
   signal(SIGALRM, stuck);

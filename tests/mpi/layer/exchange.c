@@ -7,7 +7,7 @@
 #include "complete.h"
 #include "context.h"
 
-enum { forms_most = 3, messages_most = 64, repeats_most = 3, tag_room = 4096 };
+enum { forms_max = 3, messages_max = 64, repeats_max = 3, tag_room = 4096 };
 enum { posted, arriving, persistent, styles }; /* receives first; sends first; all persistent */
 
 typedef struct {
@@ -21,10 +21,10 @@ typedef struct {
   MPI_Comm comm;
   Unit unit;
   int out_forms, in_forms;
-  Form out[forms_most], in[forms_most];
+  Form out[forms_max], in[forms_max];
   int small; /* some receives have less room than their messages need */
-  long units_most;
-  Message message[messages_most];
+  long units_max;
+  Message message[messages_max];
 } Round;
 
 typedef struct {
@@ -55,8 +55,8 @@ static long bytes_target(Draw* draw) {
 static void draw_forms(Context* context, Round* round, long target) {
   Draw* const draw = &context->plan;
   long const units = target / round->unit.size + 1;
-  long counts[forms_most];
-  round->out_forms = 1 + (int)below(draw, forms_most);
+  long counts[forms_max];
+  round->out_forms = 1 + (int)below(draw, forms_max);
   for (int i = 0; i < round->out_forms; ++i) {
     long n = one_in(draw, 30) ? 0 : one_in(draw, 4) ? units : magnitude(draw, units);
     if (n > 4096 && !one_in(draw, 4)) n = n / 64 * 64; /* a number with divisors */
@@ -68,16 +68,16 @@ static void draw_forms(Context* context, Round* round, long target) {
     message->form = (int)below(draw, round->out_forms);
     message->count = one_in(draw, 3) ? counts[message->form] : below(draw, counts[message->form] + 1);
     message->units = message->count * round->out[message->form].units;
-    if (message->units > round->units_most) round->units_most = message->units;
+    if (message->units > round->units_max) round->units_max = message->units;
   }
-  round->in_forms = 1 + (int)below(draw, forms_most);
+  round->in_forms = 1 + (int)below(draw, forms_max);
   for (int i = 0; i < round->in_forms; ++i) {
     if (one_in(draw, 12)) {
       round->in[i] = form_packed();
       continue;
     }
-    long const n = round->units_most == 0 ? below(draw, 3) : magnitude(draw, round->units_most);
-    round->in[i] = form_of(draw, &round->unit, n, n == 0 ? 3 : (round->units_most + n - 1) / n + 1, 0);
+    long const n = round->units_max == 0 ? below(draw, 3) : magnitude(draw, round->units_max);
+    round->in[i] = form_of(draw, &round->unit, n, n == 0 ? 3 : (round->units_max + n - 1) / n + 1, 0);
   }
 }
 
@@ -91,7 +91,7 @@ static void draw_round(Context* context, Round* round) {
   round->comm = context->comm[round->kind];
   round->unit = unit_of(draw);
   long const target = bytes_target(draw);
-  round->messages = 1 + (int)below(draw, target > 256 << 10 ? 4 : target > 16 << 10 ? 12 : messages_most);
+  round->messages = 1 + (int)below(draw, target > 256 << 10 ? 4 : target > 16 << 10 ? 12 : messages_max);
   round->unique = round->style == persistent || one_in(draw, 2);
   int const wild = !round->truncates && one_in(draw, 2);
   round->any_source = wild && !one_in(draw, 3);
@@ -99,7 +99,7 @@ static void draw_round(Context* context, Round* round) {
       wild && (!round->any_source || one_in(draw, 2)) && !(context->threads > 1 && round->kind == comm_shared);
   if (round->truncates) round->unique = 1;
   round->barrier = one_in(draw, 2);
-  round->repeats = round->style == persistent ? 1 + (int)below(draw, repeats_most) : 1;
+  round->repeats = round->style == persistent ? 1 + (int)below(draw, repeats_max) : 1;
   int const one_way = one_in(draw, 4) ? 1 + (int)below(draw, context->size - 1) : 0;
   for (int i = 0; i < round->messages; ++i) {
     Message* const message = &round->message[i];
@@ -114,7 +114,7 @@ static void draw_round(Context* context, Round* round) {
   draw_forms(context, round, target);
   snprintf(context->doing, sizeof context->doing,
            "exchange: style %d, comm %d, %d messages, units of %ld B, most %ld B%s%s%s%s", round->style, round->kind,
-           round->messages, round->unit.size, round->units_most * round->unit.size,
+           round->messages, round->unit.size, round->units_max * round->unit.size,
            round->any_source ? ", any source" : "", round->any_tag ? ", any tag" : "",
            round->unique ? ", own tags" : "", round->truncates ? ", truncates" : "");
 }
@@ -150,7 +150,7 @@ static Part part_for(Context* context, Round* round, int index, int repeat, int 
   }
   Form const* const form = &round->in[below(own, round->in_forms)];
   long const of = form->type == MPI_PACKED ? 1 : form->units, most = form->type == MPI_PACKED ? round->unit.size : 1;
-  long count = of == 0 ? below(own, 3) : (round->units_most * most + of - 1) / of + below(own, 2);
+  long count = of == 0 ? below(own, 3) : (round->units_max * most + of - 1) / of + below(own, 2);
   if (round->truncates && one_in(own, 2) && count > 0 && message->from != message->to) count = 1 + below(own, count);
   part.buffer = buffer_make(form, count, seed_of(context, index, repeat, 1));
   part.truncated = form->size * count < message->units * round->unit.size;
@@ -420,7 +420,7 @@ static void await_freed(Context* context, Round* round, Part* part, int repeat) 
 
 static void receive_and_send(Context* context, Round* round, Part* in, int ins, Part* out, int outs) {
   Draw* const own = &context->own;
-  Op* ops[2 * messages_most];
+  Op* ops[2 * messages_max];
   for (int i = 0; i < ins; ++i) ops[i] = &in[i].op;
   for (int i = 0; i < outs; ++i) ops[ins + i] = &out[i].op;
   if (round->style == posted) {
@@ -447,9 +447,9 @@ static void receive_and_send(Context* context, Round* round, Part* in, int ins, 
 }
 
 static void run_persistent(Context* context, Round* round, Part* in, int ins, Part* out, int outs) {
-  Op* ops[2 * messages_most];
-  Part* parts[2 * messages_most];
-  int order[2 * messages_most];
+  Op* ops[2 * messages_max];
+  Part* parts[2 * messages_max];
+  int order[2 * messages_max];
   for (int i = 0; i < ins; ++i) post_receive(context, round, &in[i], 0), ops[i] = &in[i].op;
   for (int i = 0; i < outs; ++i) init_send(context, round, &out[i], 0), ops[ins + i] = &out[i].op;
   if (one_in(&context->own, 4) && allows(early_frees)) {
@@ -479,8 +479,8 @@ static void run_persistent(Context* context, Round* round, Part* in, int ins, Pa
 
 void exchange_round(Context* context) {
   static __thread Round round;
-  static __thread Part in[messages_most], out[messages_most];
-  int ins = 0, outs = 0, order[messages_most];
+  static __thread Part in[messages_max], out[messages_max];
+  int ins = 0, outs = 0, order[messages_max];
   draw_round(context, &round);
   for (int i = 0; i < round.messages; ++i) {
     if (round.message[i].to == context->rank) order[ins++] = i;

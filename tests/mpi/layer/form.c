@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { depth_most = 4, parts_most = 64, kinds_with_gaps = 4 };
+enum { depth_max = 4, parts_max = 64, kinds_with_gaps = 4 };
 
 typedef struct {
   MPI_Datatype type;
@@ -51,7 +51,7 @@ static __thread MPI_Comm self_comm, all_comm;
 void forms_begin(MPI_Comm self, MPI_Comm all) { self_comm = self, all_comm = all; }
 
 Unit unit_of(Draw* draw) {
-  Unit unit = {.kinds = one_in(draw, 3) ? 2 + (int)below(draw, unit_most - 1) : 1};
+  Unit unit = {.kinds = one_in(draw, 3) ? 2 + (int)below(draw, unit_max - 1) : 1};
   for (int i = 0; i < unit.kinds; ++i) {
     unit.kind[i] = draw_kind(draw);
     Kind const kind = kind_of(unit.kind[i]);
@@ -114,7 +114,7 @@ static Form one_kind(int number) {
 
 /* The unit at this end: its basic types in their order, anywhere. */
 static Form unit_form(Draw* draw, Unit const* unit) {
-  Kind kinds[2 * unit_most];
+  Kind kinds[2 * unit_max];
   int n = 0;
   for (int i = 0; i < unit->kinds; ++i) {
     Kind const kind = kind_of(unit->kind[i]);
@@ -130,9 +130,9 @@ static Form unit_form(Draw* draw, Unit const* unit) {
     }
   }
   if (n == 1) return one_kind(unit->kind[0]);
-  int order[2 * unit_most], length[2 * unit_most];
-  MPI_Aint at[2 * unit_most];
-  MPI_Datatype types[2 * unit_most];
+  int order[2 * unit_max], length[2 * unit_max];
+  MPI_Aint at[2 * unit_max];
+  MPI_Datatype types[2 * unit_max];
   for (int i = 0; i < n; ++i) order[i] = i, length[i] = 1, types[i] = kinds[i].type;
   shuffle(draw, n, order);
   MPI_Aint next = 0;
@@ -192,9 +192,9 @@ static Form vector(Draw* draw, Form* child, long n, int overlap) {
 }
 
 static Form list(Draw* draw, Form* child, long n, int overlap) {
-  int part[parts_most], order[parts_most], parts = split(draw, n, parts_most, part), in_bytes = one_in(draw, 2);
-  int steps_to[parts_most], same = one_in(draw, 4);
-  MPI_Aint at[parts_most];
+  int part[parts_max], order[parts_max], parts = split(draw, n, parts_max, part), in_bytes = one_in(draw, 2);
+  int steps_to[parts_max], same = one_in(draw, 4);
+  MPI_Aint at[parts_max];
   if (same) {
     parts = (int)divisor(draw, n);
     for (int i = 0; i < parts; ++i) part[i] = (int)(n / parts);
@@ -319,7 +319,7 @@ static Form any(Draw* draw, Unit const* unit, long n, int depth, int overlap) {
     return empty;
   }
 #endif
-  int const kind = n == 0 ? 0 : (int)below(draw, depth >= depth_most ? 6 : 11);
+  int const kind = n == 0 ? 0 : (int)below(draw, depth >= depth_max ? 6 : 11);
   Form form;
   if (kind == 10) {
     form = structure(draw, unit, n, depth, overlap);
@@ -327,7 +327,7 @@ static Form any(Draw* draw, Unit const* unit, long n, int depth, int overlap) {
     return form;
   }
   long inner = 1;
-  if (depth < depth_most && n > 1 && one_in(draw, 2)) inner = divisor(draw, n);
+  if (depth < depth_max && n > 1 && one_in(draw, 2)) inner = divisor(draw, n);
   Form child = inner > 1 ? any(draw, unit, inner, depth + 1, overlap) : unit_form(draw, unit);
   n /= inner;
   switch (kind) {

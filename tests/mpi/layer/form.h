@@ -11,10 +11,10 @@
 
 #include "draw.h"
 
-enum { unit_most = 4 };
+enum { unit_max = 4 };
 
 typedef struct {
-  int kinds, kind[unit_most];
+  int kinds, kind[unit_max];
   long size;
   int elements; /* MPI's basic elements, as MPI_Get_elements counts them */
 } Unit;

@@ -14,9 +14,9 @@
 #include "buffer.h"
 #include "context.h"
 
-enum { threads_most = 8, buffered_bytes = 32 << 20 };
+enum { threads_max = 8, buffered_bytes = 32 << 20 };
 
-static Context contexts[threads_most];
+static Context contexts[threads_max];
 static long first_round, last_round;
 static int trace, without;
 int allows(int what) { return (without & what) == 0; }
@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc < 3 || threads > threads_most || size < 2) {
+  if (argc < 3 || threads > threads_max || size < 2) {
     fprintf(stderr,
             "SEED ROUNDS [--first ROUND] [--last ROUND] [--threads N] [--patience SECONDS] [--trace], on two ranks or "
             "more\n");
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
         (Context){.thread = i, .threads = threads, .rank = rank, .size = size, .seed = strtoull(argv[1], NULL, 10)};
     make_comms(&contexts[i]);
   }
-  pthread_t handle[threads_most];
+  pthread_t handle[threads_max];
   for (int i = 1; i < threads; ++i) pthread_create(&handle[i], NULL, run, &contexts[i]);
   run(&contexts[0]);
   for (int i = 1; i < threads; ++i) pthread_join(handle[i], NULL);

@@ -22,7 +22,7 @@ from spinloom.predict.grid.cells import Cell
 Rows = list[dict[str, Any]]
 FORMS = (".svg", ".png")
 LINES, MARKERS, GREYS = ("-", "--", ":", "-."), ("o", "s", "^", "x", "D", "+"), ("0.0", "0.35", "0.6")
-LINES_MOST = 8
+LINES_MAX = 8
 WIDE = 32  # a range is drawn in powers from here on
 IN_PS = {"_ps": 1, "_ns": 1000}  # columns that are times
 
@@ -74,11 +74,11 @@ def lines_of(points: Rows, x: str, names: list[str], all_varied: list[str]) -> d
             )
         if all(is_number(row[x]) for row in rows):
             rows.sort(key=lambda row: row[x])
-    if len(lines) > LINES_MOST:
+    if len(lines) > LINES_MAX:
         raise Trouble(
             "invalid",
             f"--axes: {len(lines)} lines are too many to tell apart; name the columns that make at most "
-            f"{LINES_MOST} by --by, or sweep fewer values",
+            f"{LINES_MAX} by --by, or sweep fewer values",
         )
     return lines
 

@@ -187,6 +187,9 @@ def test_views_of_what_is_no_trace(tmp_path):
     ran = trace(tmp_path, "--check")
     assert ran.returncode == 3
     assert "holds no recorded program" in ran.stderr
+    ran = trace(tmp_path / "none")
+    assert ran.returncode == 2
+    assert "'spinloom record -o " in ran.stderr
     (tmp_path / "rank-0.trace").write_bytes(os.urandom(100))
     ran = trace(tmp_path)
     assert ran.returncode == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,3 +100,5 @@ def refuse(name: str) -> None:
     foreign.refuse(Path(name))
     if live_trace.files_of(name) or live_trace.files_of(name, ".state"):
         raise Trouble("invalid", f"{name} is a live job: 'spinloom trace --live {name}' shows it")
+    if not os.path.lexists(name):
+        raise Trouble("invalid", f"there is no {name}: 'spinloom record -o {name}' makes a recorded program")

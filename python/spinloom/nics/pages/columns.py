@@ -1,6 +1,6 @@
 """Columns of whole numbers as text: differences of neighbours, zigzag, seven bits a byte, base64.
 
-Contract: page.js reads back what text_of() writes. Numbers are below 2^52, so JavaScript has them exactly.
+Contract: life.js reads back what text_of() writes. Numbers are below 2^52, so JavaScript has them exactly.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def build(outcomes: Sequence[Outcome], setup: Setup, machine: str, result_hash: 
     """The page. `outcomes`: of one datatype, all checked, with their traces (Setup.record)."""
     of_each = [life_of(outcome, setup) for outcome in outcomes]
     content = document(outcomes, of_each, setup, machine, result_hash)
-    script, style = part("page.js"), part("page.css")
+    script, style = part("life.js") + part("view.js"), part("page.css")
     places = {
         "policy": f"default-src 'none'; script-src '{source_hash(script)}'; "
         f"style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'",

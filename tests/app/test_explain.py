@@ -133,7 +133,7 @@ def test_an_object_of_a_python_file(spinloom, name, size):
         ("MILC:17^4", "did you mean"),
         ("nowhere.py:x", "no Python file"),
         (f"{ROOT}/examples/explain_me.py:fase", "has no 'fase'"),
-        (f"{ROOT}/examples/explain_me.py:np", "is of type module"),
+        (f"{ROOT}/examples/explain_me.py:np", "is a module"),
     ],
 )
 def test_what_cannot_be_found_is_told(spinloom, target, sentence):
@@ -361,7 +361,7 @@ def test_objects_of_a_file_with_dataclasses_and_prints(spinloom, given_file):
     [
         (":needs", "ends with TypeError"),
         (":leaves", "ends with SystemExit: 3"),
-        (":kind", "is of type type; it must be"),
+        (":kind", "is a type; it must be"),
         (":nope", "has no 'nope'"),
         ("", "say which object of"),
     ],

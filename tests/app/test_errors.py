@@ -10,6 +10,7 @@ import pytest
 import spinloom as package
 from conftest import needs_engine
 from spinloom import errors, layout
+from spinloom.accelerate.peer_pair import ProcessEnded
 from spinloom.common.documents import MissingFile
 from spinloom.common.errors import EXIT_OF_CODE, EXIT_USAGE, Refusal, Trouble
 
@@ -103,3 +104,23 @@ def test_what_is_no_list_of_indices_is_not(misused):
     with pytest.raises((TypeError, ValueError)) as caught:
         misused()
     assert "from_indices" not in str(caught.value)
+
+
+def test_a_subclass_may_be_made_of_a_sentence_alone():
+    class Ended(Trouble):
+        def __init__(self, why: str) -> None:
+            super().__init__("fault", f"it has ended: {why}")
+
+    ended = Ended("SIGKILL")
+    assert (ended.code, str(ended)) == ("fault", "it has ended: SIGKILL")
+    assert not isinstance(ended, ValueError)
+
+
+def test_the_end_of_a_process_survives_pickling():
+    ended = pickle.loads(pickle.dumps(ProcessEnded("by SIGKILL")))
+    assert type(ended) is ProcessEnded
+    assert "by SIGKILL" in ended.message
+
+
+def test_keywords_make_a_refusal_too():
+    assert isinstance(Trouble(code="invalid", message="no"), ValueError)

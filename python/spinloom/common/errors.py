@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Self, cast
 
 from spinloom.common.printable import printable
@@ -36,9 +36,10 @@ class Trouble(Exception):
     code: str
     message: str
 
-    def __new__(cls, code: str, message: str) -> Self:
+    def __new__(cls, code: str = "", *_: object, **__: object) -> Self:
+        """A Refusal for such a code. What a subclass is made of is its own affair."""
         refuses = cls is Trouble and EXIT_OF_CODE.get(code) == EXIT_USAGE
-        return super().__new__(cast("type[Self]", Refusal) if refuses else cls, code, message)
+        return super().__new__(cast("type[Self]", Refusal) if refuses else cls)
 
     def __init__(self, code: str, message: str) -> None:
         message = printable(message)  # it may hold names and parts of files
@@ -50,8 +51,15 @@ class Trouble(Exception):
     def exit_code(self) -> int:
         return EXIT_OF_CODE[self.code]
 
-    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
-        return type(self), (self.code, self.message)
+    def __reduce__(self) -> tuple[Callable[..., Trouble], tuple[type[Trouble], str, str]]:
+        return remade, (type(self), self.code, self.message)
+
+
+def remade(kind: type[Trouble], code: str, message: str) -> Trouble:
+    """Trouble of a kind that came through a pickle, whatever that kind is usually made of."""
+    trouble = kind.__new__(kind)
+    Trouble.__init__(trouble, code, message)
+    return trouble
 
 
 class Refusal(Trouble, ValueError):

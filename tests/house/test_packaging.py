@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -86,3 +88,10 @@ def test_nothing_says_that_spinloom_is_on_the_package_index():
     ]
     wrong = re.compile(r"pip install (-U )?['\"]?spinloom(?![\w/*.-]*\.whl)")
     assert [path for path in read if wrong.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_pinned_packages_run_on_the_python_of_debian_12():
+    for line in PINNED:
+        if found := re.match(r"([\w.-]+)==", line):
+            allowed = importlib.metadata.metadata(found[1]).get("Requires-Python") or ""
+            assert SpecifierSet(allowed).contains("3.11.2"), line

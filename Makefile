@@ -71,7 +71,7 @@ page-picture: build/stamps/package
 # make test-slow and make lint look at everything.
 test: style check-cpp
 	@nice -n 19 $(BIN)/python tools/tidy.py $(BUILD) --recent 20 >build/tidy.log 2>&1 & tidy=$$!; \
-	$(BIN)/python tools/pytests.py || { kill $$tidy; exit 1; }; \
+	$(BIN)/python tools/pytests.py || { kill $$tidy 2>/dev/null; exit 1; }; \
 	echo 'clang-tidy ends its work'; wait $$tidy || { cat build/tidy.log; exit 1; }; tail -n 1 build/tidy.log
 	@echo 'make test: C++ tests, Python tests and lint passed'
 

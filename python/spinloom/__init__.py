@@ -1,6 +1,7 @@
 """Spinloom: what a packet-processing (sPIN) NIC does for non-contiguous data.
 
-Importing never fails for a missing optional part; spinloom.common.core.load() gives the engine.
+spinloom.simulate() predicts, spinloom.layout packs and copies. Importing never fails for a missing optional
+part.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,10 +22,12 @@ LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in LATER:
-        raise AttributeError(f"module 'spinloom' has no attribute '{name}'")
     import importlib
 
+    if name == "layout":
+        return importlib.import_module("spinloom.layout")
+    if name not in LATER:
+        raise AttributeError(f"module 'spinloom' has no attribute '{name}'")
     try:
         module = importlib.import_module(LATER[name])
     except ModuleNotFoundError as error:

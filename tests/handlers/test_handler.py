@@ -228,7 +228,7 @@ def test_inline_functions_of_the_header_count_for_the_line_that_calls_them(spinl
 def test_a_profile_as_json_has_what_the_tables_have(spinloom, folder):
     pytest.importorskip("elftools")
     image = source(folder, payload("return p.length > 100 ? SUCCESS : DROP;"))
-    document = json.loads(spinloom("handler", "profile", "sample.c", "--json", "--bytes", "64KiB").out)
+    document = json.loads(spinloom("handler", "profile", "sample.c", "--json", "--size", "64KiB").out)
     assert document["handlers"] == ["payload_handler"]
     assert document["budget"]["hpus_by_law"] >= 1
     assert document["budget"]["packet_ps"] == 2048 * 37.25

@@ -26,9 +26,10 @@ def usual_names(mpi: Mpi, folder: Path) -> None:
         "mpif90": [FORTRAN.get(mpi.name, "mpif90")],
         "mpiexec": [mpi.launcher, *mpi.options],
         "spinloom": [sys.executable, "-m", "spinloom.cli"],
-        "python": [*python, sys.executable],
+        ".venv/bin/python": [*python, sys.executable],
     }.items():
         script = folder / name
+        script.parent.mkdir(parents=True, exist_ok=True)
         script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
         script.chmod(0o755)
     (folder / "examples").symlink_to(ROOT / "examples")

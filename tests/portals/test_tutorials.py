@@ -43,10 +43,10 @@ pytestmark = [
 def folder(tmp_path) -> Path:
     """Has the examples, and programs of the names that the pages use."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / ".venv").symlink_to(Path(sys.prefix))
     binaries = Path(sys.executable).parent
     for name, words in {
         "spinloom": [sys.executable, "-m", "spinloom.cli"],
-        "python": [sys.executable],
         "mpicc": [str(binaries / "mpicc"), f"-Wl,-rpath,{binaries.parent / 'lib'}"],
         "mpiexec": launchers.available()["PMI-1"],
     }.items():
@@ -61,7 +61,7 @@ def plain(line: str, measured: bool) -> str:
     line = " ".join(line.split())
     if not measured:
         return line
-    line = re.sub(r"^(\d+ \d+ put \d+ \d+) .*", r"\1", line)  # a row of times
+    line = re.sub(r"^(\d+ \d+ (?:put|ack) \d+ \d+) .*", r"\1", line)  # a row of times
     return re.sub(r"[\d.]+ [nu]s|\(\d+%\)|(?<=^spinloom: )\d+ messages with [\d,]+", "N", line)
 
 

@@ -298,3 +298,22 @@ def test_the_same_run_writes_the_same_plot(spinloom, tmp_path):
     for name in ("one", "two"):
         spinloom("simulate", "--demo", "--out", str(tmp_path / name))
     assert (tmp_path / "one/speedup.svg").read_bytes() == (tmp_path / "two/speedup.svg").read_bytes()
+
+
+def test_a_type_may_be_an_operand(spinloom, tmp_path):
+    shape = "vector(64, 2, 8, double)"
+    by_option, by_operand = (
+        json.loads(spinloom("simulate", *operands, "--count", "3", "--strategies", "seek", "--json").out)
+        for operands in (("--type", shape), (shape,))
+    )
+    assert by_operand["rows"] == by_option["rows"]
+    given = tmp_path / "given.py"
+    given.write_text(f'shape = "{shape}"\n')
+    of_file = json.loads(spinloom("simulate", f"{given}:shape", "--strategies", "seek", "--json").out)
+    assert {row["application"] for row in of_file["rows"]} == {f"{given}:shape"}
+
+
+def test_a_page_goes_into_a_folder_that_is_there(spinloom, tmp_path):
+    ran = spinloom("simulate", "vector(4, 1, 2, double)", "--page", str(tmp_path / "none/life.html"))
+    assert (ran.code, ran.out) == (2, "")
+    assert f"there is no folder {tmp_path / 'none'}" in ran.err

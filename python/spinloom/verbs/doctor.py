@@ -40,6 +40,11 @@ def program(*names: str) -> Callable[[], str]:
     return lambda: next((path for name in names if (path := shutil.which(name))), "")
 
 
+def package(*names: str) -> Callable[[], str]:
+    """A function that says 'present' if all these Python packages are there."""
+    return lambda: "present" if all(importlib.util.find_spec(name) for name in names) else ""
+
+
 def library(name: str) -> Callable[[], str]:
     def find() -> str:
         try:
@@ -107,8 +112,11 @@ PARTS = (
         lambda: "spinloom._core" if core.available() else "",
     ),
     Part("handler images", True, "spinloom simulate: the handlers that the NIC runs", handler_images),
-    Part("handler compiler", False, "building the shipped handlers from source", handler_compiler),
+    Part("handler compiler", False, "spinloom handler: handlers of your own", handler_compiler),
     Part("matplotlib", False, "speedup.svg in --out", lambda: "present" if plot.available() else ""),
+    Part("NumPy", False, "layouts of arrays; FILE.py:OBJECT", package("numpy")),
+    Part("Dask and Polars", False, "spinloom sweep", package("distributed", "polars")),
+    Part("mpi4py", False, "datatypes of MPI programs in Python", package("mpi4py")),
     Part(
         "C++ compiler",
         False,
@@ -121,7 +129,7 @@ PARTS = (
         "spinloom trace DIR --otf2: archives for other trace tools",
         lambda: "present" if otf2_export.available() else "",
     ),
-    Part("MPI", False, "comparison of packed bytes with MPI_Pack of a real MPI", program("mpicc")),
+    Part("MPI", False, "spinloom run and record; comparison with its MPI_Pack", program("mpicc")),
     Part("C compiler", False, "spinloom sim of C sources", program(os.environ.get("CC", "cc"), "gcc")),
     Part("live library", False, "Portals 4 between real processes", live_library),
     Part(

@@ -56,13 +56,13 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
 @click.command(
     epilog="Examples: spinloom simulate --demo --out out/demo; "
     "spinloom simulate MILC:16^4 WRF_y --hpus 16 --json; "
-    "spinloom simulate --type 'vector(512, 16, 32, double)' --strategies all; "
+    "spinloom simulate 'vector(512, 16, 32, double)' --strategies all; "
     "spinloom simulate MILC:16^4 --page life.html; "
     "spinloom simulate --together MILC:16^4@priority=3,epsilon=0.4 WRF_y:2x2 COMB:corner@host"
 )
 @click.argument(
     "applications",
-    metavar="[APPLICATION[:DATATYPE[@ATTRIBUTES]]]...",
+    metavar="[APPLICATION[:DATATYPE[@ATTRIBUTES]]|TYPE]...",
     nargs=-1,
     shell_complete=completion.of(completion.datatypes),
 )
@@ -75,7 +75,7 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
     type=click.IntRange(0, (1 << 63) - 1),
     default=1,
     show_default=True,
-    help="How many of --type.",
+    help="How many of each TYPE.",
 )
 @machine_options
 @click.option(
@@ -218,8 +218,8 @@ def simulate(
         )
         return
     refuse_given(ctx, TOGETHER_ONLY, "is for datatypes that share a NIC: add --together")
-    if type_text is None and count != 1:
-        raise Trouble("invalid", "--count says how many of --type, which is not given")
+    if count != 1 and type_text is None and not any(map(is_type, applications)):
+        raise Trouble("invalid", "--count says how many of a TYPE, which is not given")
     if send_text is not None:
         refuse_given(ctx, RECEIVING_ONLY, "is about receiving; it does not go together with --send")
     if seed_range is not None and is_given(ctx, "seed"):
@@ -235,6 +235,8 @@ def simulate(
     for path in (timeline_path, page_path):
         if path is not None and path.exists() and not force:
             raise Trouble("invalid", f"{path} is there already; --force overwrites")
+        if path is not None and not path.parent.is_dir():
+            raise Trouble("invalid", f"{path}: there is no folder {path.parent}")
 
     if everything and not quiet:
         output.say(estimate(cells, len(wanted), workers or os.cpu_count() or 1))
@@ -303,6 +305,11 @@ def one_strategy(text: str) -> str:
     return text
 
 
+def is_type(operand: str) -> bool:
+    """True for a text form or FILE.py:OBJECT, which names no datatype of an application."""
+    return "(" in operand or ".py:" in operand
+
+
 def select(
     applications: tuple[str, ...], demo: bool, everything: bool, type_text: str | None, count: int
 ) -> list[Row]:
@@ -313,6 +320,9 @@ def select(
     for name in applications:
         if "@" in name:
             raise Trouble("invalid", f"{name}: attributes are for datatypes that share a NIC: add --together")
+        if is_type(name):
+            rows += simulation.rows_of(name, count)
+            continue
         application, colon, datatype = name.partition(":")
         rows += [workloads.row(application, datatype)] if colon else workloads.application(application).rows
     if type_text is not None:

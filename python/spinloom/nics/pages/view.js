@@ -634,7 +634,7 @@ messageLife.view = ((m) => {
   function words() {
     const exact = data.size.toLocaleString("en-US");
     at("facts").textContent = `${exact} B in ${m.many(memory.blocks, "block")}, ${m.many(data.packets, "packet")} of up to `
-      + `${m.count(data.mtu)} B; ${data.machine}. Line rate: ${m.timeText(data.line_time_ps)}.`;
+      + `${m.count(data.mtu)} B; ${data.machine}. At line rate it takes ${m.timeText(data.line_time_ps)}.`;
     const shas = lives.map((life) => `${life.strategy} ${life.sha256.slice(0, 12)}`).join(", ");
     at("footer").replaceChildren(
       make("p", {}, "Times are modelled time, from the first byte at the NIC until the host can use the data; they are "

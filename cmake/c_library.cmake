@@ -1,5 +1,6 @@
-# spinloom_c_library(NAME FLOOR HEADERS ... FLOORS ... SYMBOLS PATTERN DESCRIPTION TEXT): libspinloom_NAME, the C face of a
-# floor, as a shared and a static library, with what others need to find it: pkg-config and a component of the CMake package.
+# spinloom_c_library(NAME FLOOR HEADERS ... FLOORS ... SYMBOLS PATTERN DESCRIPTION TEXT): libspinloom_NAME, the C face
+# of a floor, as a shared and a static library, with what others need to find it: pkg-config and a component of the
+# CMake package.
 #
 #   cmake -S . -B BUILD && cmake --build BUILD --target spinloom_NAME_library
 #   cmake --install BUILD --component NAME --prefix PREFIX

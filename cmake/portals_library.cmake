@@ -1,5 +1,6 @@
-# libportals.so.4 for real processes, with what others need to compile, link and run against it: headers, pkg-config, a
-# component of the CMake package, manual pages, spinloom-info, spinloom-gateway, libspinloom-heap.so, and the handlers where they are built.
+# libportals.so.4 for real processes, with what others need to compile, link and run against it: headers, pkg-config,
+# a component of the CMake package, manual pages, spinloom-info, spinloom-gateway, libspinloom-heap.so, and the
+# handlers where they are built.
 #
 #   cmake -S . -B BUILD -DSPINLOOM_HANDLERS=ON && cmake --build BUILD --target spinloom_portals_library
 #   cmake --install BUILD --component portals --prefix PREFIX

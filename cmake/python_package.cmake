@@ -1,5 +1,6 @@
 # What the Python package is made of, beside its Python files. The package is an installation prefix as well: the
-# components layout, slmp, ethernet, portals and mpi lie in it as they would in /usr/local, and `spinloom --prefix` says where.
+# components layout, slmp, ethernet, portals and mpi lie in it as they would in /usr/local, and `spinloom --prefix`
+# says where.
 if(NOT SPINLOOM_PYTHON)
   return()
 endif()
@@ -18,7 +19,8 @@ add_custom_target(spinloom_cards_package DEPENDS spinloom_cards spinloom_images)
 # The package spinloom-layout, whole, as packaging/layout/pyproject.toml finds it.
 set(layout_only COMPONENT layout_only EXCLUDE_FROM_ALL)
 install(FILES packaging/layout/pyproject.toml packaging/layout/README.md LICENSE DESTINATION . ${layout_only})
-install(FILES python/spinloom/__init__.py python/spinloom/errors.py python/spinloom/py.typed DESTINATION spinloom ${layout_only})
+install(FILES python/spinloom/__init__.py python/spinloom/errors.py python/spinloom/py.typed
+  DESTINATION spinloom ${layout_only})
 install(DIRECTORY python/spinloom/layout DESTINATION spinloom ${layout_only} FILES_MATCHING PATTERN "*.py")
 foreach(module __init__ core errors printable)
   install(FILES python/spinloom/common/${module}.py DESTINATION spinloom/common ${layout_only})
@@ -36,8 +38,8 @@ install(FILES bench/rails_bandwidth.c bench/rma_latency.c DESTINATION spinloom/p
 install(FILES handlers/handler.ld DESTINATION spinloom/lib/spinloom/handlers COMPONENT python)
 install(DIRECTORY handlers/runtime DESTINATION spinloom/lib/spinloom/handlers COMPONENT python)
 
-# A wheel holds no links: what a linker looks for by its plain name is a text that names the library. No loader looks in the
-# package, so its pkg-config files have programs remember the place.
+# A wheel holds no links: what a linker looks for by its plain name is a text that names the library. No loader looks
+# in the package, so its pkg-config files have programs remember the place.
 set(prefix_install [[
   set(prefix "${CMAKE_INSTALL_PREFIX}/spinloom")
   foreach(component layout slmp ethernet portals mpi)

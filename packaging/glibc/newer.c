@@ -47,8 +47,8 @@ uint32_t arc4random(void) {
   return value;
 }
 
-// glibc 2.38: its headers give numbers in texts these names, whose functions also read binary ones (0b1). Ours read what
-// the older functions do.
+// glibc 2.38: its headers rename the functions that read numbers from text, because the new ones also read binary numbers
+// (0b1). These call the older functions, which do not.
 #define READS_INTEGER(type, name)                                    \
   extern type older_##name(const char*, char**, int) __asm__(#name); \
   type __isoc23_##name(const char* text, char** end, int base) { return older_##name(text, end, base); }

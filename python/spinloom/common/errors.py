@@ -37,7 +37,7 @@ class Trouble(Exception):
     message: str
 
     def __new__(cls, code: str = "", *_: object, **__: object) -> Self:
-        """A Refusal for such a code. What a subclass is made of is its own affair."""
+        """Makes a Refusal if the code is one of a Refusal. Subclasses may take other arguments."""
         refuses = cls is Trouble and EXIT_OF_CODE.get(code) == EXIT_USAGE
         return super().__new__(cast("type[Self]", Refusal) if refuses else cls)
 

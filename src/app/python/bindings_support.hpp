@@ -60,7 +60,7 @@ void bind_torture(nb::module_& module);     // bindings_torture.cpp
 void bind_trace(nb::module_& module);       // bindings_trace.cpp
 void bind_type(nb::module_& module);        // bindings_type.cpp
 
-// Lets any other name of a module raise Trouble('environment') with the sentence `cure`, which must outlive the module.
+// Makes every name that `module` lacks raise Trouble('environment') with the sentence `cure`, a literal.
 void refuse_other_names(nb::module_& module, const char* cure);  // bindings_errors.cpp
 
 }  // namespace spinloom::app

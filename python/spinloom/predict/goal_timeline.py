@@ -49,7 +49,7 @@ def build(spans: list[tuple], title: str) -> bytes:
     flows: dict[tuple[int, int], int] = {}
     for rank, cpu in sorted({(span[0], span[1]) for span in spans}):
         tracks[rank, cpu] = trace.track(f"rank {rank}" + (f" CPU {cpu}" if cpu else ""), root)
-    for rank, cpu, what, begin, end, sender, send in sorted(spans, key=lambda span: (span[3], span[4])):
+    for rank, cpu, what, begin, end, sender, send, _ in sorted(spans, key=lambda span: (span[3], span[4])):
         flow = 0 if sender < 0 else flows.setdefault((sender, send), len(flows) + 1)
         trace.slice(tracks[rank, cpu], begin, end, what, flow)
     return trace.content()

@@ -113,6 +113,15 @@ nb::list path_of(const std::vector<goal::Step>& steps) {
   return out;
 }
 
+nb::list waits_of(const std::vector<goal::Wait>& waits) {
+  nb::list out;
+  for (const goal::Wait& wait : waits) {
+    out.append(nb::make_tuple(wait.rank, wait.operation, wait.begin_ps, wait.end_ps, wait.waited_for,
+                              step_names[static_cast<size_t>(wait.cause)], wait.cause_rank, wait.cause_ps));
+  }
+  return out;
+}
+
 // Returns, by rank and operation: true for a receive that was posted after its message or request had come.
 std::vector<std::vector<bool>> late_of(const Schedule& schedule, const goal::Record& record) {
   std::vector<std::vector<bool>> late(schedule.ranks());
@@ -144,6 +153,8 @@ nb::dict run(const Schedule& schedule, uint64_t L_ps, uint64_t o_ps, uint64_t g_
   if (record) {
     out["path"] = path_of(goal::critical_path(schedule, model, run_record));
     out["spans"] = spans_of(schedule, run_record);
+    out["waits"] = waits_of(goal::waits(schedule, model, run_record));
+    out["messages"] = messages_of(schedule, run_record);
   }
   return out;
 }
@@ -254,7 +265,9 @@ void bind_goal(nb::module_& module) {
            "Each rank's times by our own model, in picoseconds. G and O are (numerator, denominator) of ps for a byte, "
            "unit_ps is what computations are counted in, network what goal_network.parse() gives, noise (period_ps, "
            "length_ps, seed, together), layout what a CPU takes for each byte that a layout scatters. With record: "
-           "path, the steps (begin, end, what, rank, operation) of the critical path, and spans, what CPUs did. "
+           "path, the steps (begin, end, what, rank, operation) of the critical path, spans, what CPUs did, messages, and "
+           "waits of CPUs: (rank, operation that ends it, begin, end, rank that it waited for, and what took longest "
+           "meanwhile: what, rank, ps). "
            "With keep: kept, for Waits.times(). apart: the first and the last tag of those that a receive of any tag "
            "does not take. "
            "progress is called now and then with how many operations have begun.")

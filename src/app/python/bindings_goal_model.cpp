@@ -92,7 +92,24 @@ nb::list spans_of(const schedule::Schedule& schedule, const goal::Record& record
       out.append(
           nb::make_tuple(rank, shape.cpu, schedule.describe(rank, operation), trace.begin_ps, trace.cpu_end_ps,
                          shape.kind == schedule::Kind::compute ? -1 : int64_t{receives ? trace.partner_rank : rank},
-                         receives ? trace.partner : number));
+                         receives ? trace.partner : number, number));
+    }
+  }
+  return out;
+}
+
+nb::list messages_of(const schedule::Schedule& schedule, const goal::Record& record) {
+  nb::list out;
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    const schedule::Program& program = schedule.program(rank);
+    for (uint32_t number = 0; number < program.size(); ++number) {
+      if (schedule.shape(program.operation(number)).kind != schedule::Kind::receive) continue;
+      const goal::OperationTimes& receive = record.of(rank, number);
+      if (receive.partner == goal::none) continue;
+      const goal::OperationTimes& send = record.of(receive.partner_rank, receive.partner);
+      const schedule::Program& sender = schedule.program(receive.partner_rank);
+      out.append(nb::make_tuple(receive.partner_rank, receive.partner, rank, number, send.departed_ps,
+                                receive.arrived_ps, schedule.shape(sender.operation(receive.partner)).size));
     }
   }
   return out;

@@ -34,6 +34,10 @@ struct KeptRecord {
 [[nodiscard]] nanobind::dict dict_of(const goal::Outcome& outcome);
 // Returns what CPUs did, a tuple for each operation but arrivals: rank, CPU, what, begin, end, and the rank and
 // operation that sent the message. A computation has rank -1; other operations that receive nothing have their own.
+// The last is the number of the operation.
 [[nodiscard]] nanobind::list spans_of(const schedule::Schedule& schedule, const goal::Record& record);
+// Returns the messages that were received, a tuple each: rank and operation of the sender, rank and operation of the
+// receiver, when the first byte left, when the last one was there, bytes.
+[[nodiscard]] nanobind::list messages_of(const schedule::Schedule& schedule, const goal::Record& record);
 
 }  // namespace spinloom::app

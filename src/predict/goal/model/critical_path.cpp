@@ -1,6 +1,8 @@
 #include "predict/goal/model/critical_path.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -23,7 +25,7 @@ class Walk {
   Walk(const Schedule& schedule, const Model& model, const Record& record)
       : schedule_(schedule), model_(model), record_(record) {}
 
-  std::vector<Step> run() {
+  std::vector<Step> path() {
     uint64_t latest = 0;
     for (uint32_t rank = 0; rank < schedule_.ranks(); ++rank) {
       for (uint32_t operation = 0; operation < schedule_.program(rank).size(); ++operation) {
@@ -38,6 +40,18 @@ class Walk {
     while (now_ > 0) walk_from_begin();
     std::ranges::reverse(steps_);
     return std::move(steps_);
+  }
+
+  // Returns what the CPU of the operation waited for from `idle_ps` until the operation began; the last comes first.
+  const std::vector<Step>& wait_steps(uint32_t rank, uint32_t operation, uint64_t idle_ps) {
+    steps_.clear();
+    move_to(rank, operation);
+    is_at_post_ = false;
+    now_ = times().begin_ps;
+    while (now_ > idle_ps && steps_.size() < wait_steps_max) walk_from_begin();
+    for (Step& each : steps_) each.begin_ps = std::max(each.begin_ps, idle_ps);
+    std::erase_if(steps_, [](const Step& each) { return each.begin_ps >= each.end_ps; });
+    return steps_;
   }
 
  private:
@@ -211,7 +225,52 @@ class Walk {
 }  // namespace
 
 std::vector<Step> critical_path(const Schedule& schedule, const Model& model, const Record& record) {
-  return Walk(schedule, model, record).run();
+  return Walk(schedule, model, record).path();
+}
+
+namespace {
+
+Wait wait_of(uint32_t rank, uint32_t operation, const std::vector<Step>& steps) {
+  Wait wait{steps.back().begin_ps, steps.front().end_ps, rank, operation, rank, StepKind::queue, rank, 0};
+  std::map<std::pair<StepKind, uint32_t>, uint64_t> sums;
+  for (const Step& step : steps) {
+    if (wait.waited_for == rank) wait.waited_for = step.rank;
+    const uint64_t sum = sums[{step.kind, step.rank}] += step.end_ps - step.begin_ps;
+    if (sum <= wait.cause_ps) continue;
+    wait.cause = step.kind;
+    wait.cause_rank = step.rank;
+    wait.cause_ps = sum;
+  }
+  return wait;
+}
+
+}  // namespace
+
+std::vector<Wait> waits(const Schedule& schedule, const Model& model, const Record& record) {
+  Walk walk(schedule, model, record);
+  std::vector<Wait> found;
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    const Program& program = schedule.program(rank);
+    const auto cpu_of = [&](uint32_t number) { return schedule.shape(program.operation(number)).cpu; };
+    std::vector<uint32_t> worked;
+    for (uint32_t number = 0; number < program.size(); ++number) {
+      if (schedule.shape(program.operation(number)).kind != Kind::arrived) worked.push_back(number);
+    }
+    std::ranges::stable_sort(worked, {}, [&](uint32_t number) {
+      return std::tuple(cpu_of(number), record.of(rank, number).begin_ps, record.of(rank, number).cpu_end_ps);
+    });
+    uint64_t idle_ps = 0;
+    for (size_t place = 0; place < worked.size(); ++place) {
+      if (place == 0 || cpu_of(worked[place]) != cpu_of(worked[place - 1])) idle_ps = 0;
+      const OperationTimes& times = record.of(rank, worked[place]);
+      if (times.begin_ps > idle_ps) {
+        const std::vector<Step>& steps = walk.wait_steps(rank, worked[place], idle_ps);
+        if (!steps.empty()) found.push_back(wait_of(rank, worked[place], steps));
+      }
+      idle_ps = std::max(idle_ps, times.cpu_end_ps);
+    }
+  }
+  return found;
 }
 
 }  // namespace spinloom::goal

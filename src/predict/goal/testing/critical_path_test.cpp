@@ -72,5 +72,73 @@ TEST(Model, TheCriticalPathOfARendezvousGoesThereAndBackAndThere) {
                                                                {StepKind::receive, o}}));
 }
 
+// What a CPU did and what it waited for, in order of time.
+using Times = std::vector<std::pair<uint64_t, uint64_t>>;
+
+std::map<std::pair<uint32_t, uint32_t>, Times> work_and_waits(const Schedule& schedule, const Record& record,
+                                                              const std::vector<Wait>& waited) {
+  std::map<std::pair<uint32_t, uint32_t>, Times> found;
+  const auto cpu_of = [&](uint32_t rank, uint32_t number) {
+    return schedule.shape(schedule.program(rank).operation(number)).cpu;
+  };
+  for (uint32_t rank = 0; rank < schedule.ranks(); ++rank) {
+    for (uint32_t number = 0; number < schedule.program(rank).size(); ++number) {
+      const OperationTimes& times = record.of(rank, number);
+      if (schedule.shape(schedule.program(rank).operation(number)).kind == schedule::Kind::arrived) continue;
+      if (times.cpu_end_ps > times.begin_ps) {
+        found[{rank, cpu_of(rank, number)}].emplace_back(times.begin_ps, times.cpu_end_ps);
+      }
+    }
+  }
+  for (const Wait& wait : waited) {
+    EXPECT_LT(wait.begin_ps, wait.end_ps);
+    EXPECT_LE(wait.cause_ps, wait.end_ps - wait.begin_ps);
+    EXPECT_EQ(wait.end_ps, record.of(wait.rank, wait.operation).begin_ps);
+    found[{wait.rank, cpu_of(wait.rank, wait.operation)}].emplace_back(wait.begin_ps, wait.end_ps);
+  }
+  for (auto& [cpu, times] : found) std::ranges::sort(times);
+  return found;
+}
+
+TEST(Model, WorkAndWaitsOfACpuFollowEachOtherWithoutAGap) {
+  test::for_seeds(3000, [](Random& random) {
+    const Schedule schedule =
+        test::random_schedule(random, random.between(1, 30), test::Sizes::usual, test::Words::all);
+    const Model model = random_model(random);
+    Record record;
+    if (!run(schedule, model, &record)) return;
+    for (const auto& [cpu, times] : work_and_waits(schedule, record, waits(schedule, model, record))) {
+      uint64_t now = 0;
+      for (const auto& [begin_ps, end_ps] : times) {
+        EXPECT_EQ(begin_ps, now) << "rank " << cpu.first << " CPU " << cpu.second;
+        now = end_ps;
+      }
+    }
+  });
+}
+
+TEST(Model, AWaitNamesTheRankAndWhatItDidMeanwhile) {
+  const auto made = schedule::read_goal(
+      "num_ranks 3\nrank 0 {\nc: calc 100000\ns: send 1b to 1\ns requires c\n}\n"
+      "rank 1 {\nr: recv 1b from 0\ns: send 1b to 2\ns requires r\n}\nrank 2 {\nrecv 1b from 1\n}\n");
+  Record record;
+  ASSERT_TRUE(run(*made, {}, &record));
+  const std::vector<Wait> found = waits(*made, {}, record);
+  ASSERT_EQ(found.size(), 2u);
+  const uint64_t computed_ps = 100'000'000;
+  EXPECT_EQ(found[0].rank, 1u);
+  EXPECT_EQ(found[0].waited_for, 0u);
+  EXPECT_EQ(found[0].end_ps, computed_ps + o + L);
+  EXPECT_EQ(found[1].rank, 2u);
+  EXPECT_EQ(found[1].waited_for, 1u);
+  EXPECT_EQ(found[1].end_ps, computed_ps + 3 * o + 2 * L);
+  for (const Wait& wait : found) {
+    EXPECT_EQ(wait.begin_ps, 0u);
+    EXPECT_EQ(wait.cause, StepKind::compute);
+    EXPECT_EQ(wait.cause_rank, 0u);
+    EXPECT_EQ(wait.cause_ps, computed_ps);
+  }
+}
+
 }  // namespace
 }  // namespace spinloom::goal

@@ -13,6 +13,7 @@
 #include "app/python/bindings_support.hpp"
 #include "app/python/python_text.hpp"
 #include "predict/trace/check.hpp"
+#include "predict/trace/communicators.hpp"
 #include "predict/trace/match.hpp"
 #include "predict/trace/reader.hpp"
 #include "predict/trace/sequence.hpp"
@@ -201,6 +202,19 @@ nb::list messages_of(const Traces& traces) {
   return out;
 }
 
+nb::list communicators_of(const Traces& traces) {
+  const trace::Communicators communicators(traces);
+  nb::list out;
+  for (size_t index = 0; index < traces.size(); ++index) {
+    nb::list numbers;
+    for (uint32_t comm = 0; comm < traces[index]->comms.size(); ++comm) {
+      numbers.append(communicators.number_of(index, comm));
+    }
+    out.append(numbers);
+  }
+  return out;
+}
+
 std::string_view reason_of(trace::LeftOut why) {
   switch (why) {
     case trace::LeftOut::local: return "local";
@@ -368,6 +382,8 @@ void bind_trace(nb::module_& module) {
   module.def("trace_types", &types_of, nb::arg("traces"), "The datatypes of the calls' buffers.");
   module.def("trace_findings", &findings_of, nb::arg("traces"), "What is wrong with the messages, or wasted.");
   module.def("trace_messages", &messages_of, nb::arg("traces"), "The ends of each message, as numbers of events.");
+  module.def("trace_communicators", &communicators_of, nb::arg("traces"),
+             "For each trace, the numbers that its communicators have on all ranks.");
   module.def("import_text", &import_text, nb::arg("files"), nb::arg("directory"),
              "Text traces, one for each rank, as a recorded program: what was imported, and what was not.");
   module.def(

@@ -23,7 +23,7 @@ from spinloom.nics.sweep import Cell
 from spinloom.nics.workloads import Row
 from spinloom.verbs import completion
 from spinloom.verbs.explain_live import Live
-from spinloom.verbs.options import form_options, machine_options, page_option, plot_option
+from spinloom.verbs.options import form_options, life_page_option, machine_options, plot_option
 
 TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
 
@@ -56,7 +56,7 @@ TEXT_SHOWN = 400  # characters of a text form or normal form; --json has all
     help="NIC strategies to simulate, with commas between them, 'all' or 'none'.",
 )
 @plot_option("FILE.svg", "Also draw the first elements in memory.")
-@page_option
+@life_page_option
 @click.option(
     "--measure", is_flag=True, help="Also time it here: ours, loops by hand, NumPy, every MPI found."
 )

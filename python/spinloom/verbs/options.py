@@ -183,11 +183,15 @@ def plot_option(metavar: str, about: str) -> Callable:
     return click.option("--plot", "plot", type=path, metavar=metavar, help=about)
 
 
-def page_option(function: Callable) -> Callable:
-    """--page, a message's life as a web page, as the argument `page_path`."""
+def page_option(about: str) -> Callable:
+    """--page, a web page to look at, as the argument `page_path`."""
     path = click.Path(path_type=Path, dir_okay=False)
-    about = "Also write a page that shows the message from the wire to memory, one strategy above another."
-    return click.option("--page", "page_path", type=path, metavar="FILE.html", help=about)(function)
+    return click.option("--page", "page_path", type=path, metavar="FILE.html", help=about)
+
+
+life_page_option = page_option(
+    "Also write a page that shows the message from the wire to memory, one strategy above another."
+)
 
 
 def ranks_option(about: str, **more: Any) -> Callable:

@@ -23,9 +23,9 @@ from spinloom.nics.workloads import Row
 from spinloom.verbs import completion, simulate_send_tables, simulate_tables, simulate_together
 from spinloom.verbs.options import (
     form_options,
+    life_page_option,
     machine_options,
     out_option,
-    page_option,
     quiet_option,
     read_seeds,
     timeline_option,
@@ -105,7 +105,7 @@ def read_part(ctx: click.Context, parameter: click.Parameter, text: str | None) 
     "DIR", "Also write simulate.csv, simulate.json, speedup.csv, speedup.svg, manifest.json.", folder=True
 )
 @timeline_option("Also write a Perfetto timeline of one message (the first datatype, the last strategy).")
-@page_option
+@life_page_option
 @click.option("--force", is_flag=True, help="Let --out, --timeline and --page overwrite.")
 @quiet_option
 @click.option("-v", "--verbose", is_flag=True, help="One line on stderr for each cell that ends.")

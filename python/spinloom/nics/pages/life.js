@@ -1,6 +1,6 @@
-"use strict";
-// The page of a message's life: what its view computes. page.py writes the data and puts view.js behind this.
+// The page of a message's life: what its view computes. page.py writes the data; view.js stands behind this.
 const messageLife = (() => {
+  const {decode, above, timeText, many} = pageFrame;
   const UNITS = [
     ["wire", "Wire", "packets arrive"],
     ["match", "Matching", "finds the receive"],
@@ -14,22 +14,6 @@ const messageLife = (() => {
   ];
   const ON_NIC = ["buffer", "scheduler", "hpu"];
   const COLUMNS = 32, CELL_MIN = 8, AXIS = 18, GUTTER = 164, HUES = 256;
-
-  // Reads numbers of columns.py: base64, seven bits a byte, zigzag, differences.
-  function decode(text) {
-    const raw = atob(text), found = [];
-    let last = 0, step = 0, scale = 1;
-    for (let i = 0; i < raw.length; ++i) {
-      const byte = raw.charCodeAt(i);
-      step += (byte % 128) * scale;
-      if (byte >= 128) { scale *= 128; continue; }
-      last += step % 2 ? -(step + 1) / 2 : step / 2;
-      found.push(last);
-      step = 0;
-      scale = 1;
-    }
-    return Float64Array.from(found);
-  }
 
   function readRow(row) {
     const start = decode(row.start), first = decode(row.first);
@@ -61,16 +45,6 @@ const messageLife = (() => {
       from: order.map((i) => dma.count[i] > 1 ? dma.start[i] + life.latency_ps : dma.end[i] + life.latency_ps),
       to: order.map((i) => dma.end[i] + life.latency_ps),
     };
-  }
-
-  // The first index whose number is above `value`.
-  function above(numbers, value) {
-    let low = 0, high = numbers.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (numbers[middle] > value) high = middle; else low = middle + 1;
-    }
-    return low;
   }
 
   // When the bytes [first, last) of the message begin and end to be in their place.
@@ -110,36 +84,6 @@ const messageLife = (() => {
   function inPlace(curve, time) {
     const i = above(curve.times, time);
     return i === 0 ? 0 : curve.bytes[i - 1];
-  }
-
-  function ticks(from, to, most) {
-    const rough = Math.max((to - from) / most, 1), power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
-    const found = [];
-    for (let at = Math.ceil(from / step) * step; at <= to; at += step) found.push(at);
-    return found;
-  }
-
-  function timeText(ps) {
-    if (!Number.isFinite(ps)) return "-";
-    for (const [unit, size] of [["s", 1e12], ["ms", 1e9], ["µs", 1e6], ["ns", 1e3]]) {
-      if (Math.abs(ps) >= size) return `${Number((ps / size).toPrecision(4))} ${unit}`;
-    }
-    return `${Math.round(ps)} ps`;
-  }
-
-  const count = (number) => Math.round(number).toLocaleString("en-US");
-  const many = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
-
-  // Zooms [from, to] by a factor around a time, and keeps it within [0, end].
-  function zoomed([from, to], factor, around, end) {
-    const width = Math.min(Math.max((to - from) * factor, Math.min(1000, end)), end);
-    return moved([around - (around - from) * width / (to - from), 0], width, end);
-  }
-
-  function moved([from], width, end) {
-    const begin = Math.min(Math.max(from, 0), end - width);
-    return [begin, begin + width];
   }
 
   // Rows of memory that hold data, when a row has `row` bytes; a hole between two of them is one gap row.
@@ -268,7 +212,6 @@ const messageLife = (() => {
     return said.join(" · ");
   }
 
-  return {UNITS, ON_NIC, COLUMNS, CELL_MIN, AXIS, GUTTER, HUES, decode, readRow, readMemory, landings, arrivals, above, landed,
-    progress, inPlace, ticks, timeText, count, many, zoomed, moved, memoryRows, fittingCell, cellsOf, rowsOf, within,
-    overlapping, story};
+  return {...pageFrame, UNITS, ON_NIC, COLUMNS, CELL_MIN, AXIS, GUTTER, HUES, readRow, readMemory, landings, arrivals,
+    landed, progress, inPlace, memoryRows, fittingCell, cellsOf, rowsOf, within, overlapping, story};
 })();

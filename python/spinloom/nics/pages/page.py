@@ -1,30 +1,26 @@
 """A message's life as one HTML page that needs nothing beside it: packets from the wire to the host's memory.
 
-Contract: build() takes the traced outcomes of one datatype under several strategies, and returns the page.
-The same outcomes give the same bytes. The page loads nothing: its policy forbids every request, and only the
-script and the style of this package run, by their hashes. Text from outside stands in it as text. What is too
-much to draw is merged by lives.merged() and groups_of(), so that a page stays below PAGE_BYTES; the page says
-how many spans and blocks one mark then stands for. Times are modelled.
+Contract: build() takes the traced outcomes of one datatype under several strategies, and returns the page, in
+the frame of common/pages. What is too much to draw is merged by lives.merged() and groups_of(), so that a
+page stays below PAGE_BYTES; the page says how many spans and blocks one mark then stands for. Times are
+modelled.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from spinloom import layout
 from spinloom.common import files, units
 from spinloom.common.errors import Trouble
+from spinloom.common.pages import columns, frame
 from spinloom.common.printable import html, printable
 from spinloom.nics import results, strategies, sweep
-from spinloom.nics.pages import columns, lives
+from spinloom.nics.pages import lives
 from spinloom.nics.sweep import Cell, Outcome, Setup
 
 PAGE_BYTES = 5_000_000
@@ -124,10 +120,10 @@ def document(
             }
         )
     return {
-        "name": shortened(
+        "name": frame.shortened(
             f"{row.application} {row.datatype}" if row.application != "custom" else row.datatype, 80
         ),
-        "type": shortened(row.type, 2000),
+        "type": frame.shortened(row.type, 2000),
         "count": row.count,
         "size": size,
         "packets": outcomes[0].columns["packets"],
@@ -139,17 +135,6 @@ def document(
         "memory": memory_of(row.type, row.count, size),
         "lives": shown,
     }
-
-
-def shortened(text: str, most: int) -> str:
-    text = printable(text[: most + 1])
-    return text if len(text) <= most else text[:most] + "..."
-
-
-def data_text(content: dict[str, Any]) -> str:
-    """JSON that may stand inside of a script element."""
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def table(content: dict[str, Any], of_each: Sequence[lives.Life]) -> str:
@@ -180,34 +165,17 @@ def table(content: dict[str, Any], of_each: Sequence[lives.Life]) -> str:
     )
 
 
-def source_hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-def part(name: str) -> str:
-    return (resources.files(__package__) / name).read_text(encoding="utf-8")
-
-
 def build(outcomes: Sequence[Outcome], setup: Setup, machine: str, result_hash: str) -> str:
     """The page. `outcomes`: of one datatype, all checked, with their traces (Setup.record)."""
     of_each = [life_of(outcome, setup) for outcome in outcomes]
     content = document(outcomes, of_each, setup, machine, result_hash)
-    script, style = part("life.js") + part("view.js"), part("page.css")
-    places = {
-        "policy": f"default-src 'none'; script-src '{source_hash(script)}'; "
-        f"style-src '{source_hash(style)}'; base-uri 'none'; form-action 'none'",
-        "title": html(f"{content['name']}: a message's life"),
-        "style": style,
-        "table": table(content, of_each),
-        "data": data_text(content),
-        "script": script,
-    }
-    pieces = part("page.html").split("{{")
-    text = pieces[0]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        text += places[name] + rest
-    return text
+    return frame.build(
+        f"{content['name']}: a message's life",
+        table(content, of_each),
+        content,
+        frame.part("life.html", __package__),
+        [frame.part(name, __package__) for name in ("life.js", "view.js")],
+    )
 
 
 def without_trace(outcome: Outcome) -> Outcome:

@@ -1,12 +1,7 @@
 // The page of a message's life: panels, drawing, keys and words. It stands behind life.js in one script.
 messageLife.view = ((m) => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const at = (id) => document.getElementById(id);
-  const make = (name, properties, ...children) => {
-    const element = Object.assign(document.createElement(name), properties);
-    element.append(...children);
-    return element;
-  };
+  const {at, make, canvases, resize, swatch, keys} = m;
+  const data = JSON.parse(at("data").textContent);
   const memory = m.readMemory(data.memory);
   const lives = data.lives.map((life) => {
     const rows = Object.fromEntries(Object.entries(life.rows).map(([unit, row]) => [unit, m.readRow(row)]));
@@ -48,14 +43,6 @@ messageLife.view = ((m) => {
 
   // ---- The panels: one a life, each with its times on the left and the host's memory on the right.
 
-  function canvases(label) {
-    const base = make("canvas", {className: "base"}), top = make("canvas", {className: "top", tabIndex: 0});
-    top.setAttribute("role", "application");
-    top.setAttribute("aria-label", label);
-    top.setAttribute("aria-describedby", "detail");
-    return {base, top, box: make("div", {className: "plot"}, base, top)};
-  }
-
   function panel(index) {
     const shown = {life: lives[index]};
     const name = `place ${state.shown.length + 1}`;
@@ -88,15 +75,6 @@ messageLife.view = ((m) => {
     const who = shown.life.staged ? "The CPU unpacks" : shown.life.rows.hpu ? "sPIN: handlers unpack" : "The NIC alone";
     shown.who.textContent = `${who}:`;
     shown.about.textContent = shown.life.about;
-  }
-
-  function resize(canvas, width, height) {
-    const scale = window.devicePixelRatio || 1;
-    canvas.width = Math.round(width * scale);
-    canvas.height = Math.round(height * scale);
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-    canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
   }
 
   function layOut() {
@@ -166,12 +144,13 @@ messageLife.view = ((m) => {
 
   function drawAxis(pen, shown) {
     pen.textAlign = "center";
-    for (const time of m.ticks(...state.view, Math.max(2, (shown.width - m.GUTTER) / 110))) {
+    const times = m.ticks(...state.view, Math.max(2, (shown.width - m.GUTTER) / 110));
+    for (const time of times) {
       const x = toX(shown, time);
       pen.fillStyle = theme.line;
       pen.fillRect(x, m.AXIS - 4, 1, shown.plan.height - m.AXIS);
       pen.fillStyle = theme.soft;
-      pen.fillText(time === 0 ? "0" : m.timeText(time), Math.min(x, shown.width - 24), 11);
+      pen.fillText(m.tickText(time, times[1] - times[0]), Math.min(x, shown.width - 24), 11);
     }
   }
 
@@ -546,15 +525,6 @@ messageLife.view = ((m) => {
     "0": () => { state.scroll = 0; setCell(state.fitting); },
   };
 
-  function keys(element, table) {
-    element.addEventListener("keydown", (event) => {
-      const act = !event.ctrlKey && !event.metaKey && !event.altKey && (table[event.key] || KEYS_BOTH[event.key]);
-      if (!act) return;
-      event.preventDefault();
-      act();
-    });
-  }
-
   function listenTimes(shown) {
     const top = shown.times.top;
     let drag = null;
@@ -581,7 +551,7 @@ messageLife.view = ((m) => {
       event.preventDefault();
       zoom(event.deltaY > 0 ? 1.25 : 0.8, toTime(shown, event.offsetX));
     }, {passive: false});
-    keys(top, KEYS_TIMES);
+    keys(top, {...KEYS_BOTH, ...KEYS_TIMES});
   }
 
   function listenMemory(shown) {
@@ -594,16 +564,10 @@ messageLife.view = ((m) => {
       if (event.ctrlKey) setCell(event.deltaY > 0 ? state.cell * 2 : state.cell / 2, Math.floor(event.offsetY / shown.row));
       else scroll(event.deltaY > 0 ? 3 : -3);
     }, {passive: false});
-    keys(top, KEYS_MEMORY);
+    keys(top, {...KEYS_BOTH, ...KEYS_MEMORY});
   }
 
   // ---- Words.
-
-  function swatch(colour, words, look = "") {
-    const box = make("span", {className: `swatch ${look}`});
-    box.style.background = colour;
-    return make("span", {className: "item"}, box, words);
-  }
 
   function legend() {
     const items = [];

@@ -9,10 +9,12 @@ import pytest
 
 import chromium
 from conftest import needs_engine
+from contrast import MARK, TEXT, contrast
 from patience import seconds, until
 from spinloom.common import core
+from spinloom.common.pages import columns
 from spinloom.nics import machines, simulation, sweep
-from spinloom.nics.pages import columns, page
+from spinloom.nics.pages import page
 from spinloom.nics.sweep import Cell
 
 pytestmark = [
@@ -22,7 +24,6 @@ pytestmark = [
 VECTOR = "vector(64, 16, 32, double)"
 NAMES = ("host-mpitypes", "rw-cp")
 HOSTILE = '</script><script>window.hurt=1</script><img src=x onerror="window.hurt=2">'
-TEXT, MARK = 4.5, 3.0  # WCAG 2.2 AA: contrast of text, and of graphical objects
 
 
 def text_of(type_text, names=NAMES, spoil=False, **more):
@@ -221,17 +222,6 @@ COLOURS = """(() => {
       .map(([name, value]) => [name, rgb(value)])),
     packets: theme.packets.map(rgb), units: Object.values(theme.units).map(rgb)};
 })()"""
-
-
-def luminance(colour):
-    parts = [each / 255 for each in colour]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def contrast(one, other):
-    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("dark", [False, True])

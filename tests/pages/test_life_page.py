@@ -14,8 +14,9 @@ import pytest
 from conftest import needs_engine
 from spinloom import layout
 from spinloom.common import core
+from spinloom.common.pages import columns
 from spinloom.nics import machines, simulation, strategies, sweep
-from spinloom.nics.pages import columns, lives, page
+from spinloom.nics.pages import lives, page
 from spinloom.nics.sweep import Cell
 
 pytestmark = needs_engine

@@ -1,0 +1,1 @@
+"""What all pages have in common: their frame, their numbers as text, and what their scripts share."""

@@ -1,7 +1,8 @@
 """The report of `spinloom run` as one HTML page that needs nothing beside it.
 
-Contract: page() takes what mpi_report.merge() makes. The bar shows shares of the bytes that ranks counted.
-The pictures are those of `spinloom explain --plot`. The page has no script and loads nothing.
+Contract: page() takes what mpi_report.merge() makes, and returns a page in the frame of common/pages, without
+a script. The bar shows shares of the bytes that ranks counted. The pictures are those of `spinloom explain
+--plot`. What a message takes by each way is what the planner of the layer computes from `prices`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from typing import Any
 
 from spinloom import layout
 from spinloom.accelerate import mpi_report
-from spinloom.common import core
+from spinloom.accelerate.peer_prices import PeerPrices
+from spinloom.common import core, units
 from spinloom.common.errors import Trouble
+from spinloom.common.pages import frame
 from spinloom.common.printable import html
 from spinloom.layout import picture
 
@@ -28,39 +31,35 @@ WAYS = {
 PICTURES_MAX = 5
 COLUMN_CLASSES = {"messages": "n", "bytes": "n", "to": "w", "way": "w"}
 STYLE = """
-body { font: 15px/1.45 "DejaVu Sans", Helvetica, sans-serif; color: #111; max-width: 1080px; margin: 2em auto;
-  padding: 0 1em; }
-h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
-code { font-family: "DejaVu Sans Mono", monospace; font-size: .85em; overflow-wrap: anywhere; }
-pre { background: #f3f5f8; padding: .6em .8em; white-space: pre-wrap; overflow-wrap: anywhere;
-  margin: .3em 0 1em; }
-table { border-collapse: collapse; width: 100%; font-size: .9em; }
-th { text-align: left; border-bottom: 2px solid #111; padding: .3em .6em .3em 0; }
-td { border-bottom: 1px solid #ddd; padding: .35em .6em .35em 0; vertical-align: top; }
+body { font-size: 14px; max-width: 1180px; margin: 0 auto; }
+h2 { font-size: 16px; font-weight: 600; margin: 22px 0 6px; display: block; } h3 { font-size: 14px; }
+code, pre { font-family: "DejaVu Sans Mono", monospace; font-size: 12px; overflow-wrap: anywhere; }
+pre { background: var(--lane); padding: 8px 10px; white-space: pre-wrap; margin: 4px 0 12px; }
+table { width: 100%; } th, td { text-align: left; vertical-align: top; padding: 4px 8px 4px 0; }
 td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 td.w { white-space: nowrap; }
-.bar { display: flex; height: 1.4em; border: 1px solid #111; } .bar span { display: block; height: 100%; }
-.key { display: inline-block; width: .9em; height: .9em; border: 1px solid #111; vertical-align: -.1em; }
-.legend span.item { margin-right: 1.6em; white-space: nowrap; }
-.warn { border-left: 4px solid #c23b22; padding-left: .7em; }
-svg { max-width: 100%; height: auto; border: 1px solid #ddd; }
+.bytes { display: flex; height: 22px; border: 1px solid var(--edge); }
+.bytes span { display: block; height: 100%; }
+.key { border: 1px solid var(--edge); }
+.warn { border-left: 4px solid var(--done); padding-left: 10px; }
+svg { max-width: 100%; height: auto; border: 1px solid var(--line); background: #ffffff; }
 """
 
 
-def page(document: dict[str, Any], command: str, where: str = "") -> str:
+def page(document: dict[str, Any], command: str, where: str = "", prices: PeerPrices | None = None) -> str:
     """`command`: what was run. `where`: a file that holds the document as JSON, if there is one."""
     body = [
-        "<h1>Datatypes of an MPI job</h1>",
-        f"<pre>{html(command)}</pre>",
         *(f"<p>{html_sentence(each)}</p>" for each in mpi_report.facts(document)),
         *(f'<p class="warn">{html_sentence(each)}</p>' for each in mpi_report.warnings(document)),
     ]
     if document["types"]:
-        body += [*shares_section(document), *types_section(document), *gainers_section(document, where)]
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>spinloom run: report</title>'
-        f"<style>{STYLE}</style></head><body>\n" + "\n".join(body) + "\n</body></html>\n"
-    )
+        body += [
+            *shares_section(document),
+            *types_section(document),
+            *gainers_section(document, where, prices),
+        ]
+    head = f"<pre>{html(command)}</pre>\n"
+    return frame.still("Datatypes of an MPI job", head, "\n".join(body) + "\n", STYLE)
 
 
 def html_sentence(words: str) -> str:
@@ -82,13 +81,13 @@ def shares_section(document: dict[str, Any]) -> list[str]:
         if size
     )
     items = "".join(
-        f'<span class="item"><span class="key" style="background:{colour}"></span> {way}: {sizes[way]:,} B, '
-        f"{words}</span><br>"
+        f'<span class="item"><span class="swatch key" style="background:{colour}"></span> {way}: '
+        f"{sizes[way]:,} B, {words}</span><br>"
         for way, (colour, words) in WAYS.items()
     )
     return [
         "<h2>Bytes that are not contiguous, by the way that they went</h2>",
-        f'<div class="bar">{spans}</div><p class="legend">{items}</p>',
+        f'<div class="bytes">{spans}</div><p class="legend">{items}</p>',
     ]
 
 
@@ -110,7 +109,7 @@ def types_section(document: dict[str, Any]) -> list[str]:
     ]
 
 
-def gainers_section(document: dict[str, Any], where: str) -> list[str]:
+def gainers_section(document: dict[str, Any], where: str, prices: PeerPrices | None) -> list[str]:
     gainers = document["gainers"]
     body = ["<h2>What would gain most</h2>"]
     if not gainers:
@@ -124,8 +123,27 @@ def gainers_section(document: dict[str, Any], where: str) -> list[str]:
             f"{gainer['bytes']:,} B: {html(gainer['how'])}.</p><pre>{html(command)}</pre>"
         )
         if place <= PICTURES_MAX and gainer["explain"]:
-            body.append(picture_or_empty(gainer["text"]))
+            body += [costs_or_empty(gainer, prices), picture_or_empty(gainer["text"])]
     return body
+
+
+def costs_or_empty(gainer: dict[str, Any], prices: PeerPrices | None) -> str:
+    """What one message takes by each way between two ranks of this machine; nothing where nobody knows."""
+    if prices is None or gainer["count"] is None or not core.available():
+        return ""
+    engine = core.load()
+    costs = engine.peer_costs(prices.as_setting(), engine.peer_work(gainer["text"], gainer["count"]))
+    cells = "".join(
+        f"<tr><td>{html(way)}</td><td>{html(WAYS[way][1])}</td>"
+        f'<td class="n">{units.format_time(round(cost * 1000))}</td></tr>'
+        for way, cost in sorted(costs.items(), key=lambda each: each[1])
+        if way in WAYS
+    )
+    of_whom = f"measured {prices.measured}" if prices.measured else "those that the layer came with"
+    return (
+        f'<table><tr><th>way</th><th>who copies</th><th class="n">a message takes</th></tr>{cells}</table>'
+        f"<p>Computed by the layer's planner from prices of this machine ({html(of_whom)}).</p>"
+    )
 
 
 def picture_or_empty(text: str) -> str:

@@ -83,7 +83,7 @@ def tell(report: str, lines: list[dict], command: tuple[str, ...]) -> bool:
         if path.suffix == ".json":
             files.write(path, json.dumps(document, indent=1) + "\n")
         else:
-            files.write(path, mpi_report_page.page(document, shlex.join(command)))
+            files.write(path, mpi_report_page.page(document, shlex.join(command), prices=peer_prices.load()))
     except Trouble as trouble:
         output.say(trouble.message)
         return False

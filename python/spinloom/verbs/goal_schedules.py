@@ -12,8 +12,6 @@ from spinloom.predict import goal_files, goal_model, goal_network
 from spinloom.verbs.goal_run import FILE, read
 from spinloom.verbs.options import form_options, out_option, ranks_option
 
-U64 = click.IntRange(0, 2**64 - 1)
-
 
 @click.command(epilog="Example: spinloom goal check app.goal")
 @FILE
@@ -42,11 +40,10 @@ def check(file: Path, form: str) -> None:
 @ranks_option("How many.", type=click.IntRange(1, 2**31 - 1))
 @click.option(
     "--size",
-    metavar="N",
-    type=U64,
-    default=8,
+    metavar="SIZE",
+    default="8",
     show_default=True,
-    help="Bytes of each message, or what the list of patterns says (no PATTERN prints it).",
+    help="Bytes of each message, such as 64KiB, or what the list of patterns says (no PATTERN prints it).",
 )
 @click.option(
     "--radix",
@@ -76,7 +73,7 @@ def check(file: Path, form: str) -> None:
 def make(
     pattern: str | None,
     ranks: int | None,
-    size: int,
+    size: str,
     radix: int | None,
     segment: str | None,
     grid: str | None,
@@ -97,7 +94,7 @@ def make(
         schedule = core.load().goal_pattern(
             pattern,
             ranks,
-            size,
+            goal_model.read("--size", size, units.parse_bytes, 2**64 - 1),
             radix=radix,
             segment_bytes=None
             if segment is None

@@ -27,7 +27,7 @@ help:
 	@echo 'make setup   set up .venv/ and build the whole package; the command is .venv/bin/spinloom'
 	@echo 'make wheel   out/dist/: wheels of all and of layouts alone, for CPython 3.11 and glibc 2.28 and later, and the sources'
 	@echo 'make picture make the pictures of docs/img/ again, from the demo and from studies'
-	@echo 'make page-picture  docs/img/message-life.png again (chromium)'
+	@echo 'make page-picture  docs/img/message-life.png and ranks-over-time.png again (chromium)'
 	@echo 'make test    C++ tests, Python tests, lint'
 	@echo 'make test-slow  what takes minutes: 10^7 cuts of datatypes, types against MPIs, hashes at optimisation levels'
 	@echo 'make bench   speed on this machine: handler core, NIC engine, live handlers, SLMP, host unpack, layout copies, schedules (host time)'
@@ -65,7 +65,10 @@ picture: demo
 # docs/img/message-life.png: the page of docs/message-page.md at one moment, in the browser of its tests.
 page-picture: build/stamps/package
 	$(BIN)/spinloom simulate --type 'vector(128, 16, 32, double)' --strategies rw-cp --page out/life.html --force --json >/dev/null
-	PYTHONPATH=tests $(BIN)/python tests/sim/chromium.py out/life.html 'time=1000000' docs/img/message-life.png 1300 810
+	PYTHONPATH=tests $(BIN)/python tests/chromium.py out/life.html 'time=1000000' docs/img/message-life.png 1300 810
+	$(BIN)/spinloom goal make halo_2d --ranks 16 --grid 4x4 --size 64KiB --repeat 5 --compute 20us..120us -o out/halo.spl
+	$(BIN)/spinloom goal run out/halo.spl -L 1us --overhead 300ns -g 50ns -G 40ps/B --page out/halo.html >/dev/null
+	PYTHONPATH=tests $(BIN)/python tests/chromium.py out/halo.html '' docs/img/ranks-over-time.png 1300 820
 
 # clang-tidy works beside the Python tests, which often wait, at the lowest priority. It looks at what changed lately;
 # make test-slow and make lint look at everything.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spinloom.accelerate import calibration, mpi_layout_prices, mpi_pair_prices
 from spinloom.accelerate.mpi_layout_prices import LayoutTimes
@@ -28,9 +28,10 @@ from spinloom.layout import Layout
 from spinloom.nics import deliveries, layout_prices, results
 from spinloom.nics.layout_prices import Cells, Prices, ResultStore, Use
 from spinloom.nics.machines import Machine
-from spinloom.predict import predict_ways
+from spinloom.predict import goal_page, predict_ways
 from spinloom.predict.predict_ways import BASELINE, MEASURED, RECORDED_HOST, Way
 from spinloom.traces import foreign, recorded
+from spinloom.traces.pages.runs import Run
 
 LATE_REPLAYS = 4
 WEAK = "each rank keeps its data and its times between calls"
@@ -73,6 +74,7 @@ class Request:
     strong: bool = False  # more ranks share what there was
     polls: str = "rule"  # the meaning of the time between polls in vain: wait, work, by rule
     network: dict[str, Any] | None = None  # the form that goal_network.parse() gives; None: a crossbar
+    runs: bool = False  # Table.runs is wanted
     modelled_layouts: bool = False  # the recorded host's costs are not its MPI's, but those of our copy model
 
 
@@ -82,6 +84,7 @@ class Table:
     facts: dict[str, Any]
     prices: Prices
     remarks: list[str] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)  # what ranks did by each way, if the Request wants it
 
     @property
     def result_hash(self) -> str:
@@ -160,7 +163,10 @@ def predict(
     chosen_ways = [replace(way, model={**way.model, "network": request.network}) for way in chosen_ways]
     if request.parameters is not None:
         chosen_ways.insert(0, recorded_host(request, uses, pairs_of(recording, uses), store, advance))
-    rows = [row_of(recording, way, network.G) for way in chosen_ways]
+    replays = [replayed(recording, way, request.runs) for way in chosen_ways]
+    rows = [
+        row_of(recording, way, network.G, replay) for way, replay in zip(chosen_ways, replays, strict=True)
+    ]
     by_name = {row["way"]: row for row in rows}
     grown = bool(facts["how"])
     measured = measured_row(
@@ -173,7 +179,12 @@ def predict(
             row["of_measured"] = round(row["time_ps"] / max(1, measured["time_ps"]), 4)
     remarks = [remark for way in chosen_ways for remark in way.remarks]
     ordered = [{name: row.get(name) for name in COLUMNS} for row in [measured, *rows]]
-    return Table(ordered, facts, prices, [*remarks_of(facts, prices, request.strong), *remarks])
+    runs = [
+        goal_page.run_of(replay.outcome, way.name, "modelled", is_program=True)
+        for way, replay in zip(chosen_ways, replays, strict=True)
+        if request.runs
+    ]
+    return Table(ordered, facts, prices, [*remarks_of(facts, prices, request.strong), *remarks], runs)
 
 
 def recorded_host(
@@ -237,15 +248,22 @@ def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def replayed(recording: Any, way: Way) -> tuple[Any, Any, Any, int, list[int] | None]:
-    """The schedule, bills, times, late receives, and what each rank waited for collective operations. Which
-    receives are late is what a replay finds, and their costs make another replay: until no others are late,
-    or LATE_REPLAYS times."""
+class Replay(NamedTuple):
+    schedule: Any
+    bills: Any
+    outcome: Any  # of Schedule.run()
+    late: int  # receives
+    waited: list[int] | None  # for collective operations, by rank
+
+
+def replayed(recording: Any, way: Way, record: bool = False) -> Replay:
+    """Which receives are late is what a replay finds, and their costs make another replay: until no others
+    are late, or LATE_REPLAYS times."""
     late: list[list[bool]] = []
     waits_too = recording.facts()["offloadable"] > 0
     for _ in range(LATE_REPLAYS if "late" in way.costs else 1):
         schedule, bills, receives, waits = recording.schedule_with_receives(way.costs, late)
-        outcome = schedule.run(**way.model, late="late" in way.costs, keep=waits_too)
+        outcome = schedule.run(**way.model, late="late" in way.costs, keep=waits_too, record=record)
         if "late" not in way.costs:
             break
         late_now = receives.late(outcome["late"])
@@ -253,11 +271,11 @@ def replayed(recording: Any, way: Way) -> tuple[Any, Any, Any, int, list[int] | 
             break
         late = late_now
     waited = waits.times(schedule, outcome["kept"]) if waits_too else None
-    return schedule, bills, outcome, sum(map(sum, late)), waited
+    return Replay(schedule, bills, outcome, sum(map(sum, late)), waited)
 
 
-def row_of(recording: Any, way: Way, byte_time: Fraction) -> dict[str, Any]:
-    schedule, bills, outcome, late, waited = replayed(recording, way)
+def row_of(recording: Any, way: Way, byte_time: Fraction, replay: Replay) -> dict[str, Any]:
+    schedule, bills, outcome, late, waited = replay
     ranks = len(bills)
     sums = dict.fromkeys(PARTS, 0)
     for bill, finish in zip(bills, outcome["finish_ps"], strict=True):

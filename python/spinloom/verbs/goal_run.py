@@ -20,12 +20,14 @@ from spinloom.predict import (
     goal_layouts,
     goal_model,
     goal_network,
+    goal_page,
     goal_ranks,
     goal_timeline,
 )
 from spinloom.traces import foreign
+from spinloom.traces.pages import page
 from spinloom.verbs import goal_checks, goal_tables
-from spinloom.verbs.options import form_options, plot_option, quiet_option, timeline_option
+from spinloom.verbs.options import form_options, page_option, plot_option, quiet_option, timeline_option
 
 
 def read(path: Path) -> Any:
@@ -108,6 +110,7 @@ COLLECTIVE_TAGS = click.option(
     help="Also write the times of each rank: FILE.parquet or FILE.csv.",
 )
 @timeline_option("Also write a Perfetto timeline.")
+@page_option("Also write a page of the ranks over time: messages, waits and the critical path.")
 @click.option(
     "--layout",
     metavar="RATE|STRATEGY",
@@ -156,6 +159,7 @@ def run(
     critical_path: bool,
     per_rank: Path | None,
     timeline_path: Path | None,
+    page_path: Path | None,
     layout: str | None,
     prices: Path | None,
     plot: Path | None,
@@ -183,6 +187,7 @@ def run(
             "--noise": noise,
             "--critical-path": critical_path,
             "--timeline": timeline_path,
+            "--page": page_path,
             "--dialect": dialect,
         },
     )
@@ -196,6 +201,7 @@ def run(
         {
             "--critical-path": critical_path,
             "--timeline": timeline_path if sample is not None else None,
+            "--page": page_path,
             "--collective-tags": apart,
         },
     )
@@ -209,6 +215,7 @@ def run(
         "--noise": noise,
         "--critical-path": critical_path,
         "--timeline": timeline_path,
+        "--page": page_path,
         "--layout": layout,
         "--nic": nic,
         "--full-ranks": full_ranks,
@@ -224,7 +231,7 @@ def run(
     else:
         arguments = {**goal_model.parse(parameters, unit), "network": network}
         arguments["noise"] = goal_model.parse_noise(noise) if noise else None
-        arguments["record"] = critical_path or timeline_path is not None
+        arguments["record"] = critical_path or timeline_path is not None or page_path is not None
         arguments["layout"] = goal_model.parse_layout(layout) if layout and strategy is None else None
     arguments["apart"] = apart
     if per_rank is not None:
@@ -293,6 +300,12 @@ def run(
     if timeline_path is not None:
         files.write(timeline_path, goal_timeline.build(outcome["spans"], file.name))
         output.say(f"written: {timeline_path}, for ui.perfetto.dev")
+    if page_path is not None:
+        ranks_run = goal_page.run_of(outcome, "spinloom", f"by our own model over {network_text}")
+        facts = goal_page.facts_of(counted, arguments)
+        title = f"{file.name}: ranks over time"
+        files.write(page_path, page.build(title, facts, goal_page.NOTES, [ranks_run]))
+        output.say(f"written: {page_path}; open it in a browser")
     if form == "table":
         rate = outcome["events"] / max(seconds, 1e-9)
         output.say(

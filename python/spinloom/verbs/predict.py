@@ -20,10 +20,18 @@ from spinloom.nics import results, strategies
 from spinloom.nics.layout_prices import ResultStore
 from spinloom.nics.machines import Machine
 from spinloom.nics.strategies import BASELINE, DIRECT
-from spinloom.predict import goal_files, goal_network
+from spinloom.predict import goal_files, goal_network, goal_page
 from spinloom.predict.predict import COLUMNS, Request, Table, predict, schedule_for_goal
+from spinloom.traces.pages import page
 from spinloom.verbs import completion
-from spinloom.verbs.options import form_options, machine_options, out_option, quiet_option, workers_option
+from spinloom.verbs.options import (
+    form_options,
+    machine_options,
+    out_option,
+    page_option,
+    quiet_option,
+    workers_option,
+)
 
 USUAL = "rw-cp,specialised"
 FILES = ("predict.csv", "predict.json", "manifest.json")  # prices.json is kept between runs
@@ -150,7 +158,8 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     "Also write predict.csv, predict.json, manifest.json; simulated prices are kept there.",
     folder=True,
 )
-@click.option("--force", is_flag=True, help="Let --out and --goal overwrite.")
+@page_option("Also write a page of the ranks over time by each way, one above another.")
+@click.option("--force", is_flag=True, help="Let --out, --goal and --page overwrite.")
 @quiet_option
 @form_options
 def predict_verb(
@@ -170,6 +179,7 @@ def predict_verb(
     goal_path: Path | None,
     workers: int,
     out: Path | None,
+    page_path: Path | None,
     force: bool,
     quiet: bool,
     form: str,
@@ -189,6 +199,8 @@ def predict_verb(
     if out is not None:
         refuse_to_overwrite(out, force)
         results.check_writable(out)
+    if page_path is not None and page_path.exists() and not force:
+        raise Trouble("invalid", f"{page_path} is there already; --force overwrites")
     store = ResultStore(None if out is None else out / "prices.json")
     request = Request(
         folder=trace,
@@ -203,6 +215,7 @@ def predict_verb(
         strong=strong,
         polls=polls,
         network=goal_network.parse(network_text),
+        runs=page_path is not None,
         modelled_layouts=layout_prices == "modelled",
     )
     began = time.monotonic()
@@ -220,6 +233,16 @@ def predict_verb(
         )
     if out is not None:
         save(out, table, machine, request, host_time_s)
+    if page_path is not None:
+        write_page(page_path, table, machine)
+
+
+def write_page(path: Path, table: Table, machine: Machine) -> None:
+    facts = table.facts
+    about = f"{facts['program']}, {facts['ranks']:,} ranks, on {machine.profile}; recorded on {facts['host']}"
+    title = f"{Path(facts['program'].split()[0]).name}: ranks over time by each way"
+    files.write(path, page.build(title, about, [*goal_page.NOTES, *table.remarks], table.runs))
+    output.say(f"written: {path}; open it in a browser")
 
 
 def read_parameters(path: Path | None) -> Any:

@@ -18,7 +18,8 @@ from spinloom.accelerate import mpi_layer
 from spinloom.common import data, files, output
 from spinloom.common.errors import EXIT_ENVIRONMENT, Trouble
 from spinloom.traces import recorded
-from spinloom.verbs.options import out_option
+from spinloom.traces.pages import recorded_run
+from spinloom.verbs.options import out_option, page_option
 from spinloom.verbs.run import NOT_HANDED_ON, measured_prices, prepared
 
 FORMAT = 1
@@ -124,9 +125,17 @@ def tell(directory: Path, command: tuple[str, ...], began: datetime.datetime, co
     is_flag=True,
     help="Times are CPU time of each rank: for predictions where ranks share cores.",
 )
+@page_option("Also write a page of the ranks over time, as 'spinloom trace DIR --page' does.")
 @click.option("--force", is_flag=True, help="Replace a trace that lies in the directory.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def record(command: tuple[str, ...], out: Path, accelerate: bool, cpu_time: bool, force: bool) -> None:
+def record(
+    command: tuple[str, ...],
+    out: Path,
+    accelerate: bool,
+    cpu_time: bool,
+    page_path: Path | None,
+    force: bool,
+) -> None:
     """Record what an MPI program calls, for trace and predict.
 
     Each call is written down: whom it sends what, from where, and when. The program and its MPI stay as they
@@ -140,6 +149,11 @@ def record(command: tuple[str, ...], out: Path, accelerate: bool, cpu_time: bool
     directory = out.resolve()
     data.mpi_layer()
     if mpi_layer.is_rank():
+        if page_path is not None:
+            raise Trouble(
+                "invalid",
+                "--page: a rank knows no other; 'spinloom trace DIR --page FILE' writes it afterwards",
+            )
         become(command, directory, force, accelerate, cpu_time)
     job = uuid.uuid4().hex
     env = environment(directory, job, accelerate, cpu_time)
@@ -154,4 +168,6 @@ def record(command: tuple[str, ...], out: Path, accelerate: bool, cpu_time: bool
     mpi_layer.forget_boards(job)
     code = code if code >= 0 else 128 - code
     tell(directory, command, began, code)
+    if page_path is not None and recorded.is_recorded(directory):
+        output.say(recorded_run.save(page_path, directory, recorded.read(directory)))
     sys.exit(code)

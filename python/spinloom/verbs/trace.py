@@ -11,7 +11,7 @@ import click
 from spinloom.common.errors import Trouble
 from spinloom.traces import foreign, live_trace, recorded, text_traces
 from spinloom.verbs import trace_import, trace_live, trace_recorded
-from spinloom.verbs.options import form_options, timeline_option
+from spinloom.verbs.options import form_options, page_option, timeline_option
 
 
 def view_option(view: str, about: str) -> Callable:
@@ -30,6 +30,7 @@ def view_option(view: str, about: str) -> Callable:
 @click.option("--live", is_flag=True, help="NAME is a live job that runs with SPINLOOM_TRACE=NAME, or did.")
 @click.option("--states", is_flag=True, help="With --live: print what each rank does or waits for.")
 @timeline_option("Write a timeline of the calls, or of the messages of a live job, for ui.perfetto.dev.")
+@page_option("Write a page of the ranks over time: calls, messages, waits and the critical path.")
 @click.option(
     "--otf2",
     "archive",
@@ -52,6 +53,7 @@ def trace(
     live: bool,
     states: bool,
     timeline_path: Path | None,
+    page_path: Path | None,
     archive: Path | None,
     target: Path | None,
     force: bool,
@@ -74,7 +76,13 @@ def trace(
     is made of them is shown, and is what 'spinloom record' writes.
     """
     if live:
-        asked = {f"--{view}": view, "--otf2": archive, "--import": target, "--force": force}
+        asked = {
+            f"--{view}": view,
+            "--page": page_path,
+            "--otf2": archive,
+            "--import": target,
+            "--force": force,
+        }
         for option, value in asked.items():
             if value:
                 raise Trouble("invalid", f"{option} is for recorded programs; leave out --live")
@@ -88,7 +96,7 @@ def trace(
         raise Trouble("invalid", "--force is for --import")
     if not recorded.is_recorded(Path(name)):
         refuse(name)
-    return trace_recorded.show(Path(name), view or "calls", timeline_path, archive, form)
+    return trace_recorded.show(Path(name), view or "calls", timeline_path, page_path, archive, form)
 
 
 def refuse(name: str) -> None:

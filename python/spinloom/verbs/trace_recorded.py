@@ -8,6 +8,7 @@ from typing import Any
 from spinloom.common import files, output
 from spinloom.common.errors import EXIT_NEGATIVE, EXIT_OK
 from spinloom.traces import otf2_export, recorded
+from spinloom.traces.pages import recorded_run
 
 TEXT_SHOWN = 60
 WRONG = ("truncated", "types differ", "not received", "not sent")
@@ -17,18 +18,22 @@ DOUBTS = {
 }
 
 
-def show(directory: Path, view: str, timeline: Path | None, archive: Path | None, form: str) -> int:
+def show(
+    directory: Path, view: str, timeline: Path | None, page: Path | None, archive: Path | None, form: str
+) -> int:
     traces = recorded.read(directory)
     for sentence in recorded.warnings(traces):
         output.say(sentence)
     if timeline is not None:
         files.write(timeline, recorded.timeline(traces, directory.name))
         output.say(f"{timeline}: a timeline for ui.perfetto.dev")
+    if page is not None:
+        output.say(recorded_run.save(page, directory, traces))
     if archive is not None:
         for sentence in otf2_export.export(traces, archive, directory.name):
             output.say(sentence)
         output.say(f"{archive}: an OTF2 archive, {archive / directory.name}.otf2")
-    if timeline is not None or archive is not None:
+    if timeline is not None or page is not None or archive is not None:
         return EXIT_OK
     rows_of, table_of = VIEWS[view]
     rows = rows_of(traces)

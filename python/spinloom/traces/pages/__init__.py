@@ -1,0 +1,1 @@
+"""The page of ranks over time: schedules and recorded programs."""

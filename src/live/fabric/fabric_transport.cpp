@@ -120,7 +120,7 @@ bool FabricTransport::transmit_pieces(Peer& peer, Waiting& waiting) {
     piece.payload.bytes += waiting.done;
     const size_t room = port_->message_bytes() - wire::envelope_header_bytes - wire::envelope_tag_bytes -
                         wire::packet_header_bytes(piece);
-    piece.payload.length = std::min<uint64_t>(room, packet.payload.length - waiting.done);
+    piece.payload.length = nic::cut(piece.offset, packet.payload.length - waiting.done, room);
     wire::encode(piece, slot->bytes);
     const uint64_t sequence = peer.next_sequence;
     if (!close_slot(peer, *slot)) return false;

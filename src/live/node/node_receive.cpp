@@ -66,7 +66,8 @@ bool Node::feed(Transport* from, nic::Packet& rest, uint64_t window) {
 uint64_t Node::next_part_bytes(const nic::Packet& rest) const {
   const uint64_t short_bytes = engine_.limits().payload_bytes;
   if (rest.payload.length <= short_bytes || rest.is_answer()) return rest.payload.length;
-  return engine_.wants_packets(rest) ? short_bytes : rest.payload.length;
+  if (!engine_.wants_packets(rest)) return rest.payload.length;
+  return nic::cut(rest.offset, rest.payload.length, short_bytes);
 }
 
 // Copies the payload of a short part out of the peer's memory, `window` bytes at a time, so that the parts behind it

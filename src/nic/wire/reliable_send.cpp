@@ -52,7 +52,7 @@ Status Reliable::Impl::send(Time now, Peer& peer, const nic::Packet& packet, con
   nic::Packet fragment = packet;
   uint64_t remaining_bytes = packet.payload.length;
   do {
-    fragment.payload.length = std::min<uint64_t>(remaining_bytes, payload_bytes_max(fragment));
+    fragment.payload.length = nic::cut(fragment.offset, remaining_bytes, payload_bytes_max(fragment));
     const bool first_or_last = fragment.is_header() || fragment.is_last() || fragment.missing > 0;
     SendOptions fragment_options = options;
     if (options.reliability == Reliability::message && !first_or_last) {

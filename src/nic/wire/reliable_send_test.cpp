@@ -71,6 +71,9 @@ TEST(Reliable, APacketLargerThanADatagramLeavesAsSeveral) {
   }
   EXPECT_EQ(at, 2000u);
   EXPECT_GT(back.deliver.size(), 3u);
+  for (const nic::Packet& packet : back.deliver) {
+    EXPECT_TRUE(packet.is_last() || (packet.offset + packet.payload.length) % nic::cut_bytes == 0) << packet.offset;
+  }
 
   nic::Packet atomic = put_packet(2, bytes, 0, 512);
   atomic.operation = nic::Operation::atomic;

@@ -10,7 +10,7 @@
 #include "live/node/testing/pool_testbed.hpp"
 #include "live/node/testing/runners.hpp"
 #include "portals/testbed/scenario_support.hpp"
-#include "portals/testbed/scenarios.hpp"
+#include "portals/testbed/scenario_ways.hpp"
 #include "spinloom/handler.h"
 
 namespace spinloom::live {
@@ -20,16 +20,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 using testbed::Host;
-using testbed::Scenario;
-
-nic::NicLimits pool_limits() {
-  nic::NicLimits limits;
-  limits.payload_bytes = 128;
-  limits.hpus = 4;
-  limits.packet_buffer_bytes = 64 * 128;
-  limits.nic_memory_bytes = 1 << 16;
-  return limits;
-}
 
 std::shared_ptr<testbed::ScenarioHandlers> handlers_of(bool native, const char* folder) {
   if (native) return std::make_shared<NativeObjects>(folder);
@@ -38,43 +28,22 @@ std::shared_ptr<testbed::ScenarioHandlers> handlers_of(bool native, const char* 
   return std::move(*made);
 }
 
-struct Runner {
-  const char* name;
-  bool native;
-  nanoseconds spin;
-};
-constexpr Runner ways[] = {
-    {"Native", true, nanoseconds{0}},
-    {"NativeSpinning", true, nanoseconds{3000}},
-    {"Sandbox", false, nanoseconds{0}},
-    {"SandboxSpinning", false, nanoseconds{3000}},
-};
-
-class PoolScenarios : public testing::TestWithParam<std::tuple<Scenario, Runner>> {};
-
-TEST_P(PoolScenarios, GiveTheTraceOfTheLoopbackDriver) {
-  const auto& [scenario, way] = GetParam();
-  auto loopback = testbed::LoopbackTestbed::create(scenario.ranks, pool_limits(), {});
-  ASSERT_TRUE(loopback.ok()) << loopback.error().message;
-  const auto expected = scenario.run(**loopback, 1);
-  ASSERT_TRUE(expected.ok()) << expected.error().message;
-  auto bed =
-      PoolTestbed::create(scenario.ranks, pool_limits(), handlers_of(way.native, SPINLOOM_SCENARIO_HANDLERS), way.spin);
-  ASSERT_TRUE(bed.ok()) << bed.error().message;
-  const auto trace = scenario.run(**bed, 1);
-  ASSERT_TRUE(trace.ok()) << trace.error().message;
-  if (scenario.tag == testbed::ScenarioTag::confluent) {
-    EXPECT_EQ(*trace, *expected);
-  }
-  EXPECT_TRUE((*bed)->shut_down().ok());
+testbed::ScenarioWay pool_way(const char* name, bool native, nanoseconds spin) {
+  return {name,
+          [native, spin](uint32_t ranks, uint64_t) -> Result<std::unique_ptr<testbed::Testbed>> {
+            SPL_ASSIGN(auto bed, PoolTestbed::create(ranks, testbed::scenario_limits(),
+                                                     handlers_of(native, SPINLOOM_SCENARIO_HANDLERS), spin));
+            return std::unique_ptr<testbed::Testbed>(std::move(bed));
+          },
+          1, [](testbed::Testbed& bed) { return static_cast<PoolTestbed&>(bed).shut_down(); }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, PoolScenarios,
-                         testing::Combine(testing::ValuesIn(testbed::scenarios().begin(), testbed::scenarios().end()),
-                                          testing::ValuesIn(ways)),
-                         [](const auto& given) {
-                           return std::string(std::get<0>(given.param).name) + "_" + std::get<1>(given.param).name;
-                         });
+std::vector<testbed::ScenarioWay> pool_ways() {
+  return {pool_way("Native", true, nanoseconds{0}), pool_way("NativeSpinning", true, nanoseconds{3000}),
+          pool_way("Sandbox", false, nanoseconds{0}), pool_way("SandboxSpinning", false, nanoseconds{3000})};
+}
+
+SPINLOOM_SCENARIO_SUITE(PoolScenarios, pool_ways());
 
 // Rank 0 puts to rank 1, which has contexts of test handlers.
 struct Pair {
@@ -82,7 +51,8 @@ struct Pair {
   std::vector<Host> hosts;
 
   explicit Pair(bool native) {
-    auto made = PoolTestbed::create(2, pool_limits(), handlers_of(native, SPINLOOM_LIVE_TEST_HANDLERS), nanoseconds{0});
+    auto made = PoolTestbed::create(2, testbed::scenario_limits(), handlers_of(native, SPINLOOM_LIVE_TEST_HANDLERS),
+                                    nanoseconds{0});
     SPL_ASSERT(made.ok(), made.error().message);
     bed = std::move(*made);
     hosts = testbed::make_hosts(*bed).value();

@@ -9,47 +9,25 @@
 #include "base/log.hpp"
 #include "live/node/handler_library.hpp"
 #include "live/node/testing/runners.hpp"
-#include "portals/testbed/scenarios.hpp"
+#include "portals/testbed/scenario_ways.hpp"
 
 namespace spinloom::live {
 namespace {
 
 #ifdef SPINLOOM_SCENARIO_HANDLERS
 
-using testbed::Scenario;
-
-nic::NicLimits scenario_limits() {
-  nic::NicLimits limits;
-  limits.payload_bytes = 128;
-  limits.hpus = 4;
-  limits.packet_buffer_bytes = 64 * 128;
-  limits.nic_memory_bytes = 1 << 16;
-  return limits;
+Result<std::unique_ptr<testbed::Testbed>> with_native_handlers(uint32_t ranks, std::optional<uint64_t> racy_seed) {
+  SPL_ASSIGN(auto bed, testbed::LoopbackTestbed::create(ranks, testbed::scenario_limits(), racy_seed,
+                                                        std::make_unique<NativeObjects>(SPINLOOM_SCENARIO_HANDLERS)));
+  return std::unique_ptr<testbed::Testbed>(std::move(bed));
 }
 
-Result<std::string> run(const Scenario& scenario, std::optional<uint64_t> racy_seed,
-                        std::unique_ptr<testbed::ScenarioHandlers> handlers) {
-  SPL_ASSIGN(auto bed,
-             testbed::LoopbackTestbed::create(scenario.ranks, scenario_limits(), racy_seed, std::move(handlers)));
-  return scenario.run(*bed, 1);
+std::vector<testbed::ScenarioWay> native_ways() {
+  return {{"InOrder", [](uint32_t ranks, uint64_t) { return with_native_handlers(ranks, {}); }},
+          {"Racy", [](uint32_t ranks, uint64_t seed) { return with_native_handlers(ranks, seed); }, 3}};
 }
 
-class NativeScenarios : public testing::TestWithParam<Scenario> {};
-
-TEST_P(NativeScenarios, GiveTheTraceOfTheLoopbackDriversOwnHandlers) {
-  const Scenario& scenario = GetParam();
-  const auto expected = run(scenario, {}, std::make_unique<testbed::NativeScenarioHandlers>());
-  ASSERT_TRUE(expected.ok()) << expected.error().message;
-  const auto in_order = run(scenario, {}, std::make_unique<NativeObjects>(SPINLOOM_SCENARIO_HANDLERS));
-  ASSERT_TRUE(in_order.ok()) << in_order.error().message;
-  EXPECT_EQ(*in_order, *expected);
-  const auto racy = run(scenario, 3, std::make_unique<NativeObjects>(SPINLOOM_SCENARIO_HANDLERS));
-  ASSERT_TRUE(racy.ok()) << racy.error().message;
-}
-
-INSTANTIATE_TEST_SUITE_P(Loopback, NativeScenarios,
-                         testing::ValuesIn(testbed::scenarios().begin(), testbed::scenarios().end()),
-                         [](const auto& scenario) { return std::string(scenario.param.name); });
+SPINLOOM_SCENARIO_SUITE(NativeScenarios, native_ways());
 
 class EveryCall : public testing::TestWithParam<nic::HandlerKind> {};
 

@@ -1,120 +1,70 @@
-// Every scenario over the loopback driver: in order, and racy with many seeds.
-#include "portals/testbed/scenarios.hpp"
-
+// Every scenario over the loopback driver: in order, racy with many seeds, short of room, with handlers as images.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <set>
 
 #include "portals/testbed/loopback_testbed.hpp"
+#include "portals/testbed/scenario_ways.hpp"
 
 namespace spinloom::testbed {
 namespace {
 
-uint64_t test_seed() {
-  const char* given = std::getenv("SPINLOOM_TEST_SEED");
-  return given == nullptr ? 1 : std::strtoull(given, nullptr, 0);
+using Bed = Result<std::unique_ptr<Testbed>>;
+
+Bed loopback(uint32_t ranks, std::optional<uint64_t> racy_seed, const nic::NicLimits& limits = scenario_limits()) {
+  SPL_ASSIGN(auto bed, LoopbackTestbed::create(ranks, limits, racy_seed));
+  return std::unique_ptr<Testbed>(std::move(bed));
 }
 
-nic::NicLimits scenario_limits() {
-  nic::NicLimits limits;
-  limits.payload_bytes = 128;
-  limits.hpus = 4;
-  limits.packet_buffer_bytes = 64 * 128;
-  limits.nic_memory_bytes = 1 << 16;
-  return limits;
+Bed with_images(uint32_t ranks, std::optional<uint64_t> racy_seed) {
+  SPL_ASSIGN(auto images, image_handlers());
+  SPL_ASSIGN(auto bed, LoopbackTestbed::create(ranks, scenario_limits(), racy_seed, std::move(images)));
+  return std::unique_ptr<Testbed>(std::move(bed));
 }
 
-struct Ran {
-  Result<std::string> trace = std::string();
-  uint64_t overtakes = 0;
-  uint64_t buffer_peak = 0;
-};
-
-Ran run(const Scenario& scenario, uint64_t seed, std::optional<uint64_t> racy_seed, const nic::NicLimits& limits,
-        std::unique_ptr<ScenarioHandlers> handlers = std::make_unique<NativeScenarioHandlers>()) {
-  auto bed = LoopbackTestbed::create(scenario.ranks, limits, racy_seed, std::move(handlers));
-  if (!bed) return {bed.error(), 0, 0};
-  Ran ran;
-  ran.trace = scenario.run(**bed, seed);
-  ran.overtakes = (*bed)->loopback().overtakes();
-  ran.buffer_peak = (*bed)->nic(0).state().packet_buffer_peak;
-  return ran;
-}
-
-class Scenarios : public testing::TestWithParam<Scenario> {};
-
-TEST_P(Scenarios, InOrder) {
-  const Ran ran = run(GetParam(), test_seed(), {}, scenario_limits());
-  ASSERT_TRUE(ran.trace.ok()) << ran.trace.error().message;
-  EXPECT_FALSE(ran.trace->empty());
-}
-
-TEST_P(Scenarios, RacyWithManySeeds) {
-  const Scenario& scenario = GetParam();
-  const uint64_t first = test_seed();
-  const Ran expected = run(scenario, first, {}, scenario_limits());
-  ASSERT_TRUE(expected.trace.ok()) << expected.trace.error().message;
-  uint64_t overtakes = 0;
-  for (uint64_t racy_seed = first; racy_seed < first + 60; ++racy_seed) {
-    const std::string replay = text("replay: SPINLOOM_TEST_SEED=", racy_seed,
-                                    " spinloom_testbed_test --gtest_filter=*RacyWithManySeeds/", scenario.name);
-    const Ran ran = run(scenario, first, racy_seed, scenario_limits());
-    ASSERT_TRUE(ran.trace.ok()) << ran.trace.error().message << "; " << replay;
-    if (scenario.tag == ScenarioTag::confluent) {
-      ASSERT_EQ(*ran.trace, *expected.trace) << replay;
-    }
-    overtakes += ran.overtakes;
-  }
-  EXPECT_GT(overtakes, 1000u) << "racy runs must really reorder";
-}
-
-TEST_P(Scenarios, WithHardlyAnyPacketBuffer) {
-  const Scenario& scenario = GetParam();
+nic::NicLimits short_of_room() {
   nic::NicLimits limits = scenario_limits();
   limits.packet_buffer_bytes = 2 * limits.payload_bytes;
   limits.hpus = 1;
-  const Ran ran = run(scenario, test_seed(), {}, limits);
-  ASSERT_TRUE(ran.trace.ok()) << ran.trace.error().message;
-  EXPECT_LE(ran.buffer_peak, limits.packet_buffer_bytes);
-  if (scenario.tag == ScenarioTag::confluent) {
-    EXPECT_EQ(*ran.trace, *run(scenario, test_seed(), {}, scenario_limits()).trace);
-  }
+  return limits;
 }
 
-TEST_P(Scenarios, WithHandlersAsImages) {
-#ifdef SPINLOOM_SCENARIO_HANDLERS
-  const Scenario& scenario = GetParam();
-  const auto images = [] {
-    auto made = ImageScenarioHandlers::create(SPINLOOM_SCENARIO_HANDLERS);
-    SPL_ASSERT(made.ok(), made.error().message);
-    return std::move(*made);
+std::vector<ScenarioWay> loopback_ways() {
+  return {
+      {"InOrder", [](uint32_t ranks, uint64_t) { return loopback(ranks, {}); }},
+      {"Racy", [](uint32_t ranks, uint64_t seed) { return loopback(ranks, seed); }, 60},
+      {"WithHardlyAnyPacketBuffer", [](uint32_t ranks, uint64_t) { return loopback(ranks, {}, short_of_room()); }, 1,
+       [](Testbed& bed) -> Status {
+         const uint64_t peak = bed.nic(0).state().packet_buffer_peak;
+         if (peak <= short_of_room().packet_buffer_bytes) return {};
+         return fail(Code::mismatch, "the packet buffer held ", peak, " B");
+       }},
+      {"HandlersAsImages", [](uint32_t ranks, uint64_t) { return with_images(ranks, {}); }},
+      {"RacyHandlersAsImages", [](uint32_t ranks, uint64_t seed) { return with_images(ranks, seed); }},
   };
-  const Ran native = run(scenario, test_seed(), {}, scenario_limits());
-  const Ran in_order = run(scenario, test_seed(), {}, scenario_limits(), images());
-  ASSERT_TRUE(in_order.trace.ok()) << in_order.trace.error().message;
-  EXPECT_EQ(*in_order.trace, *native.trace);
-  const Ran racy = run(scenario, test_seed(), test_seed(), scenario_limits(), images());
-  ASSERT_TRUE(racy.trace.ok()) << racy.trace.error().message;
-#else
-  GTEST_SKIP() << "built without SPINLOOM_HANDLERS: there are no RV32 images of the scenario handlers";
-#endif
 }
 
-INSTANTIATE_TEST_SUITE_P(Loopback, Scenarios, testing::ValuesIn(scenarios().begin(), scenarios().end()),
-                         [](const auto& scenario) { return std::string(scenario.param.name); });
+SPINLOOM_SCENARIO_SUITE(Loopback, loopback_ways());
 
-TEST(ScenarioSet, RacyRunsAreReplayableAndDiffer) {
+TEST(ScenarioSet, RacyRunsAreReplayableReorderAndDiffer) {
   const Scenario& scenario = scenarios()[3];
   ASSERT_EQ(scenario.tag, ScenarioTag::racy);
   std::set<std::string> traces;
+  uint64_t overtakes = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    const Ran once = run(scenario, 1, seed, scenario_limits());
-    const Ran again = run(scenario, 1, seed, scenario_limits());
-    ASSERT_TRUE(once.trace.ok()) << once.trace.error().message;
-    EXPECT_EQ(*once.trace, *again.trace);
-    traces.insert(*once.trace);
+    const auto run = [&] {
+      const auto bed = LoopbackTestbed::create(scenario.ranks, scenario_limits(), seed);
+      SPL_ASSERT(bed.ok(), bed.error().message);
+      const auto trace = scenario.run(**bed, 1);
+      SPL_ASSERT(trace.ok(), trace.error().message);
+      overtakes += (*bed)->loopback().overtakes();
+      return *trace;
+    };
+    const std::string once = run();
+    EXPECT_EQ(once, run());
+    traces.insert(once);
   }
+  EXPECT_GT(overtakes, 300u) << "racy runs must really reorder";
   EXPECT_GT(traces.size(), 1u) << "ten seeds, one outcome: this scenario is not racy";
 }
 

@@ -1,12 +1,10 @@
-// Every scenario under the simulated driver, compared with the loopback's trace: in order and with packets shuffled.
-#include "portals/testbed/scenarios.hpp"
-
+// Every scenario under the simulated driver: in order, with packets shuffled, short of room, and over bridges.
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 
 #include "portals/testbed/loopback_testbed.hpp"
+#include "portals/testbed/scenario_ways.hpp"
 #include "simulated/node/testing/profile.hpp"
 #include "simulated/node/world.hpp"
 
@@ -17,20 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> handler_names{"exchange", "scatter", "gather", "drop", "fail", "fault"};
 
-uint64_t test_seed() {
-  const char* given = std::getenv("SPINLOOM_TEST_SEED");
-  return given == nullptr ? 1 : std::strtoull(given, nullptr, 0);
-}
-
-// The limits of the loopback and of the simulation: small packets and few HPUs, so that units are contended.
-nic::NicLimits scenario_limits() {
-  nic::NicLimits limits;
-  limits.payload_bytes = 128;
-  limits.hpus = 4;
-  limits.packet_buffer_bytes = 64 * 128;
-  limits.nic_memory_bytes = 1 << 16;
-  return limits;
-}
+using testbed::scenario_limits;
 
 class SimTestbed final : public testbed::Testbed {
  public:
@@ -88,81 +73,52 @@ class SimTestbed final : public testbed::Testbed {
   std::vector<std::unique_ptr<portals::Interface>> interfaces_;
 };
 
-std::string loopback_trace(const testbed::Scenario& scenario, uint64_t seed) {
-  auto bed = testbed::LoopbackTestbed::create(scenario.ranks, scenario_limits(), {});
-  SPL_ASSERT(bed.ok(), bed.error().message);
-  const auto trace = scenario.run(**bed, seed);
-  SPL_ASSERT(trace.ok(), trace.error().message);
-  return *trace;
+using Bed = Result<std::unique_ptr<testbed::Testbed>>;
+
+Bed simulated(uint32_t ranks, const Ordering& ordering,
+              uint64_t packet_buffer_bytes = scenario_limits().packet_buffer_bytes,
+              const std::optional<BridgeConfig>& bridge = {}) {
+  return std::unique_ptr<testbed::Testbed>(
+      SimTestbed::create(ranks, ordering, limits::slice_cycles, packet_buffer_bytes, bridge));
 }
+
+testbed::ScenarioWay over_a_bridge(const char* name, bool stores, uint32_t gateways) {
+  return {name, [stores, gateways](uint32_t ranks, uint64_t) {
+            BridgeConfig bridge{
+                .gateways = gateways, .stores = stores, .forward = 300'000_ps, .hold_max = 20'000'000_ps};
+            for (uint32_t rank = 0; rank < ranks; ++rank) bridge.fabric.push_back(rank % 2);
+            return simulated(ranks, {3, false, 5}, scenario_limits().packet_buffer_bytes, bridge);
+          }};
+}
+
+std::vector<testbed::ScenarioWay> simulated_ways() {
+  const auto takes_time = [](testbed::Testbed& bed) -> Status {
+    if (static_cast<SimTestbed&>(bed).now() > 0_ps) return {};
+    return fail(Code::mismatch, "no modelled time has passed");
+  };
+  return {
+      {"InOrder", [](uint32_t ranks, uint64_t) { return simulated(ranks, {}); }, 1, takes_time},
+      {"Shuffled", [](uint32_t ranks, uint64_t seed) { return simulated(ranks, {6, true, seed}); }, 20},
+      // Room for two packets, which come in any order: headers wait behind packets that came ahead of them.
+      {"ShuffledWithHardlyAnyPacketBuffer",
+       [](uint32_t ranks, uint64_t seed) { return simulated(ranks, {6, true, seed}, 2 * 128); }, 20},
+      over_a_bridge("Bridge", false, 1),
+      over_a_bridge("BridgeStores", true, 1),
+      over_a_bridge("Bridges", false, 2),
+      over_a_bridge("BridgesStore", true, 2),
+  };
+}
+
+SPINLOOM_SCENARIO_SUITE(Simulated, simulated_ways());
 
 class SimScenarios : public testing::TestWithParam<testbed::Scenario> {};
-
-TEST_P(SimScenarios, AgreesWithLoopback) {
-  const testbed::Scenario& scenario = GetParam();
-  const auto bed = SimTestbed::create(scenario.ranks, {}, limits::slice_cycles);
-  const auto trace = scenario.run(*bed, test_seed());
-  ASSERT_TRUE(trace.ok()) << trace.error().message;
-  EXPECT_GT(bed->now(), 0_ps);
-  if (scenario.tag == testbed::ScenarioTag::confluent) {
-    EXPECT_EQ(*trace, loopback_trace(scenario, test_seed()));
-  }
-}
-
-TEST_P(SimScenarios, HoldsOverABridge) {
-  const testbed::Scenario& scenario = GetParam();
-  for (const bool stores : {false, true}) {
-    for (const uint32_t gateways : {1, 2}) {
-      BridgeConfig bridge{.gateways = gateways, .stores = stores, .forward = 300'000_ps, .hold_max = 20'000'000_ps};
-      for (uint32_t rank = 0; rank < scenario.ranks; ++rank) bridge.fabric.push_back(rank % 2);
-      const auto bed = SimTestbed::create(scenario.ranks, {3, false, 5}, limits::slice_cycles,
-                                          scenario_limits().packet_buffer_bytes, bridge);
-      const auto trace = scenario.run(*bed, test_seed());
-      ASSERT_TRUE(trace.ok()) << trace.error().message << ", stores " << stores << ", gateways " << gateways;
-      if (scenario.tag == testbed::ScenarioTag::confluent) {
-        EXPECT_EQ(*trace, loopback_trace(scenario, test_seed()));
-      }
-    }
-  }
-}
-
-TEST_P(SimScenarios, HoldsWithShuffledPackets) {
-  const testbed::Scenario& scenario = GetParam();
-  const std::string expected = loopback_trace(scenario, 1);
-  for (uint64_t seed = test_seed(); seed < test_seed() + 20; ++seed) {
-    const std::string replay = text("replay: SPINLOOM_TEST_SEED=", seed,
-                                    " spinloom_sim_test --gtest_filter=*HoldsWithShuffledPackets/", scenario.name);
-    const auto bed = SimTestbed::create(scenario.ranks, {6, true, seed}, limits::slice_cycles);
-    const auto trace = scenario.run(*bed, 1);
-    ASSERT_TRUE(trace.ok()) << trace.error().message << "; " << replay;
-    if (scenario.tag == testbed::ScenarioTag::confluent) {
-      ASSERT_EQ(*trace, expected) << replay;
-    }
-  }
-}
-
-// Room for two packets, which come in any order: headers wait behind packets that came ahead of them.
-TEST_P(SimScenarios, HoldsWithHardlyAnyPacketBuffer) {
-  const testbed::Scenario& scenario = GetParam();
-  const std::string expected = loopback_trace(scenario, 1);
-  for (uint64_t seed = test_seed(); seed < test_seed() + 20; ++seed) {
-    const std::string replay =
-        text("replay: SPINLOOM_TEST_SEED=", seed, " spinloom_sim_test --gtest_filter=*HardlyAny*/", scenario.name);
-    const auto bed = SimTestbed::create(scenario.ranks, {6, true, seed}, limits::slice_cycles, 2 * 128);
-    const auto trace = scenario.run(*bed, 1);
-    ASSERT_TRUE(trace.ok()) << trace.error().message << "; " << replay;
-    if (scenario.tag == testbed::ScenarioTag::confluent) {
-      ASSERT_EQ(*trace, expected) << replay;
-    }
-  }
-}
 
 TEST_P(SimScenarios, TakesTheSameTimeForEverySlice) {
   const testbed::Scenario& scenario = GetParam();
   Time first{};
   for (const uint32_t slice : {64u, 256u, 1024u}) {
     const auto bed = SimTestbed::create(scenario.ranks, {}, slice);
-    ASSERT_TRUE(scenario.run(*bed, test_seed()).ok());
+    ASSERT_TRUE(scenario.run(*bed, testbed::first_seed()).ok());
     if (slice == 64) first = bed->now();
     EXPECT_EQ(bed->now(), first) << "slice of " << slice << " cycles";
   }

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+import launchers
 from c_programs import PORTALS, compile_with
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,3 +53,27 @@ def build(tmp_path_factory):
         return out
 
     return compiled
+
+
+def answers_of(output: str) -> dict[int, int]:
+    return {int(rank): int(count) for rank, count in re.findall(r"rank (\d+): (\d+) answers", output)}
+
+
+def handler_folder() -> Path:
+    folder = LIBRARY.parent / "handlers"
+    if not (folder / "accumulate.elf").is_file():
+        pytest.skip("the library was built without handlers")
+    return folder
+
+
+def offered() -> str:
+    """What spinloom-info says that libfabric offers here."""
+    said = launchers.finished(LIBRARY.parent / "bin/spinloom-info").stdout
+    return re.search(r"^fabrics +(.*)$", said, re.M)[1]
+
+
+def over(provider: str, **more: str) -> dict[str, str]:
+    """The settings of a job over this provider."""
+    if provider not in (said := offered()):
+        pytest.skip(f"libfabric has no {provider} here: {said}")
+    return {"SPINLOOM_TRANSPORT": "fabric", "SPINLOOM_FABRIC": provider, **more}

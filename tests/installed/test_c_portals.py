@@ -136,13 +136,13 @@ def test_the_manual_lies_beside(prefix):
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="there is no unshare")
 def test_ranks_in_two_process_namespaces_reach_each_other_by_udp(prefix):
     """As ranks in two containers: what one says of the other names the reason."""
-    if "PMI-1" not in launchers.available():
+    if "mpich" not in launchers.available():
         pytest.skip("there is no launcher with ranks of several programs")
     apart = ["unshare", "--pid", "--fork"]
     if subprocess.run([*apart, "true"], capture_output=True).returncode != 0:
         pytest.skip("namespaces may not be made here")
     program = prefix / "bin/spinloom-info"
-    ran = launchers.run("PMI-1", 1, program, ":", "-n", "1", *apart, program)
+    ran = launchers.run("mpich", 1, program, ":", "-n", "1", *apart, program)
     assert ran.returncode == 0, ran.stderr
     ways = re.findall(r"reaches [01] by UDP .* \(another machine or process namespace\)", ran.stdout)
     assert len(ways) == 2, ran.stdout

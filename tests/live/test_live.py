@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from c_programs import CONFORMANCE, PORTALS
-from live_programs import LIBRARY, ROOT, build, needs_library
+import launchers
+from launchers import TIME_LIMIT_S as LIMIT_S
+from launchers import finished, nothing_runs
+from launchers import output as run
+from live_programs import LIBRARY, ROOT, answers_of, build, handler_folder, needs_library
 from patience import seconds, until
 from pmi_job import Job
 
-__all__ = ["LIBRARY", "ROOT", "build"]
+__all__ = ["LIBRARY", "ROOT", "answers_of", "build", "finished", "nothing_runs", "run"]
 HERE = Path(__file__).resolve().parent
-LIMIT_S = seconds(240)  # the limit of one run; the machine may be busy with other things
 
 
 pytestmark = [
@@ -30,82 +30,9 @@ pytestmark = [
 ]
 
 
-@dataclass(frozen=True)
-class Launcher:
-    name: str
-    command: tuple[str, ...]
-
-
-def working(command: tuple[str, ...], marks: str) -> bool:
-    if shutil.which(command[0]) is None:
-        return False
-    said = subprocess.run([command[0], "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    return marks in said.stdout
-
-
-@functools.cache
-def launchers() -> dict[str, Launcher]:
-    """Those that are here: of MPICH beside Python, and of the system's Open MPI."""
-    candidates = [
-        ("mpich", (f"{sys.prefix}/bin/mpiexec.hydra",), "HYDRA"),
-        ("mpich", ("mpiexec.hydra",), "HYDRA"),
-        ("openmpi", ("mpirun.openmpi", "--oversubscribe", "--allow-run-as-root"), "OpenRTE"),
-        ("openmpi", ("mpirun", "--oversubscribe", "--allow-run-as-root"), "Open MPI"),
-    ]
-    found: dict[str, Launcher] = {}
-    for name, command, marks in candidates:
-        if name not in found and working(command, marks):
-            found[name] = Launcher(name, command)
-    return found
-
-
-def processes_of(program: Path) -> list[int]:
-    """Those that run the program still."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if os.readlink(entry / "exe") == str(program):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-    return found
-
-
-def nothing_runs(program: Path) -> bool:
-    """A launcher may end a moment before the kernel has taken its ranks away."""
-    return until(lambda: not processes_of(program))
-
-
-def finished(*command: object, **settings: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*map(str, command)],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **settings},
-        timeout=LIMIT_S,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
-
-
-def run(launcher: str, ranks: int, program: Path, *arguments: object, **settings: str) -> str:
-    """What the ranks print; they all succeed, and nothing is left of them."""
-    if launcher not in launchers():
-        pytest.skip(f"there is no launcher of {launcher}")
-    done = finished(*launchers()[launcher].command, "-n", ranks, program, *arguments, **settings)
-    assert nothing_runs(program)
-    return done.stdout
-
-
 JOBS = [("mpich", 2), ("mpich", 4), ("mpich", 8), ("openmpi", 2), ("openmpi", 4)]
 every_job = pytest.mark.parametrize(("launcher", "ranks"), JOBS)
 every_launcher = pytest.mark.parametrize("launcher", ["mpich", "openmpi"])
-
-
-def answers_of(output: str) -> dict[int, int]:
-    return {int(rank): int(count) for rank, count in re.findall(r"rank (\d+): (\d+) answers", output)}
 
 
 @every_job
@@ -216,9 +143,9 @@ def test_ranks_that_poll_let_each_other_run(build, how):
         "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
         "os.execvp(sys.argv[1], sys.argv[1:])\n"
     )
-    if "mpich" not in launchers():
+    if "mpich" not in launchers.available():
         pytest.skip("there is no launcher of mpich")
-    launcher = [*launchers()["mpich"].command, "-n", 3]
+    launcher = [*launchers.available()["mpich"], "-n", 3]
     output = finished(sys.executable, "-c", confine, *launcher, program, how, 200).stdout
     used = [float(us) for us in re.findall(r"used ([\d.]+) us a step", output)]
     assert len(used) == 3, output
@@ -272,35 +199,6 @@ def test_a_chain_to_oneself_needs_no_stack(build, what):
 def test_a_cycle_to_oneself_starves_nobody(build, launcher):
     """A persistent triggered put that starts itself for ever: calls, peers and the end are served."""
     assert answers_of(run(launcher, 2, build("live_chain.c"), "cycle")) == {0: 104, 1: 104}
-
-
-def handler_folder() -> Path:
-    folder = LIBRARY.parent / "handlers"
-    if not (folder / "accumulate.elf").is_file():
-        pytest.skip("the library was built without handlers")
-    return folder
-
-
-def not_simulated_only() -> list[str]:
-    return [name for name in CONFORMANCE if "SPINLOOM_RANK" not in (PORTALS / name).read_text()]
-
-
-@every_launcher
-@pytest.mark.parametrize("name", not_simulated_only())
-def test_the_conformance_programs_hold_here(build, launcher, name):
-    if "handlers" in name:
-        handler_folder()
-    ranks, answers = CONFORMANCE[name]
-    output = run(launcher, ranks, build(name))
-    assert answers_of(output) == dict(enumerate(answers)), output
-
-
-@every_launcher
-def test_native_handlers_do_the_same_between_processes(build, launcher):
-    handler_folder()
-    ranks, answers = CONFORMANCE["portals_handlers.c"]
-    output = run(launcher, ranks, build("portals_handlers.c"), SPINLOOM_HANDLER_KIND="native")
-    assert answers_of(output) == dict(enumerate(answers)), output
 
 
 def test_a_rank_that_leaves_waits_for_slow_handlers(build, tmp_path):
@@ -388,11 +286,11 @@ def test_opening_engines_ends_with_an_error_where_a_rank_is_gone(build, what, co
 
 def test_nothing_is_left_of_a_job_whose_rank_was_killed(build):
     """As users see it: mpiexec ends the other ranks, and the next job runs."""
-    if "mpich" not in launchers():
+    if "mpich" not in launchers.available():
         pytest.skip("there is no launcher of mpich")
     shared = set(os.listdir("/dev/shm"))
     program = build("live_death.c")
-    command = [*launchers()["mpich"].command, "-n", "3", str(program), "large"]
+    command = [*launchers.available()["mpich"], "-n", "3", str(program), "large"]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S)
     assert done.returncode != 0
     assert nothing_runs(program)

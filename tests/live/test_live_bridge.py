@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from live_programs import over
 from machines import OWN_NAMESPACES, Machines, machines, program, why_not
 from patience import seconds, until
 from pmi_job import Job
 from test_live import LIBRARY, answers_of, build, finished, nothing_runs, pytestmark
-from test_live_fabric import over
 from test_live_machines import ways_of
 
 __all__ = ["build", "pytestmark"]  # pytest finds them here

@@ -5,31 +5,23 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from launchers import TIME_LIMIT_S as LIMIT_S
+from launchers import finished
+from launchers import output as run
+from live_programs import LIBRARY, answers_of, build, over
 from patience import seconds
 from pmi_job import Job
-from test_live import DEATHS, HERE, LIBRARY, LIMIT_S, answers_of, build, deaths, finished, run
+from test_live import DEATHS, HERE, deaths
 
 __all__ = ["build"]
 pytestmark = pytest.mark.usefixtures("build")
 
-INFO = LIBRARY.parent / "bin/spinloom-info"
+INFO = LIBRARY.parent / "bin/spinloom-info" if LIBRARY else Path()
 SLOW_FABRIC = "refuse=0.05,delay=0.02,seed=3"
-
-
-def offered() -> str:
-    """What spinloom-info says that libfabric offers here."""
-    said = finished(str(INFO)).stdout
-    return re.search(r"^fabrics +(.*)$", said, re.M)[1]
-
-
-def over(provider: str, **more: str) -> dict[str, str]:
-    """The settings of a job over this provider."""
-    if provider not in (said := offered()):
-        pytest.skip(f"libfabric has no {provider} here: {said}")
-    return {"SPINLOOM_TRANSPORT": "fabric", "SPINLOOM_FABRIC": provider, **more}
 
 
 @pytest.mark.parametrize("faults", ["", SLOW_FABRIC])

@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 
 import slurm_cluster
+from live_programs import over
 from machines import Machines, machines, why_not
 from patience import seconds
 from pmi_job import Job
 from test_live import LIBRARY, answers_of, build, pytestmark
-from test_live_fabric import over
 
 __all__ = ["build", "pytestmark"]  # pytest finds them here
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import launchers
 from patience import seconds
 from pmi_job import Job
-from test_live import LIMIT_S, answers_of, build, launchers, nothing_runs, pytestmark
+from test_live import LIMIT_S, answers_of, build, nothing_runs, pytestmark
 
 __all__ = ["build", "pytestmark"]  # pytest finds them here
 
@@ -24,9 +25,9 @@ def run(launcher: str, ranks: int, program: Path, *words: object, limit_s: float
         with Job([str(program), *map(str, words)], ranks, env=env) as job:
             codes = job.wait(limit_s)
             return max((-1 if code is None else code for code in codes), key=abs), job.said()
-    if launcher not in launchers():
+    if launcher not in launchers.available():
         pytest.skip(f"there is no launcher of {launcher}")
-    command = [*launchers()[launcher].command, "-n", ranks, program, *words]
+    command = [*launchers.available()[launcher], "-n", ranks, program, *words]
     done = subprocess.run(
         [*map(str, command)],
         capture_output=True,

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from test_live import LIMIT_S, answers_of, build, launchers, nothing_runs, pytestmark, run
+import launchers
+from test_live import LIMIT_S, answers_of, build, nothing_runs, pytestmark, run
 from test_live_start import slurm_ways
 
 __all__ = ["build", "pytestmark"]  # pytest finds them here
@@ -65,7 +66,7 @@ def test_a_rank_that_exits_without_ptlfini_has_ended_well(build, launcher, steps
 
 @pytest.mark.parametrize("steps", ["Pxn", "PxnNn", "Pxfn", "Px"])
 def test_mpirun_calls_no_such_exit_improper(build, steps):
-    if "openmpi" not in launchers():
+    if "openmpi" not in launchers.available():
         pytest.skip("there is no launcher of Open MPI")
     assert set(answers_of(run("openmpi", 2, build("live_pmi.c"), steps))) == {0, 1}
 
@@ -81,5 +82,5 @@ def test_a_rank_that_fails_ends_the_job(build, launcher, transport, monkeypatch)
 
 
 def test_who_has_called_ptlfini_may_end_by_exit_without_handlers(build):
-    for launcher in launchers():
+    for launcher in launchers.available():
         assert set(answers_of(run(launcher, 3, build("live_leave.c"), "_exit"))) == {0, 1}

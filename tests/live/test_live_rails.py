@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import launchers
 from machines import Machines, machines, why_not, why_not_shaped
 from patience import seconds
 from shaped_rails import BENCH, seconds_of_a_round
-from test_live import answers_of, build, finished, launchers, pytestmark, run
+from test_live import answers_of, build, finished, pytestmark, run
 
 __all__ = ["build", "pytestmark"]  # pytest finds them here
 
@@ -41,10 +42,10 @@ def test_live_ranks_exchange_bytes_over_lossy_rails(build):
 @pytest.mark.parametrize("rails", ["", "udp,", "tcp", "udp=", "udp=nonsense", ",".join(["shm"] * 9)])
 def test_wrong_lists_of_rails_are_told(build, rails):
     """One NIC then, as without the setting."""
-    if "mpich" not in launchers():
+    if "mpich" not in launchers.available():
         pytest.skip("there is no launcher of mpich")
     done = finished(
-        *launchers()["mpich"].command, "-n", 2, build("rails_traffic.c"), 5, 10, SPINLOOM_RAILS=rails
+        *launchers.available()["mpich"], "-n", 2, build("rails_traffic.c"), 5, 10, SPINLOOM_RAILS=rails
     )
     assert f"SPINLOOM_RAILS={rails}: it takes 1 to 8 of auto" in done.stderr
     assert set(answers_of(done.stdout)) == {0, 1}
@@ -52,12 +53,12 @@ def test_wrong_lists_of_rails_are_told(build, rails):
 
 def told(two: Machines, program: Path, said: dict[str, Callable[[], None]], *arguments: Path) -> list[str]:
     """What two ranks on two machines with two networks print; each line of `said` is answered by its deed."""
-    if "mpich" not in launchers():
+    if "mpich" not in launchers.available():
         pytest.skip("there is no launcher of mpich")
     for index in range(2):
         two.cable(index, 1)
     started = subprocess.Popen(
-        [*launchers()["mpich"].command, "-n", "2", two.rank_shell(1), program, *arguments],
+        [*launchers.available()["mpich"], "-n", "2", two.rank_shell(1), program, *arguments],
         env={**os.environ, "SPINLOOM_RAILS": "udp=10.77.0.0/24,udp=10.77.1.0/24"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -117,7 +118,7 @@ def test_rails_add_up_the_speeds_of_their_networks(build):
 
     A busy machine delays some rounds: one try of three within the bounds is enough.
     """
-    if "mpich" not in launchers():
+    if "mpich" not in launchers.available():
         pytest.skip("there is no launcher of mpich")
     program = build(str(BENCH))
     tries = []

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import launchers
 from pmi_job import Job
-from test_live import HERE, LIBRARY, LIMIT_S, ROOT, answers_of, build, launchers, nothing_runs, pytestmark
+from test_live import HERE, LIBRARY, LIMIT_S, ROOT, answers_of, build, nothing_runs, pytestmark
 
 __all__ = ["build", "pytestmark"]  # pytest finds them here
 
@@ -29,7 +30,7 @@ def mpi_compilers() -> dict[str, tuple[str, str]]:
         ("MPICH of the system", "mpicc.mpich", MPICH),
         ("Open MPI of the system", "mpicc.openmpi", OPENMPI),
     ):
-        if shutil.which(command) and launcher in launchers():
+        if shutil.which(command) and launcher in launchers.available():
             found[name] = (command, launcher)
     return found
 
@@ -54,7 +55,7 @@ def beside_mpi(tmp_path_factory):
 
 
 def job(launcher: str, *command: object, ranks: int = 2, **more) -> subprocess.CompletedProcess[str]:
-    words = [*launchers()[launcher].command, "-n", ranks, *command]
+    words = [*launchers.available()[launcher], "-n", ranks, *command]
     options = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": LIMIT_S}
     return subprocess.run([*map(str, words)], **{**options, **more})
 
@@ -115,7 +116,7 @@ def test_slurm_starts_ranks(build, way):
 
 
 def test_who_never_calls_ptlinit_does_not_keep_others_for_ever(build):
-    for launcher in launchers():
+    for launcher in launchers.available():
         script = 'if [ "${PMI_RANK:-$PMIX_RANK}" = 1 ]; then sleep 600; else exec "$0" 300; fi'
         done = job(
             launcher,
@@ -160,7 +161,7 @@ def test_processes_that_nothing_connects_are_not_ranks_of_their_own(build):
 
 def test_a_lost_pmix_server_is_told(build):
     settings = {**os.environ, "PMIX_RANK": "0", "PMIX_NAMESPACE": "gone"}
-    if OPENMPI not in launchers():
+    if OPENMPI not in launchers.available():
         pytest.skip("there is no Open MPI, whose PMIx library this takes")
     done = subprocess.run(
         [build("live_flood.c"), "300"], env=settings, capture_output=True, text=True, timeout=LIMIT_S
@@ -170,7 +171,7 @@ def test_a_lost_pmix_server_is_told(build):
 
 
 def test_sixteen_ranks_on_what_processors_there_are(build):
-    for launcher in launchers():
+    for launcher in launchers.available():
         done = job(launcher, build("live_traffic.c"), 4096, ranks=16)
         assert done.returncode == 0, done.stdout + done.stderr
         assert set(answers_of(done.stdout)) == set(range(16))
@@ -191,9 +192,9 @@ ODD_RANKS = {
 @pytest.mark.parametrize("launcher", [MPICH, OPENMPI])
 @pytest.mark.parametrize("place", [*ODD_PLACES, *ODD_RANKS])
 def test_odd_places(build, launcher, place):
-    if launcher not in launchers():
+    if launcher not in launchers.available():
         pytest.skip(f"there is no launcher of {launcher}")
-    around = [*ODD_PLACES.get(place, ()), *launchers()[launcher].command]
+    around = [*ODD_PLACES.get(place, ()), *launchers.available()[launcher]]
     alone = subprocess.run(
         [*map(str, around), "-n", "2", "true"],
         capture_output=True,

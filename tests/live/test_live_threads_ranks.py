@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from c_programs import CONFORMANCE, compile_with
+import launchers
+from c_programs import compile_with
 from conftest import needs_engine
 from live_programs import ROOT
-from test_live import HERE, LIBRARY, LIMIT_S, answers_of, build, finished, launchers, run
+from test_live import HERE, LIBRARY, LIMIT_S, answers_of, build, finished, run
 
 __all__ = ["build"]
 STARTER = LIBRARY.parent / "bin/spinloom-threads" if LIBRARY else Path()
@@ -74,13 +75,6 @@ def test_long_messages_need_nothing_of_the_kernel(build):
     assert output.stderr == ""
 
 
-@pytest.mark.parametrize("program", [name for name in CONFORMANCE if name != "portals_handlers.c"])
-def test_programs_of_the_simulator_run_as_threads(build, program):
-    ranks, answers = CONFORMANCE[program]
-    output = threads(1, ranks, build(program))
-    assert answers_of(output) == dict(enumerate(answers))
-
-
 def test_objects_are_freed_at_random_while_others_wait(build):
     assert threads(1, 2, build("live_storm.c"), 1000, 1).count(" 0 wrong") == 2
 
@@ -113,11 +107,23 @@ def test_a_function_of_atexit_may_exit(build):
     assert ended(build("live_end_ways.c"), "again").returncode == 1
 
 
-@pytest.mark.skipif("mpich" not in launchers(), reason="there is no launcher of mpich")
+@pytest.mark.skipif("mpich" not in launchers.available(), reason="there is no launcher of mpich")
 @pytest.mark.parametrize("meet", ["start", "contact"])
 def test_ranks_on_threads_beside_a_process_without_are_told(build, meet):
     program = build("live_idle.c")
-    command = [*launchers()["mpich"].command, "-n", "1", STARTER, "-n", "2", program, ":", "-n", "1", program]
+    command = [
+        *launchers.available()["mpich"],
+        "-n",
+        "1",
+        STARTER,
+        "-n",
+        "2",
+        program,
+        ":",
+        "-n",
+        "1",
+        program,
+    ]
     done = subprocess.run(
         command,
         capture_output=True,

@@ -12,14 +12,15 @@ import time
 import pytest
 from click.testing import CliRunner
 
+import launchers
 import test_live
+from live_programs import over
 from pmi_job import Job
 from spinloom.cli import cli
 from spinloom.common import perfetto_file
 from spinloom.traces import live_trace
 from spinloom.traces.live_trace import Message, State
-from test_live import LIMIT_S, build, launchers, run
-from test_live_fabric import over
+from test_live import LIMIT_S, build, run
 
 __all__ = ["build"]
 HANGS = [
@@ -258,7 +259,7 @@ def test_the_timeline_joins_what_was_sent_with_what_arrived(job):
 @pytest.mark.usefixtures("build")
 def test_every_message_of_a_real_job_is_recorded(build, transport, tmp_path):
     settings = over("tcp") if transport == "fabric" else {"SPINLOOM_TRANSPORT": transport}
-    launcher = next(iter(launchers()), None)
+    launcher = next(iter(launchers.available()), None)
     if launcher is None:
         pytest.skip("there is no mpiexec")
     name = tmp_path / "run"

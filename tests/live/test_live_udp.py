@@ -10,7 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from test_live import LIMIT_S, answers_of, build, launchers, nothing_runs, run
+import launchers
+from test_live import LIMIT_S, answers_of, build, nothing_runs, run
 
 __all__ = ["build"]
 pytestmark = pytest.mark.usefixtures("build")
@@ -113,7 +114,7 @@ def may_make_namespaces() -> str:
 def test_namespaces_are_as_good_as_machines(build, ranks, faults, longest):
     if why := may_make_namespaces():
         pytest.skip(why)
-    if "mpich" not in launchers():
+    if "mpich" not in launchers.available():
         pytest.skip("there is no launcher of mpich")
     settings = {"SPINLOOM_TRANSPORT": "udp"} | ({"SPINLOOM_UDP_FAULTS": faults} if faults else {})
     with joined_namespaces(ranks) as names:
@@ -124,7 +125,7 @@ def test_a_path_may_carry_less_than_the_interface(build):
     """Nothing tells the sender that the router takes its datagrams apart."""
     if why := may_make_namespaces():
         pytest.skip(why)
-    if "mpich" not in launchers():
+    if "mpich" not in launchers.available():
         pytest.skip("there is no launcher of mpich")
     with namespaces_with_a_router(9000, 1500) as names:
         exchange_between(names, build("live_traffic.c"), 300_000, {"SPINLOOM_TRANSPORT": "udp"})
@@ -134,7 +135,7 @@ def exchange_between(names, program, longest, settings):
     prefix = names[0].rsplit("-", 1)[0]
     inside = f'exec ip netns exec {prefix}-$PMI_RANK "{program}" {longest}'
     done = subprocess.run(
-        [*launchers()["mpich"].command, "-n", str(len(names)), "sh", "-c", inside],
+        [*launchers.available()["mpich"], "-n", str(len(names)), "sh", "-c", inside],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from c_programs import CONFORMANCE, PORTALS, needs_compiler
+from c_programs import PORTALS, needs_compiler
 from conftest import needs_engine
 
 pytestmark = [needs_engine, needs_compiler]
@@ -25,15 +23,6 @@ def test_gets_and_atomics_bring_back_and_change_what_they_say(sim):
     code, ran, said = sim(2, PORTALS / "portals_fetch.c")
     assert code == 0, said
     assert ran["output"].splitlines() == ["rank 1: 36 answers", "rank 0: 102 answers"]
-
-
-@pytest.mark.parametrize("name", CONFORMANCE)
-def test_the_library_does_what_portals_says(sim, name):
-    """Programs that rely on messages only, not on modelled time: they hold on any driver."""
-    ranks, answers = CONFORMANCE[name]
-    code, ran, said = sim(ranks, PORTALS / name)
-    lines = [f"rank {rank}: {answers[rank]} answers" for rank in range(ranks)]
-    assert (code, sorted(ran["output"].splitlines())) == (0, lines), said + ran["output"]
 
 
 def test_list_entries_take_what_comes_and_interfaces_do_not_mix(sim, source):

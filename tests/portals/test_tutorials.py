@@ -35,7 +35,7 @@ PAGES = {  # what is found in each page, and whether its times are measured
 pytestmark = [
     needs_engine,
     pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler"),
-    pytest.mark.skipif("PMI-1" not in launchers.available(), reason="the environment's MPICH is not there"),
+    pytest.mark.skipif("mpich" not in launchers.available(), reason="the environment's MPICH is not there"),
 ]
 
 
@@ -48,7 +48,7 @@ def folder(tmp_path) -> Path:
     for name, words in {
         "spinloom": [sys.executable, "-m", "spinloom.cli"],
         "mpicc": [str(binaries / "mpicc"), f"-Wl,-rpath,{binaries.parent / 'lib'}"],
-        "mpiexec": launchers.available()["PMI-1"],
+        "mpiexec": launchers.available()["mpich"],
     }.items():
         script = tmp_path / "bin" / name
         script.parent.mkdir(exist_ok=True)

@@ -101,6 +101,26 @@ def test_options_behind_the_program_are_its_own():
     assert (ran.returncode, ran.stdout) == (0, "--reprt -- --report\n")
 
 
+@pytest.mark.parametrize(("verb", "word"), [("run", "--rma"), ("record", "-o"), ("record", "--out=x")])
+def test_an_option_of_the_verb_behind_the_program_is_said(tmp_path, verb, word):
+    before = ["-o", str(tmp_path / "trace"), "--force"] if verb == "record" else []
+    ran = spinloom(*before, "true", word, verb=verb)
+    assert ran.returncode == 0
+    name = word.partition("=")[0]
+    assert f"{name} is behind the program, which gets it; options of 'spinloom {verb}'" in ran.stderr
+    for silent in (["--", "true", word], ["true", "--other", "run"]):
+        assert "behind the program" not in spinloom(*before, *silent, verb=verb).stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("report.json", "--", "true"), ("report.html", "true"), ("report", "--", "true")]
+)
+def test_a_file_behind_report_is_answered_with_the_accepted_form(words):
+    ran = spinloom("--report", *words)
+    assert ran.returncode == 2
+    assert f"--report {words[0]}: write --report={words[0]}" in ran.stderr
+
+
 # ---- launchers ----
 
 

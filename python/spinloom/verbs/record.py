@@ -20,6 +20,7 @@ from spinloom.common.errors import EXIT_ENVIRONMENT, Trouble
 from spinloom.traces import recorded
 from spinloom.traces.pages import recorded_run
 from spinloom.verbs.options import out_option, page_option
+from spinloom.verbs.programs import Starts
 from spinloom.verbs.run import NOT_HANDED_ON, measured_prices, prepared
 
 FORMAT = 1
@@ -107,6 +108,7 @@ def tell(directory: Path, command: tuple[str, ...], began: datetime.datetime, co
 
 @click.command(
     "record",
+    cls=Starts,
     context_settings={"allow_interspersed_args": False},
     epilog="Example: spinloom record -o melt -- mpiexec -n 4 ./app; spinloom trace melt",
 )

@@ -18,6 +18,7 @@ import click
 from spinloom.accelerate import mpi_layer, mpi_programs, mpi_report, mpi_report_page, peer_prices
 from spinloom.common import data, files, output
 from spinloom.common.errors import EXIT_ENVIRONMENT, Trouble
+from spinloom.verbs.programs import Starts
 
 ON_TERMINAL = "-"
 FORMS = (".json", ".html")
@@ -27,17 +28,27 @@ NOT_HANDED_ON = (
 )
 
 
-class WithBareReport(click.Command):
-    """`--report` has a value only where one is given with '=': the next word is the command's."""
+class WithBareReport(Starts):
+    """`--report` has a value only where one is given with '=': the next word is the command's. A file there
+    is refused."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words = list(args)
         at = 0
         while at < len(words) and words[at].startswith("-") and words[at] != "--":
             if words[at] == "--report":
+                refuse_file(words[at + 1 : at + 3])
                 words[at] = f"--report={ON_TERMINAL}"
             at += 2 if words[at] == "--path" else 1
         return super().parse_args(ctx, words)
+
+
+def refuse_file(words: list[str]) -> None:
+    """Refuses words behind a bare --report that begin with the report's file."""
+    if not words or words[0].startswith("-"):
+        return
+    if words[0].endswith(FORMS) or words[1:] == ["--"]:
+        raise Trouble("invalid", f"--report {words[0]}: write --report={words[0]}")
 
 
 def check_report(report: str | None) -> None:
@@ -128,7 +139,7 @@ def become(command: list[str], environment: dict[str, str], report: str | None) 
 @click.option(
     "--collectives",
     is_flag=True,
-    help="Non-blocking and persistent collective calls run on the live NIC while the program computes. Sums "
+    help="Live NICs carry on non-blocking and persistent collective calls while the program computes. Sums "
     "of floating-point numbers may differ from the MPI's in the last bit.",
 )
 @click.option(
@@ -152,12 +163,13 @@ def run(command: tuple[str, ...], path: str | None, collectives: bool, rma: bool
 
     A rank may be such a command as well: mpiexec -n 2 spinloom run -- ./app, for example in a container.
 
-    With --collectives the ranks of the job are ranks of Portals as well, where all are on one machine, and
-    their NICs do MPI_Iallreduce, MPI_Ibcast and their like, and what MPI_Allreduce_init and its like make.
-    What the NIC does not know (operations of the program's own, for example) stays with the MPI.
+    With --collectives, each rank also gets a live NIC of Spinloom, if all ranks are on one machine. The NICs
+    carry on non-blocking collective calls (MPI_Ibcast, MPI_Iallreduce, ...) and persistent ones
+    (MPI_Allreduce_init, ...). Calls that a NIC cannot do stay with the MPI, such as reductions by an
+    operation of the program's own.
 
-    With --rma they are ranks of Portals, too, and their NICs carry the accesses to MPI's windows, and their
-    locks: a target takes part in none of them. Windows that grow (MPI_Win_create_dynamic) stay with the MPI.
+    With --rma, each rank also gets such a NIC. The NICs do the accesses and locks of MPI's windows, and the
+    target's program takes part in none of them. Windows that grow (MPI_Win_create_dynamic) stay with the MPI.
 
     Examples: spinloom run --report -- mpiexec -n 2 ./app;
     spinloom run --report=app.html -- mpiexec -n 2 ./app

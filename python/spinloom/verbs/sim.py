@@ -25,6 +25,7 @@ from spinloom.verbs.options import (
     seed_option,
     set_option,
 )
+from spinloom.verbs.programs import Starts
 
 RAILS_MAX = 8  # the limit of spinloom/rails.h
 
@@ -37,6 +38,7 @@ def print_flags(ctx: click.Context, parameter: click.Parameter, wanted: bool) ->
 
 
 @click.command(
+    cls=Starts,
     context_settings={"allow_interspersed_args": False},
     epilog="Examples: spinloom sim -n 2 examples/portals/pingpong.c 4096; "
     "spinloom sim -n 64 --nic sc17-discrete --label ./program argument",

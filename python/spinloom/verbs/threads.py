@@ -9,9 +9,11 @@ import click
 
 from spinloom.nics import jobs
 from spinloom.verbs.options import UpTo, ranks_option
+from spinloom.verbs.programs import Starts
 
 
 @click.command(
+    cls=Starts,
     context_settings={"allow_interspersed_args": False},
     epilog="Examples: spinloom threads -n 4 examples/portals/broadcast.c; "
     "spinloom threads -n 8 ./program argument",

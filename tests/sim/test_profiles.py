@@ -74,6 +74,20 @@ def test_a_wrong_file_is_refused(tmp_path, old, new, complaints):
         assert complaint in caught.value.message
 
 
+def test_all_wrong_values_are_named(tmp_path):
+    wrong = tmp_path / "wrong.toml"
+    text = PATH.read_text().replace('value = "30 ns"', 'value = "30 nanos"', 1)
+    wrong.write_text(text.replace('value = "250 ns", label = "given"', 'value = "250 ns", label = "gven"', 1))
+    with pytest.raises(Trouble) as caught:
+        profiles.load(wrong)
+    assert "30 nanos" in caught.value.message
+    assert "gven" in caught.value.message
+    with pytest.raises(Trouble) as caught:
+        profiles.changed(profiles.load(PATH), [("hpu.clock", "3"), ("hpu.cont", "4"), ("match.header", "x")])
+    for complaint in ("hpu.clock = '3'", "has no hpu.cont; did you mean 'hpu.count'", "match.header = 'x'"):
+        assert complaint in caught.value.message
+
+
 def test_a_missing_key_is_named(tmp_path):
     lines = [line for line in PATH.read_text().splitlines() if not line.startswith("wire =")]
     wrong = tmp_path / "wrong.toml"
@@ -107,6 +121,13 @@ def test_only_its_core_decides_which_fields_a_profile_has():
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(Trouble, match="did you mean 'sc19-slingshot'"):
         profiles.load("sc19-slingshoot")
+
+
+def test_a_file_without_its_ending_is_answered_with_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").touch()
+    with pytest.raises(Trouble, match=r"no NIC profile 'mine'; did you mean 'mine\.toml'\?"):
+        profiles.load("mine")
 
 
 def test_a_changed_profile_says_what_was_changed():

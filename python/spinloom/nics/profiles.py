@@ -4,9 +4,9 @@ Contract: load() reads a profile by name (data/nics/NAME.toml) or by path. A fil
 section and one entry {value, label, source} per key; FIELDS (profile_fields.py) lists every key. `from =
 "NAME"` begins with another profile's numbers, `host_profile = "NAME"` takes those of data/hosts/NAME.toml;
 what the file says wins. All unknown keys are one error, which names the nearest known ones, and so are all
-missing ones. changed() is a loaded profile with some other numbers, on_host() with another host's;
-template() is the text of a new profile. Values are exact: integers (ps, Hz, bytes, cycles, counts),
-fractions (ps per byte, plain ratios) or names.
+missing ones, and all wrong values. changed() is a loaded profile with some other numbers, on_host() with
+another host's; template() is the text of a new profile. Values are exact: integers (ps, Hz, bytes, cycles,
+counts), fractions (ps per byte, plain ratios) or names.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def read_toml(text: str, folder: str, kind: str, candidates: list[str]) -> tuple
     try:
         return documents.toml(path, f"{kind} profile "), path
     except documents.MissingFile:
-        raise Trouble("invalid", f"there is no {kind} profile '{text}'{nearest(text, candidates)}") from None
+        beside = Path(f"{text}.toml")
+        hint = f"; did you mean '{beside}'?" if beside.is_file() else nearest(text, candidates)
+        raise Trouble("invalid", f"there is no {kind} profile '{text}'{hint}") from None
 
 
 def load_host(name_or_path: str | Path) -> tuple[str, str, dict[str, Entry]]:
@@ -117,7 +119,7 @@ def load_host(name_or_path: str | Path) -> tuple[str, str, dict[str, Entry]]:
     if others:
         raise Trouble("invalid", f"{path}: a host profile has a section [host] only, not {', '.join(others)}")
     refuse_missing(path, [field for field in HOST_FIELDS if field not in written])
-    return name, about, {field: read_entry(path, field, entry) for field, entry in written.items()}
+    return name, about, read_entries(path, written)
 
 
 def on_host(profile: Profile, name_or_path: str | Path) -> Profile:
@@ -132,15 +134,21 @@ def changed(profile: Profile, changes: Iterable[tuple[str, str]]) -> Profile:
     Trouble('invalid') for a field that it does not have, and for a text that is no value of it."""
     by_field = dict(changes)
     entries = dict(profile.entries)
+    wrong = []
     for field, text in by_field.items():
         if field not in entries:
-            raise Trouble("invalid", f"profile {profile.name} has no {field}{nearest(field, entries)}")
-        value = parsed(field, text, f"profile {profile.name}")
+            wrong.append(f"profile {profile.name} has no {field}{nearest(field, entries)}")
+            continue
+        try:
+            value = parsed(field, text)
+        except ValueError as error:
+            wrong.append(f"profile {profile.name}: {error}")
+            continue
         if field == "hpu.core" and value != profile[field]:
-            raise Trouble(
-                "invalid", f"hpu.core decides which fields a profile has; {profile.name} is {profile[field]}"
-            )
+            wrong.append(f"hpu.core decides which fields a profile has; {profile.name} is {profile[field]}")
         entries[field] = Entry(field, text, value, "proposed", "changed for a trial")
+    if wrong:
+        raise Trouble("invalid", "; ".join(wrong))
     return replace(
         profile, entries=entries, changes=tuple(sorted({**dict(profile.changes), **by_field}.items()))
     )
@@ -168,10 +176,8 @@ def read(table: dict, path: Path, based_on_it: tuple[Path, ...] = ()) -> Profile
             "invalid", f"{path}: {', '.join(others)} {belong} to hpu.core = {other}; this one is {core}"
         )
     refuse_missing(path, [field for field in needed if field not in present], is_whole=base is None)
-    entries = {
-        field: read_entry(path, field, written[field]) if field in written else inherited[field]
-        for field in needed
-    }
+    read_here = read_entries(path, written)
+    entries = {field: read_here.get(field) or inherited[field] for field in needed}
     return Profile(name, about, entries, host=host_name)
 
 
@@ -237,26 +243,41 @@ def core_in(path: Path, written: dict, inherited: dict[str, Entry]) -> str:
     """Returns which core the file describes: it decides which fields there are."""
     if "hpu.core" not in written and "hpu.core" in inherited:
         return str(inherited["hpu.core"].value)
-    return str(read_entry(path, "hpu.core", written["hpu.core"]).value)
+    return str(read_entries(path, {"hpu.core": written["hpu.core"]})["hpu.core"].value)
 
 
-def read_entry(path: Path, field: str, entry: object) -> Entry:
+def read_entries(path: Path, written: dict[str, object]) -> dict[str, Entry]:
+    """Reads every entry. Raises Trouble('invalid') that names all entries that are wrong."""
+    entries: dict[str, Entry] = {}
+    wrong: list[str] = []
+    for field, entry in written.items():
+        try:
+            entries[field] = read_entry(field, entry)
+        except ValueError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise Trouble("invalid", f"{path}: {'; '.join(wrong)}")
+    return entries
+
+
+def read_entry(field: str, entry: object) -> Entry:
+    """Raises ValueError with a sentence that names the field."""
     if not isinstance(entry, dict) or set(entry) != {"value", "label", "source"}:
-        raise Trouble("invalid", f"{path}: {field} must be {{ value = ..., label = ..., source = ... }}")
+        raise ValueError(f"{field} must be {{ value = ..., label = ..., source = ... }}")
     text, label, source = (str(entry[part]) for part in ("value", "label", "source"))
     if label not in LABELS:
-        raise Trouble("invalid", f"{path}: {field} has label '{label}'{nearest(label, LABELS)}")
+        raise ValueError(f"{field} has label '{label}'{nearest(label, LABELS)}")
     if not source.strip():
-        raise Trouble("invalid", f"{path}: {field} has no source; say in one line where '{text}' comes from")
-    return Entry(field, text, parsed(field, text, str(path)), label, source)
+        raise ValueError(f"{field} has no source; say in one line where '{text}' comes from")
+    return Entry(field, text, parsed(field, text), label, source)
 
 
-def parsed(field: str, text: str, where: str) -> Value:
-    """The value of a field from its text; `where` begins the sentence of an error."""
+def parsed(field: str, text: str) -> Value:
+    """The value of a field from its text. Raises ValueError with a sentence that names the field."""
     try:
         return FIELDS[field].parse(text)
     except ValueError as error:
-        raise Trouble("invalid", f"{where}: {field} = '{text}': {error}") from None
+        raise ValueError(f"{field} = '{text}': {error}") from None
 
 
 TEMPLATE = """# {name} - a NIC profile that begins with the numbers of {base}

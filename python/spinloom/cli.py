@@ -64,6 +64,7 @@ def print_prefix(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.group(
     cls=Verbs,
     places=PLACES,
+    of_files={".c": "sim", ".goal": "goal", ".spl": "goal", ".toml": "sweep"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="Each verb explains itself: spinloom VERB --help. Environment variables: spinloom info settings. "
     "Exit codes: 0 good, 1 negative result, 2 usage, 3 the machine lacks something.",

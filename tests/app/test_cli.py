@@ -15,6 +15,7 @@ from conftest import needs_engine
 from patience import seconds
 from spinloom import __version__
 from spinloom.common import config, core
+from spinloom.common.errors import nearest
 from spinloom.nics import profiles
 from spinloom.verbs.jobs import JOBS
 
@@ -85,6 +86,36 @@ def test_an_unknown_verb_is_answered_with_the_nearest(spinloom):
     ran = spinloom("info", "nicks")
     assert ran.code == 2
     assert "did you mean 'nics'" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("validate", "paper validate"),
+        ("workloads", "info workloads"),
+        ("sim.c", "spinloom sim sim.c"),
+        ("app.goal", "spinloom goal app.goal"),
+        ("handler words.c", "spinloom handler run words.c"),
+        ("handler out/words.elf", "spinloom handler run out/words.elf"),
+    ],
+)
+def test_a_sub_verb_or_a_file_in_the_place_of_a_verb(spinloom, words, meant):
+    ran = spinloom(*words.split())
+    assert ran.code == 2
+    assert f"; did you mean '{meant}'?" in ran.err
+
+
+def test_hidden_verbs_are_not_offered(spinloom):
+    ran = spinloom("xxxxxxxx")
+    assert "there are: simulate, explain" in ran.err
+    assert "torture" not in ran.err + spinloom("tortur").err
+
+
+def test_a_name_that_begins_so_is_nearer_than_one_that_is_spelt_alike():
+    assert nearest("sc19", ["sc17", "sc19-slingshot"]) == "; did you mean 'sc19-slingshot'?"
+    assert nearest("SC19-", ["sc17", "sc19-slingshot"]) == "; did you mean 'sc19-slingshot'?"
+    assert nearest("sc18", ["sc17", "sc19-slingshot"]) == "; did you mean 'sc17'?"
+    assert nearest("", ["one", "two"]) == "; there are: one, two"
 
 
 def test_info_without_a_word_shows_the_versions(spinloom):

@@ -75,10 +75,15 @@ def exit_of_interrupt(interrupt: BaseException) -> int:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for an unknown name: '; did you mean ...?' or the list of what exists."""
+    """A hint for an unknown name: '; did you mean ...?' or the list of what exists.
+
+    A name that begins with the unknown one is nearer than one that is spelt alike.
+    """
     names = list(known)
+    wanted = name.casefold()
     folded = {candidate.casefold(): candidate for candidate in names}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    longer = [candidate for candidate in folded if wanted and candidate.startswith(wanted)]
+    close = longer or difflib.get_close_matches(wanted, folded, n=1, cutoff=0.5)
     if close:
-        return f"; did you mean '{folded[close[0]]}'?"
+        return f"; did you mean '{folded[min(close, key=len)]}'?"
     return f"; there are: {', '.join(names)}" if names else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -13,15 +14,24 @@ from spinloom.common.errors import nearest
 class Group(click.Group):
     """A verb whose sub-verbs are imported when they are asked for.
 
-    `places` has the module and the name of each. An unknown word is answered with the nearest one. A default
-    sub-verb is meant by a first word that names none: by an option always, by another word if the default one
-    takes operands, and by nothing at all unless no_args_is_help.
+    `places` has the module and the name of each. An unknown word is answered with the nearest one: the verb
+    that takes files with that ending (`of_files`), a sub-verb of that name, or a name that is like it. A
+    default sub-verb is meant by a first word that names none: by an option always, by another word if the
+    default one takes operands, and by nothing at all unless no_args_is_help.
     """
 
-    def __init__(self, *, places: dict[str, str], default: str | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        places: dict[str, str],
+        default: str | None = None,
+        of_files: dict[str, str] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
         self.places = places
         self.default = default
+        self.of_files = of_files or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.places)
@@ -50,5 +60,15 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.places:
-            raise click.UsageError(f"there is no verb '{args[0]}'{nearest(args[0], self.places)}", ctx)
+            raise click.UsageError(f"there is no verb '{args[0]}'{self.hint(ctx, args[0])}", ctx)
         return super().resolve_command(ctx, args)
+
+    def hint(self, ctx: click.Context, word: str) -> str:
+        verb = self.of_files.get(PurePath(word).suffix)
+        if verb is not None:
+            return f"; did you mean '{ctx.command_path} {verb} {word}'?"
+        commands = {name: self.get_command(ctx, name) for name in self.places}
+        for name, command in commands.items():
+            if isinstance(command, click.Group) and word in command.list_commands(ctx):
+                return f"; did you mean '{name} {word}'?"
+        return nearest(word, [name for name, command in commands.items() if not command.hidden])

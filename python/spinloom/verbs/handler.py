@@ -31,6 +31,7 @@ PARTS = (".c", ".toml", "_expect.py")
         "profile": "handler_profile:profile",
         "test": "handler_test:test",
     },
+    of_files={".c": "run", ".elf": "run"},
     epilog="Example: spinloom handler new words --template count-words; spinloom handler run words.c",
 )
 def handler() -> None:

@@ -200,22 +200,21 @@ def simulate(
     """
     if together:
         refuse_given(ctx, ALONE_ONLY, "is for messages that come alone; leave out --together")
-        strategy = one_strategy(strategy_text) if is_given(ctx, "strategy_text") else None
-        simulate_together.run(
-            ctx,
-            applications,
-            type_text,
-            machine,
-            nic_memory,
-            rounds,
-            peers,
-            early,
-            at_once,
-            strategy,
-            quiet,
-            inject,
-            form,
+        settings = simulate_together.Settings(
+            types=applications,
+            type_text=type_text,
+            machine=machine,
+            nic_memory=nic_memory,
+            rounds=rounds,
+            peers=peers,
+            early=early,
+            at_once=at_once,
+            strategy=one_strategy(strategy_text) if is_given(ctx, "strategy_text") else None,
+            quiet=quiet,
+            inject=inject,
+            form=form,
         )
+        simulate_together.run(ctx, settings)
         return
     refuse_given(ctx, TOGETHER_ONLY, "is for datatypes that share a NIC: add --together")
     if count != 1 and type_text is None and not any(map(is_type, applications)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import click
@@ -23,56 +23,62 @@ from spinloom.verbs.stopping import stoppable
 DEFAULT_STRATEGY = "rw-cp"
 
 
-def run(
-    ctx: click.Context,
-    types: tuple[str, ...],
-    type_text: str | None,
-    machine: Machine,
-    nic_memory: str | None,
-    rounds: int,
-    peers: int | None,
-    early: Fraction | None,
-    at_once: int,
-    strategy: str | None,
-    quiet: bool,
-    inject: str,
-    form: str,
-) -> None:
-    """Simulates and shows them; `strategy` is None if nobody named one."""
-    shared = [each for text in types for each in sharing.parse(text)]
-    if type_text is not None:
-        shared += [sharing.SharedType(row) for row in simulation.rows_of(type_text)]
+@dataclass(frozen=True)
+class Settings:
+    """What the command line says."""
+
+    types: tuple[str, ...]
+    type_text: str | None
+    machine: Machine
+    nic_memory: str | None
+    rounds: int
+    peers: int | None
+    early: Fraction | None
+    at_once: int
+    strategy: str | None  # None: nobody named one
+    quiet: bool
+    inject: str
+    form: str
+
+
+def run(ctx: click.Context, settings: Settings) -> None:
+    """Simulates the datatypes and shows them."""
+    machine, strategy, form = settings.machine, settings.strategy, settings.form
+    shared = [each for text in settings.types for each in sharing.parse(text)]
+    if settings.type_text is not None:
+        shared += [sharing.SharedType(row) for row in simulation.rows_of(settings.type_text)]
     if not shared:
         raise Trouble(
             "invalid",
             "nothing to do: name an application ('spinloom info workloads' lists them), or give --type",
         )
-    if nic_memory is not None:
-        profile = profiles.changed(machine.profile, [("memory.state_bytes", nic_memory)])
+    if settings.nic_memory is not None:
+        profile = profiles.changed(machine.profile, [("memory.state_bytes", settings.nic_memory)])
         machine = replace(machine, profile=profile)
-    if peers is not None:
-        run_peers(ctx, shared, peers, strategy or exchanges.STRATEGY, machine, inject, form)
+    if settings.peers is not None:
+        run_peers(ctx, shared, settings.peers, strategy or exchanges.STRATEGY, machine, settings.inject, form)
         return
-    if ctx.get_parameter_source("at_once") is ParameterSource.COMMANDLINE and early is None:
+    if ctx.get_parameter_source("at_once") is ParameterSource.COMMANDLINE and settings.early is None:
         raise Trouble(
             "invalid", "--at-once is for --early: give that, too (0: every receive is there in time)"
         )
-    if early is None:
+    if settings.early is None:
         strategy = strategy or DEFAULT_STRATEGY
     if strategy is not None and strategy not in strategies.STRATEGIES:
         raise Trouble(
             "invalid", f"there is no strategy '{strategy}'{nearest(strategy, strategies.STRATEGIES)}"
         )
-    setup = machine.setup(inject=inject)
-    if early is not None:
-        show_mix(mixes.run(shared, setup, strategy, rounds, at_once, early), machine, form)
+    setup = machine.setup(inject=settings.inject)
+    if settings.early is not None:
+        mix = mixes.run(shared, setup, strategy, settings.rounds, settings.at_once, settings.early)
+        show_mix(mix, machine, form)
         return
     assert strategy is not None
-    expected = rounds * len(shared)
+    expected = settings.rounds * len(shared)
     messages: list[sharing.Message] = []
     host_ps = sharing.baselines(shared, setup)
-    with stoppable() as stop, progress(expected, quiet) as bar:
-        for message in sharing.run(shared, setup, strategy, rounds):
+    with stoppable() as stop, progress(expected, settings.quiet) as bar:
+        for message in sharing.run(shared, setup, strategy, settings.rounds):
             messages.append(message)
             bar()
     table = sharing.build(messages, expected, machine.profile, setup, host_ps)

@@ -260,6 +260,7 @@ def test_files_and_manifest(spinloom, tmp_path):
     out = tmp_path / "out"
     ran = spinloom("simulate", "--demo", "--out", str(out), "--seed", "5")
     assert ran.code == 0
+    assert f"written: {out}: simulate.csv, simulate.json, manifest.json, speedup.csv, speedup.svg" in ran.err
     assert {path.name for path in out.iterdir()} == {
         "simulate.csv",
         "simulate.json",

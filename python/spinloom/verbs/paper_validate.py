@@ -317,6 +317,7 @@ def write(out: Path, rows: list[dict[str, Any]]) -> None:
     results.check_writable(out)
     files.write(out / FILES[0], csv_text.as_csv(rows, list(rows[0])))
     files.write(out / FILES[1], json.dumps(rows, indent=1) + "\n")
+    output.say(f"written: {out}: {', '.join(FILES)}")
 
 
 # ---- the checked-in table ----

@@ -335,3 +335,4 @@ def save(out: Path, table: Table, machine: Machine, request: Request, host_time_
         "host_time_s": round(host_time_s, 3),
     }
     files.write(out / "manifest.json", json.dumps(about, indent=1) + "\n")
+    output.say(f"written: {out}: {', '.join(FILES)}")

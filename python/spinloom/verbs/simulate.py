@@ -381,3 +381,4 @@ def save(out: Path, table: results.Table, about: dict) -> None:
     else:
         (out / "speedup.svg").unlink(missing_ok=True)
         output.say("no speedup.svg: no strategy has a speed-up to plot")
+    output.say(f"written: {out}: {', '.join(results.result_files(out))}")

@@ -16,7 +16,7 @@ from spinloom.accelerate import calibration, copy_model
 from spinloom.accelerate.copy_model import Counts, Prices, Sample
 from spinloom.common.errors import Trouble
 from spinloom.layout import picture, picture_grid
-from spinloom.nics import workloads
+from spinloom.nics import targets, workloads
 
 pytestmark = needs_engine
 ROOT = Path(__file__).resolve().parents[2]
@@ -210,6 +210,44 @@ def test_svg_is_written(spinloom, tmp_path):
     assert ran.code == 0, ran.err
     assert rectangles((tmp_path / "a.svg").read_text()) > 16
     assert spinloom("explain", "int", "--plot", str(tmp_path / "no/a.svg")).code == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "ending", "named"), [("--plot", ".png", ".svg"), ("--page", ".svg", ".html")]
+)
+def test_a_picture_is_named_as_what_it_is(spinloom, tmp_path, option, ending, named):
+    path = tmp_path / f"face{ending}"
+    ran = spinloom("explain", "int", option, str(path))
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{option} {path}: end the name in {named}" in ran.err
+    assert not path.exists()
+
+
+def test_a_report_without_a_number_is_answered_with_its_numbers(spinloom, tmp_path):
+    derived = {"kind": "derived", "whole": True, "text": "vector(4, 1, 2, int)", "count": 1}
+    file = tmp_path / "report.json"
+
+    def said(types: list[dict], target: str) -> str:
+        file.write_text(json.dumps({"format": targets.REPORT_FORMAT, "types": types}))
+        ran = spinloom("explain", target, "--strategies", "none")
+        assert ran.code == 2
+        return ran.err
+
+    plain = {"kind": "contiguous", "whole": True}
+    assert f"say which datatype of {file}: {file}:1 or {file}:2" in said([plain, derived, derived], str(file))
+    assert f"say which datatype of {file}: {file}:0\n" in said([derived], str(file))
+    many = said([derived] * 9, f"{file}:x")
+    assert f"has no datatype x whose text is known; there is {file}:0, " in many
+    assert f", ... or {file}:8" in many
+    assert "has no datatype whose text is known" in said([plain], str(file))
+    said([derived], f"{file}:1")
+    assert spinloom("explain", f"{file}:0", "--strategies", "none").code == 0
+
+
+def test_blocks_in_another_order_are_counted(spinloom):
+    ran = spinloom("explain", "idxblock(1, [8, 4, 0], int)", "--strategies", "none")
+    assert "3 of 4 B, 2 of them before the end of the one before" in ran.out
+    assert "in the order of memory" in spinloom("explain", "vector(4, 1, 2, int)", "--strategies", "none").out
 
 
 # ---- the cost model ----

@@ -128,7 +128,7 @@ def test_the_picture_in_a_file(spinloom, tmp_path, form):
         ),
         (("bcast", "--ranks", "4", "--size", "8", "--root", "4"), "--root 4: 4 ranks are 0 to 3"),
         (("bcast", "--ranks", "4", "--size", "wide"), "--size 'wide'"),
-        (("bcast", "--ranks", "4", "--size", "8", "--plot", "tree.gif"), "end the name in .svg or in .png"),
+        (("bcast", "--ranks", "4", "--size", "8", "--plot", "tree.gif"), "end the name in .svg or .png"),
     ],
 )
 def test_what_cannot_be(spinloom, words, told):

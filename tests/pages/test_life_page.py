@@ -143,6 +143,14 @@ def test_a_page_is_of_one_received_message(tmp_path, spinloom, arguments):
     assert not (tmp_path / "life.html").exists()
 
 
+def test_a_page_of_several_datatypes_names_the_one_that_it_shows(tmp_path, spinloom):
+    path = tmp_path / "life.html"
+    ran = spinloom("simulate", "MILC:8^4", "WRF_y:2x2", "--strategies", "rw-cp", "--page", str(path))
+    assert ran.code == 0
+    assert f"{path}: 2 strategies of MILC 8^4; open it in a browser" in ran.err
+    assert f"{path} shows the first of 2 datatypes" in ran.err
+
+
 def test_nothing_received_is_said(tmp_path, spinloom):
     ran = spinloom("simulate", "--type", "contig(0, byte)", "--page", str(tmp_path / "life.html"))
     assert ran.code != 0

@@ -63,4 +63,5 @@ def way(row: Row, operation: str, memory: Memory) -> Way:
         f"kernel {program['kernel']}, {launches}, {program['bytes_touched']:,} B in sectors of 32 B at "
         f"{memory.bytes_per_second / 1e12:.2f} TB/s of {memory.name}; {program['memory_bytes']:,} B of tables"
     )
-    return Way(f"gpu {operation}", KIND, time_ps, program["bound"], about)
+    bound = "launch (not in the time)" if program["bound"] == "launch" else program["bound"]
+    return Way(f"gpu {operation}", KIND, time_ps, bound, about)

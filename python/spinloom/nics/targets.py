@@ -20,6 +20,7 @@ from spinloom.nics import workloads
 from spinloom.nics.workloads import Row
 
 MODULE = "spinloom_explained"  # the name under which a FILE.py is run
+NAMES_SHOWN = 6
 REPORT_FORMAT = 1  # the format of docs/formats/mpi-report.md
 
 
@@ -33,6 +34,8 @@ def resolve(target: str, count: int) -> Row:
         return Row(target, "", row["text"], (row["count"] or 1) * count)
     if target.endswith(".py"):
         raise Trouble("invalid", f"say which object of {target}: {target}:OBJECT")
+    if target.endswith(".json"):
+        raise Trouble("invalid", f"say which datatype of {target}: {numbers_in(Path(target))}")
     names = {application.name.casefold() for application in workloads.applications()}
     application, colon, datatype = target.partition(":")
     if application.casefold() in names or ("(" not in target and not is_type(target)):
@@ -124,16 +127,38 @@ def not_a_datatype(value: Any, target: str) -> Trouble:
 
 
 def row_in(file: Path, number: str) -> dict[str, Any]:
-    """A type of a document. Raises Trouble('invalid')."""
+    """A type of a report. Raises Trouble('invalid')."""
+    rows = rows_in(file)
+    row = rows.get(int(number)) if number.isascii() and number.isdigit() else None
+    if row is None:
+        raise Trouble(
+            "invalid", f"{file} has no datatype {number} whose text is known; there is {numbers_in(file)}"
+        )
+    return row
+
+
+def numbers_in(file: Path) -> str:
+    """The datatypes of a report that can be explained, as a user types them: 'a.json:1 or a.json:4'."""
+    return listed([f"{file}:{number}" for number in rows_in(file)])
+
+
+def rows_in(file: Path) -> dict[int, dict[str, Any]]:
+    """The types of a report whose text is known, by number. Raises Trouble('invalid') if there are none."""
     document = documents.json(file)
     try:
         types = document["types"] if document["format"] == REPORT_FORMAT else []
-        row = types[int(number)] if number.isascii() and number.isdigit() else {}
-        if row["kind"] == "derived" and row["whole"]:
-            return row
-    except (ValueError, KeyError, IndexError, TypeError):
-        pass
-    raise Trouble(
-        "invalid",
-        f"{file} has no datatype {number} whose text is known; 'spinloom run --report' writes such files",
-    )
+        rows = {number: row for number, row in enumerate(types) if row["kind"] == "derived" and row["whole"]}
+    except (KeyError, TypeError):
+        rows = {}
+    if not rows:
+        raise Trouble(
+            "invalid",
+            f"{file} has no datatype whose text is known; 'spinloom run --report=FILE.json' writes reports",
+        )
+    return rows
+
+
+def listed(names: list[str]) -> str:
+    """The first names: 'a', 'a or b', 'a, b, ... or z'."""
+    shown = names if len(names) <= NAMES_SHOWN else [*names[: NAMES_SHOWN - 2], "...", names[-1]]
+    return " or ".join([part for part in (", ".join(shown[:-1]), shown[-1]) if part])

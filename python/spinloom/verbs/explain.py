@@ -221,9 +221,11 @@ def described(facts: dict[str, Any]) -> list[tuple[str, str]]:
 def blocks_line(facts: dict[str, Any]) -> str:
     least, most = facts["block_bytes_min"], facts["block_bytes_max"]
     sizes = f"{least:,} B" if least == most else f"{least:,} to {most:,} B"
-    return f"{facts['blocks']:,} of {sizes}" + (
-        f", {facts['blocks_forward']:,} behind the one before" if facts["blocks"] > 1 else ""
-    )
+    if facts["blocks"] < 2:
+        return f"{facts['blocks']:,} of {sizes}"
+    backward = facts["blocks"] - 1 - facts["blocks_forward"]
+    order = f"{backward:,} of them before the end of the one before" if backward else "in the order of memory"
+    return f"{facts['blocks']:,} of {sizes}, {order}"
 
 
 def histogram(facts: dict[str, Any]) -> Any:
@@ -268,7 +270,7 @@ def show(row: Row, facts: dict[str, Any], ways: list[Way], machine: Machine, pro
         )
         output.show(table_of(modelled, title))
     if gpu_ways := [way for way in ways if way.kind == explain_gpu.KIND]:
-        title = "One message in a GPU's memory: not less than its memory needs, without the launch."
+        title = "One message in a GPU's memory: what its memory takes at least; the launch comes on top."
         output.show(table_of(gpu_ways, title))
 
 

@@ -177,20 +177,33 @@ def timeline_option(about: str) -> Callable:
     return click.option("--timeline", "timeline_path", type=path, metavar="FILE", help=about)
 
 
+def check_ending(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Raises Trouble('invalid') if the name does not end as one of the metavar's. Devices have any name."""
+    if path is None or (path.exists() and not path.is_file()):
+        return path
+    endings = [Path(form).suffix for form in str(parameter.metavar).split("|")]
+    if path.suffix not in endings:
+        raise Trouble("invalid", f"{parameter.opts[0]} {path}: end the name in {' or '.join(endings)}")
+    return path
+
+
 def plot_option(metavar: str, about: str) -> Callable:
     """--plot, a picture, as the argument `plot`."""
     path = click.Path(path_type=Path, dir_okay=False)
-    return click.option("--plot", "plot", type=path, metavar=metavar, help=about)
+    return click.option("--plot", "plot", type=path, metavar=metavar, callback=check_ending, help=about)
 
 
 def page_option(about: str) -> Callable:
     """--page, a web page to look at, as the argument `page_path`."""
     path = click.Path(path_type=Path, dir_okay=False)
-    return click.option("--page", "page_path", type=path, metavar="FILE.html", help=about)
+    return click.option(
+        "--page", "page_path", type=path, metavar="FILE.html", callback=check_ending, help=about
+    )
 
 
 life_page_option = page_option(
-    "Also write a page that shows the message from the wire to memory, one strategy above another."
+    "Also write a page that shows a message from the wire to memory, one strategy above another; of several "
+    "datatypes the first."
 )
 
 

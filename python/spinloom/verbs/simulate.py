@@ -271,6 +271,10 @@ def simulate(
         write_timeline(*jobs[len({cell.strategy for cell in cells}) - 1], timeline_path)
     if page_path is not None:
         output.say(page.save(page_path, cells[: len(names)], jobs[0][1], str(machine.profile)))
+        if len(rows) > 1:
+            output.say(
+                f"{page_path} shows the first of {len(rows)} datatypes; a page of another names it alone"
+            )
     for seed, outcome in outcomes:
         if outcome.code not in ("ok", "unsupported", "exhausted"):
             output.say(f"{cell_label(seed, outcome, seed_range)}: {outcome.code}: {outcome.message}")

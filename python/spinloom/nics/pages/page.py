@@ -22,6 +22,7 @@ from spinloom.common.printable import html, printable
 from spinloom.nics import results, strategies, sweep
 from spinloom.nics.pages import lives
 from spinloom.nics.sweep import Cell, Outcome, Setup
+from spinloom.nics.workloads import Row
 
 PAGE_BYTES = 5_000_000
 SPANS_MAX, BLOCKS_MAX, BLOCKS_SEEN = 120_000, 60_000, 4_000_000
@@ -120,9 +121,7 @@ def document(
             }
         )
     return {
-        "name": frame.shortened(
-            f"{row.application} {row.datatype}" if row.application != "custom" else row.datatype, 80
-        ),
+        "name": name_of(row),
         "type": frame.shortened(row.type, 2000),
         "count": row.count,
         "size": size,
@@ -135,6 +134,11 @@ def document(
         "memory": memory_of(row.type, row.count, size),
         "lives": shown,
     }
+
+
+def name_of(row: Row) -> str:
+    name = f"{row.application} {row.datatype}" if row.application != "custom" else row.datatype
+    return frame.shortened(name, 80)
 
 
 def table(content: dict[str, Any], of_each: Sequence[lives.Life]) -> str:
@@ -203,4 +207,4 @@ def save(path: Path, cells: list[Cell], setup: Setup, machine: str) -> str:
         raise Trouble("invalid", f"no page of {cells[0].row.type}: no strategy received any bytes")
     text = build(shown, setup, f"{machine}, {setup.hpus} HPUs", result_hash)
     files.write(path, text)
-    return f"{path}: {len(shown)} strategies of {shown[0].cell.row.datatype}; open it in a browser"
+    return f"{path}: {len(shown)} strategies of {name_of(shown[0].cell.row)}; open it in a browser"

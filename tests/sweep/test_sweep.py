@@ -370,3 +370,10 @@ def test_a_dry_run_runs_nothing(spinloom, tmp_path):
     ran = spinloom("sweep", *GOALS, "--dry-run", "--json", "--out", str(tmp_path / "out"))
     assert [row["ranks"] for row in json.loads(ran.out)] == [4, 8, 16, 32]
     assert not (tmp_path / "out").exists()
+    assert spinloom("sweep", *GOALS, "--dry-run").out.startswith("4 cells")
+
+
+def test_without_a_folder_for_results_nothing_runs(spinloom):
+    ran = spinloom("sweep", *GOALS)
+    assert ran.code == 2
+    assert "say where the results of 4 cells are kept: --out DIR" in ran.err

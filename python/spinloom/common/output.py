@@ -62,12 +62,17 @@ def console() -> Console:
 
 def show(rich_table: Table, keys: int = 1) -> None:
     """Prints a table; one that is wider than the terminal as several, each with the first `keys` columns.
-    What is still wider runs over the edge, complete."""
+    What is still wider runs over the edge, complete. A title that is wider than its table stands above it."""
     target = console()
+    terminal_width = target.width
     for part in parts(rich_table, target.width, keys):
         padding = 2 * len(part.columns)
         needed = Measurement.get(target, target.options.update(max_width=10_000), part).minimum + padding
         target.width = max(target.width, needed)
+        title = str(part.title or "")
+        if cell_len(title) > Measurement.get(target, target.options, part).maximum:
+            target.print(Text(printable(title), style="bold"), width=terminal_width)
+            part.title = None
         target.print(part)
 
 

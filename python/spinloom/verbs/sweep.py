@@ -36,7 +36,9 @@ from spinloom.verbs.stopping import stoppable
     shell_complete=completion.of(completion.axes),
 )
 @out_option(
-    "DIR", "Where each result is kept as it comes; then sweep.parquet and manifest.json.", folder=True
+    "DIR",
+    "Where each result is kept as it comes; then sweep.parquet and manifest.json. Needed but for --dry-run.",
+    folder=True,
 )
 @click.option("--fresh", is_flag=True, help="Throw away what DIR has kept.")
 @click.option("--axes", nargs=2, metavar="X Y", help="Draw column Y over column X.")
@@ -85,7 +87,11 @@ def sweep(
         output.emit(rows, form, lambda: sweep_tables.plan(rows, picture.varied(cells, rows)))
         return
     if out is None:
-        raise Trouble("invalid", "--out DIR says where results are kept")
+        raise Trouble(
+            "invalid",
+            f"say where the results of {len(cells):,} cells are kept: --out DIR, such as --out out/sweep; "
+            "--dry-run prints the cells and runs none",
+        )
     if ctx.get_parameter_source("workers") is ParameterSource.COMMANDLINE and (scheduler or slurm):
         raise Trouble("invalid", "--workers is about this machine, which --scheduler and --slurm are not")
     if scheduler is not None and slurm:

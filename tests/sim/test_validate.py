@@ -137,6 +137,15 @@ def test_two_runs_do_not_share_a_folder(spinloom, engine, tmp_path):
     assert "another validate is at work in" in ran.err
 
 
+def test_outside_of_a_checkout_it_says_where_the_table_is(spinloom, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for options in (["--last"], ["--update"]):
+        ran = spinloom("paper", "validate", *options)
+        assert ran.code == 2
+        assert f"there is no {validate.TABLE} in this folder; go to a checkout" in ran.err
+    assert not any(tmp_path.iterdir())
+
+
 # ---- cells of later claims, begun by threads that have nothing to do ----
 
 

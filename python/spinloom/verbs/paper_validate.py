@@ -33,6 +33,7 @@ FILES = ("validate.csv", "validate.json")
 KEPT = "claims.jsonl"  # lies beside them while a run has not ended
 Result = dict[str, Any]  # result_of()
 TABLE = Path("tests/golden/validate.json")  # its place in a checkout
+OUTSIDE = f"there is no {TABLE} in this folder; go to a checkout of Spinloom, or name a table with --golden"
 
 
 @click.command(epilog="Examples: spinloom paper validate; spinloom paper validate --only DDT-2,DDT-7 --json")
@@ -85,6 +86,9 @@ def validate(
     part of the model open, claims are tried with the alternative, too. Exits with 1 when a verdict differs
     from the checked-in table.
     """
+    chosen = ctx.get_parameter_source("table_path") is not ParameterSource.DEFAULT
+    if update and not chosen and not table_path.parent.is_dir():
+        raise Trouble("invalid", f"--update: {OUTSIDE}")
     if last:
         output.echo(summary(read_table(table_path)))
         return
@@ -92,11 +96,10 @@ def validate(
         validate_live(only, out, force, quiet, form)
         return
     wanted = select(only)
-    chosen = ctx.get_parameter_source("table_path") is not ParameterSource.DEFAULT
     if not update and not os.path.exists(table_path):
         if chosen:
             raise Trouble("invalid", f"--golden {table_path}: there is no such table; --update writes one")
-        output.say(f"no table {table_path} here: verdicts are compared with nothing")
+        output.say(f"verdicts are compared with nothing: {OUTSIDE}")
     check_free(out, force)
     laboratory = Lab(workers or os.cpu_count() or 1)
     began = time.monotonic()
@@ -327,9 +330,8 @@ def read_table(path: Path) -> dict[str, Any]:
     try:
         return documents.json(path, "the table ")
     except documents.MissingFile:
-        raise Trouble(
-            "environment", f"there is no table {path} to compare with; --update writes it"
-        ) from None
+        where = OUTSIDE if path == TABLE else f"there is no table {path}; --update writes one"
+        raise Trouble("invalid", where) from None
 
 
 def summary(table: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-/* What the examples share: checked calls, a clock, and knowing that another rank is ready.
+/* What the examples share: checked calls, a clock, how many ranks there are, and knowing that another rank is ready.
  *
  * Ranks run at their own speed. Who puts before the other has made its entry is told so by the acknowledgement; so a
  * rank that is ready says so by an entry of no bytes, the last one that it makes, and others knock until it answers. */
@@ -25,6 +25,17 @@ static inline long long now_ns(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (long long)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* Ends the program if the job has another number of ranks than it needs. */
+static inline void need_ranks(ptl_handle_ni_t ni, unsigned needed) {
+  ptl_process_t me;
+  ptl_size_t ranks;
+  CHECK(PtlGetId(ni, &me));
+  CHECK(PtlGetMap(ni, 0, NULL, &ranks));
+  if (ranks == needed) return;
+  if (me.rank == 0) fprintf(stderr, "this program is for %u ranks, not %u: -n %u\n", needed, (unsigned)ranks, needed);
+  exit(1);
 }
 
 /* From now on others find this rank ready; `knocks` counts them, or is PTL_CT_NONE. */

@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   CHECK(PtlInit());
   CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
   CHECK(PtlGetId(ni, &me));
+  need_ranks(ni, 2);
 
   unsigned char *memory = calloc(bytes, 1), *out = malloc(bytes);
   ptl_pt_index_t portal;

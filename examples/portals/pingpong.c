@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   CHECK(PtlInit());
   CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
   CHECK(PtlGetId(ni, &me));
+  need_ranks(ni, 2);
   other.rank = 1 - me.rank;
 
   unsigned char *out = malloc(bytes), *in = calloc(bytes, 1);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -54,6 +56,15 @@ def test_unexpected_messages_wait_for_their_entries(sim):
         for rank in (1, 2, 3)
     ]
     assert ran["output"].splitlines() == early + [line for pair in each for line in pair]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("name", ["pingpong.c", "handlers.c"])
+def test_an_example_of_two_ranks_says_so(name, ranks):
+    command = [sys.executable, "-m", "spinloom.cli", "sim", "-n", str(ranks), str(EXAMPLES / name)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.startswith(f"this program is for 2 ranks, not {ranks}: -n 2\n")
 
 
 LIVE_EXAMPLES = {

@@ -180,7 +180,10 @@ def test_what_takes_the_best_way_gains_nothing():
         fine = mpi_report.merge([line(0, [1, 1, way, why, 9, 9, 0, ""])])
         assert fine["gainers"] == []
         assert "no type would gain" in mpi_report.advice(fine)[0]
-        assert mpi_report_page.WAYS[way][1] in mpi_report_page.page({"command": ["app"], **fine}, "app")
+        page = mpi_report_page.page({"command": ["app"], **fine}, "app")
+        assert mpi_report_page.WAYS[way][1] in page
+        legend = page.partition('<p class="legend">')[2].partition("</p>")[0]
+        assert legend.count(" B, ") == 1  # ways without bytes are left out
 
 
 def test_the_types_that_gain_most_come_first():

@@ -84,6 +84,7 @@ def shares_section(document: dict[str, Any]) -> list[str]:
         f'<span class="item"><span class="swatch key" style="background:{colour}"></span> {way}: '
         f"{sizes[way]:,} B, {words}</span><br>"
         for way, (colour, words) in WAYS.items()
+        if sizes[way]
     )
     return [
         "<h2>Bytes that are not contiguous, by the way that they went</h2>",

@@ -21,6 +21,9 @@ from spinloom.common.errors import Trouble, nearest
 from spinloom.handlers import handler_build
 
 Rule = tuple[int, int, int, int]
+WIRES = (
+    "--wire packet:INTERFACE for frames of an interface, or --wire pcap:IN,OUT for those of a capture file"
+)
 NEVER: Rule = (0, 0, 1, 0)
 Rules = tuple[bool, list[Rule], Rule]
 WORD_MAX = 2**32 - 1
@@ -218,7 +221,7 @@ def serve(card: Any, name: str | None) -> str:
 def start(setup: Setup, scratch: Path, patience_s: float, on_open: Callable[[Any], None]) -> Any:
     """The engine's Card, with contexts that are active. `opened` gets it before a handler runs."""
     if not setup.wire:
-        raise Trouble("invalid", "a NIC needs a wire (--wire)")
+        raise Trouble("invalid", f"a NIC needs a wire: {WIRES}")
     if is_file(setup.wire) and not setup.contexts and not setup.host:
         raise Trouble(
             "invalid", "a NIC without handlers and without a host does nothing with a file (--handlers)"

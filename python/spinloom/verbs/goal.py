@@ -20,7 +20,7 @@ from spinloom.verbs.groups import Group
         "fit": "goal_collective:fit",
     },
     default="run",
-    epilog="Examples: spinloom goal app.goal -L 2500 --overhead 1500; "
+    epilog="Examples: spinloom goal app.goal -L 900ns --overhead 400ns; "
     "spinloom goal make dissemination --ranks 1024; "
     "spinloom goal collective allreduce --ranks 1024 --size 64KiB",
 )

@@ -68,7 +68,7 @@ COLLECTIVE_TAGS = click.option(
 
 
 @click.command(
-    epilog="Example: spinloom goal run app.goal -L 2.5us --overhead 1500 -g 6.7ns -G 20ps/B -S 64KiB --csv"
+    epilog="Example: spinloom goal run app.goal -L 900ns --overhead 400ns -g 6.7ns -G 20ps/B -S 64KiB --csv"
 )
 @FILE
 @click.option(
@@ -329,7 +329,7 @@ def of_profile(context: click.Context, machine: machines.Machine) -> dict[str, A
 
 
 @click.command(
-    epilog="Example: spinloom goal compare app.goal other.goal -L 2500 --overhead 1500 -g 1000 -G 6"
+    epilog="Example: spinloom goal compare app.goal other.goal -L 900ns --overhead 400ns -G 40ps/B"
 )
 @click.argument("names", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(

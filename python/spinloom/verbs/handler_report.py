@@ -63,8 +63,8 @@ def show(chosen: Any, ran: HandlerRun, differences: list[str]) -> None:
     tell(f"modelled time from the first put: {', '.join(mark_texts)}")
     if is_lower_bound(chosen):
         tell(
-            "lower bounds: cores of this profile never wait for each other at a word of the state, "
-            "and the handlers use atomics"
+            f"lower bounds: the handlers use atomics, and HPUs of {profile.name} never wait for each other "
+            "at a word of memory; those of profiles with pulp cores do"
         )
     show_handlers(result)
     show_calls(result, tell)

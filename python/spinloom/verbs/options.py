@@ -130,13 +130,14 @@ set_option = click.option(
     multiple=True,
     callback=read_changes,
     shell_complete=completion.of(completion.fields),
-    help="Another number of the NIC profile, such as checkpoint.epsilon=0.1; may be repeated.",
+    help="Change a number of the NIC profile, such as hpu.clock=1GHz; may be repeated. "
+    "'spinloom info nics NAME' lists them.",
 )
 hpus_option = click.option(
     "--hpus",
     metavar="N",
     type=UpTo("hpu_count_max"),
-    help="Handler processors; the profile says how many otherwise.",
+    help="So many handler processors (HPUs) on the NIC; otherwise as many as its profile has.",
 )
 mtu_option = click.option(
     "--mtu", metavar="BYTES", help="Payload of a packet, such as 2KiB; the profile says otherwise."

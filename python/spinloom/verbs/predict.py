@@ -107,7 +107,8 @@ def read_eager(ctx: click.Context, parameter: click.Parameter, text: str | None)
     type=click.Choice(["rule", "wait", "work"]),
     default="rule",
     show_default=True,
-    help="What the time between calls of MPI_Test that find nothing is: waiting, computation, or by length.",
+    help="What the time between two calls of MPI_Test that find nothing is: waiting (wait), computation "
+    "(work), or computation on ranks where it is at least as long as such a call (rule).",
 )
 @click.option(
     "--network",

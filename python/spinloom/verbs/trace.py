@@ -26,7 +26,7 @@ def view_option(view: str, about: str) -> Callable:
 @view_option("calls", "Print the calls of the program, by time (the default).")
 @view_option("matrix", "Print how much each rank has sent to each other.")
 @view_option("types", "Print the datatypes of its buffers, the most bytes first.")
-@view_option("check", "Print what is wrong with its messages, or wasted; wrong ones exit with 1.")
+@view_option("check", "Print mistakes in its messages and what they waste; a mistake exits with 1.")
 @click.option("--live", is_flag=True, help="NAME is a live job that runs with SPINLOOM_TRACE=NAME, or did.")
 @click.option("--states", is_flag=True, help="With --live: print what each rank does or waits for.")
 @timeline_option("Write a timeline of the calls, or of the messages of a live job, for ui.perfetto.dev.")

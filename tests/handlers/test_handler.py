@@ -315,6 +315,18 @@ def test_disasm_names_the_handlers(spinloom, folder):
     assert "jalr zero, 0(ra)" in shown.out
 
 
+def test_disasm_shows_constants_as_data(spinloom, folder):
+    source(
+        folder,
+        "static const volatile uint32_t table[] = {0x00000513, 0xdeadbeef, 7};\n"
+        + payload("return (int)table[p.offset % 3];"),
+    )
+    lines = spinloom("handler", "disasm", "sample.c").out.splitlines()
+    data = [line.split(maxsplit=2)[2] for line in lines if " .word " in line or " .half " in line]
+    assert data[-3:] == [".word 0x513", ".word 0xdeadbeef", ".word 0x7"]
+    assert not any("addi a0, zero, 0" in line for line in lines[-3:])
+
+
 def test_the_calls_have_the_numbers_of_the_header():
     header = (data.folder("include") / "spinloom/hpu_map.h").read_text()
     numbers = [line.split()[2] for line in header.splitlines() if line.startswith("#define SPL_CALL_")]

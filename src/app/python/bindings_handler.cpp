@@ -1,6 +1,8 @@
 // spinloom._core: for authors of handlers, the contents of an image, and a run of it.
 
+#include <algorithm>
 #include <optional>
+#include <sstream>
 
 #include "app/python/bindings_setup.hpp"
 #include "app/studies/handler_run.hpp"
@@ -189,9 +191,11 @@ nb::dict run(const nb::dict& settings) {
   return out;
 }
 
-hpu::Image image_from(const nb::bytes& file) {
-  return unwrap(hpu::load_elf({reinterpret_cast<const uint8_t*>(file.c_str()), file.size()}));
+std::span<const uint8_t> span_of(const nb::bytes& file) {
+  return {reinterpret_cast<const uint8_t*>(file.c_str()), file.size()};
 }
+
+hpu::Image image_from(const nb::bytes& file) { return unwrap(hpu::load_elf(span_of(file))); }
 
 nb::dict describe_image(const nb::bytes& file) {
   const hpu::Image image = image_from(file);
@@ -204,17 +208,35 @@ nb::dict describe_image(const nb::bytes& file) {
   return out;
 }
 
-// Returns (address, bytes of the instruction, its bits, text) of each instruction before the first bytes that are not
-// code.
+// Returns (address, bytes, bits, text) of each instruction, and of each word or halfword of constants. Without sections
+// all that may be executed counts as instructions.
 nb::list disassemble_image(const nb::bytes& file) {
   const hpu::Image image = image_from(file);
+  const std::vector<hpu::AddressRange> code = unwrap(hpu::code_sections(span_of(file)));
+  const auto is_code = [&](uint32_t slot) {
+    if (image.ops()[slot].code == hpu::OpCode::no_execute) return false;
+    const uint32_t pc = image.base() + 2 * slot;
+    return code.empty() ||
+           std::ranges::any_of(code, [&](const auto& range) { return pc >= range.begin && pc < range.end; });
+  };
+  const auto halfword = [&](uint32_t slot) {
+    return image.bytes()[2 * size_t{slot}] | uint32_t{image.bytes()[2 * size_t{slot} + 1]} << 8;
+  };
   nb::list lines;
   for (uint32_t slot = 0; slot < image.slot_count();) {
     const hpu::Op& op = image.ops()[slot];
     const uint32_t pc = image.base() + 2 * slot;
-    if (op.code == hpu::OpCode::no_execute) break;
-    lines.append(nb::make_tuple(pc, 2 * op.slots, op.raw, hpu::disassemble(op, pc)));
-    slot += op.slots;
+    if (is_code(slot)) {
+      lines.append(nb::make_tuple(pc, 2 * op.slots, op.raw, hpu::disassemble(op, pc)));
+      slot += op.slots;
+      continue;
+    }
+    const bool is_word = pc % 4 == 0 && slot + 1 < image.slot_count() && !is_code(slot + 1);
+    const uint32_t bits = halfword(slot) | (is_word ? halfword(slot + 1) << 16 : 0);
+    std::ostringstream text;
+    text << (is_word ? ".word" : ".half") << " 0x" << std::hex << bits;
+    lines.append(nb::make_tuple(pc, is_word ? 4 : 2, bits, text.str()));
+    slot += is_word ? 2 : 1;
   }
   return lines;
 }

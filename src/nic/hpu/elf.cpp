@@ -24,6 +24,7 @@ constexpr uint32_t flag_execute = 1;
 constexpr uint32_t flag_write = 2;
 constexpr uint32_t section_symbols = 2;
 constexpr uint32_t section_strings = 3;
+constexpr uint32_t section_instructions = 4;  // a flag: SHF_EXECINSTR
 constexpr uint32_t section_attributes = 0x70000003;
 constexpr uint32_t attribute_file = 1;  // the subsection about the whole file
 constexpr uint32_t attribute_architecture = 5;
@@ -318,6 +319,20 @@ Status read_symbol_tables(const Reader& reader, std::map<std::string, uint32_t>&
 }
 
 }  // namespace
+
+Result<std::vector<AddressRange>> code_sections(std::span<const uint8_t> file) {
+  const Reader reader(file);
+  SPL_TRY(check_file_header(reader));
+  SPL_TRY(check_section_headers(reader));
+  std::vector<AddressRange> code;
+  for (uint32_t i = 0; i < section_count(reader); ++i) {
+    const uint64_t header = uint64_t{reader.u32(32)} + uint64_t{i} * section_header_bytes;
+    if ((reader.u32(header + 8) & section_instructions) == 0) continue;
+    const uint32_t address = reader.u32(header + 12);
+    code.push_back({address, address + reader.u32(header + 20)});
+  }
+  return code;
+}
 
 Result<Image> load_elf(std::span<const uint8_t> file) {
   const Reader reader(file);

@@ -74,6 +74,16 @@ class Image {
   bool has_float_code_ = false;
 };
 
+// Addresses of an image, without the end.
+struct AddressRange {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
+// Returns the sections of an ELF file that hold instructions; none of a stripped file, which has no sections. Constants
+// may lie in the same segment as the code.
+[[nodiscard]] Result<std::vector<AddressRange>> code_sections(std::span<const uint8_t> file);
+
 // Loads the image from the bytes of an ELF file. Its symbols are the functions, objects and untyped symbols of the
 // symbol table with a name and a value inside the image or at the end of a segment; of two with the same name the
 // global one wins.

@@ -123,7 +123,7 @@ def read(path: Path) -> bytes:
             )
         return path.read_bytes()
     except OSError as error:
-        raise Trouble("environment", f"{path} cannot be read: {error.strerror}") from None
+        raise Trouble("invalid", f"{path} cannot be read: {error.strerror}") from None
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,41 @@ def test_a_name_that_begins_so_is_nearer_than_one_that_is_spelt_alike():
     assert nearest("", ["one", "two"]) == "; there are: one, two"
 
 
+@needs_engine
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sim {}.c",
+        "threads {}.c",
+        "handler run {}.c",
+        "handler disasm {}.elf",
+        "nic send {} localhost",
+        "nic run --config {}.toml --wire pcap:in,out",
+        "explain {}.py:face",
+        "explain {}.json",
+        "explain {}.json:1",
+        "goal {}.goal",
+        "goal check {}.spl",
+        "goal compare {}.bin",
+        "predict {}",
+        "predict {} --goal out.goal",
+        "trace {}",
+        "trace --live {}",
+        "trace {} --import made",
+        "sweep {}.toml --dry-run",
+        "paper study spc {}.spc",
+        "paper validate --golden {}.json",
+        "paper validate --last --golden {}.json",
+    ],
+)
+def test_an_input_file_that_is_not_there_exits_with_2(spinloom, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    ran = spinloom(*words.format("nowhere").split())
+    assert ran.code == 2, ran.err
+    assert "nowhere" in ran.err
+    assert not any(tmp_path.iterdir())
+
+
 def test_info_without_a_word_shows_the_versions(spinloom):
     assert spinloom("info").out == spinloom("info", "versions").out
     assert spinloom("info", "--csv").out == spinloom("info", "versions", "--csv").out

@@ -137,8 +137,17 @@ def test_tags_that_are_none_are_named(spinloom, tmp_path):
 
 def test_a_file_that_is_not_there(spinloom, tmp_path):
     ran = spinloom("goal", str(tmp_path / "none.goal"))
-    assert ran.code == 3
+    assert ran.code == 2
     assert "none.goal: No such file" in ran.err
+
+
+def test_a_folder_is_no_schedule(spinloom, tmp_path):
+    for verb in ("run", "check", "compare"):
+        assert f"{tmp_path} is a folder; name a schedule in it" in spinloom("goal", verb, str(tmp_path)).err
+    (tmp_path / "rank-0.trace").touch()
+    ran = spinloom("goal", str(tmp_path))
+    assert ran.code == 2
+    assert f"'spinloom predict {tmp_path}' replays it, and with --goal FILE.goal" in ran.err
 
 
 @pytest.mark.parametrize("ending", [".goal", ".bin"])

@@ -185,7 +185,7 @@ def test_a_timeline_has_every_call_and_an_arrow_for_each_message(wasteful, tmp_p
 
 def test_views_of_what_is_no_trace(tmp_path):
     ran = trace(tmp_path, "--check")
-    assert ran.returncode == 3
+    assert ran.returncode == 2
     assert "holds no recorded program" in ran.stderr
     ran = trace(tmp_path / "none")
     assert ran.returncode == 2

@@ -304,7 +304,7 @@ def test_more_than_four_gibibytes_are_refused_by_name(spinloom, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "part"),
     [
-        (("send", "nosuch", "localhost"), 3, "nosuch cannot be read"),
+        (("send", "nosuch", "localhost"), 2, "nosuch cannot be read"),
         (("send", "there", "localhost:x"), 2, "must lie from 0 to 65535"),
         (("send", "there", "localhost", "--align", "1463"), 2, "must lie from 1 to 1462"),
         (("send", "there", "localhost", "--gap", "3 apples"), 2, "accepted forms"),

@@ -30,7 +30,7 @@ from spinloom.nics.layout_prices import Cells, Prices, ResultStore, Use
 from spinloom.nics.machines import Machine
 from spinloom.predict import goal_page, predict_ways
 from spinloom.predict.predict_ways import BASELINE, MEASURED, RECORDED_HOST, Way
-from spinloom.traces import foreign, recorded
+from spinloom.traces import not_recorded, recorded
 from spinloom.traces.pages.runs import Run
 
 LATE_REPLAYS = 4
@@ -98,7 +98,7 @@ def load(
     """The core.Recording in a folder. Raises Trouble."""
     engine = core.load()
     if not recorded.is_recorded(folder):
-        foreign.refuse(folder)
+        not_recorded.refuse(folder)
     try:
         return engine.read_recording(folder, list(algorithms), ranks, polls, strong)
     except engine.SpinloomError as error:

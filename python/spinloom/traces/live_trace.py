@@ -88,7 +88,7 @@ def files_of_messages(name: str) -> list[tuple[int, Path]]:
     ranked_files = files_of(name)
     if not ranked_files and not files_of(name, ".state"):
         raise Trouble(
-            "environment", f"there is no {name}.0: run the job with SPINLOOM_TRACE={name} in its environment"
+            "invalid", f"there is no {name}.0: run the job with SPINLOOM_TRACE={name} in its environment"
         )
     return ranked_files
 
@@ -140,7 +140,7 @@ def lines_of(file: Path) -> Iterator[dict[str, str]]:
                 if None not in line.values() and None not in line:
                     yield line
     except (OSError, UnicodeDecodeError, csv.Error) as trouble:
-        raise Trouble("environment", f"{file}: {trouble}") from trouble
+        raise Trouble("invalid", f"{file} cannot be read: {trouble}") from trouble
 
 
 def number(file: Path, line: dict[str, str], column: str) -> int:

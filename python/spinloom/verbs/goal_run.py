@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -24,18 +24,30 @@ from spinloom.predict import (
     goal_ranks,
     goal_timeline,
 )
-from spinloom.traces import foreign
+from spinloom.traces import foreign, recorded
 from spinloom.traces.pages import page
 from spinloom.verbs import goal_checks, goal_tables
 from spinloom.verbs.options import form_options, page_option, plot_option, quiet_option, timeline_option
 
 
 def read(path: Path) -> Any:
+    if path.is_dir():
+        refuse_folder(path)
     try:
         return core.load().open_goal(str(path))
     except core.load().SpinloomError as error:
         foreign.refuse(path, foreign.SCHEDULES)
         raise Trouble(error.code, f"{path}: {error.message}") from None
+
+
+def refuse_folder(path: Path) -> NoReturn:
+    if recorded.is_recorded(path):
+        raise Trouble(
+            "invalid",
+            f"{path} is a recorded program: 'spinloom predict {path}' replays it, and with --goal FILE.goal "
+            "makes a schedule of it",
+        )
+    raise Trouble("invalid", f"{path} is a folder; name a schedule in it: {foreign.SCHEDULES}")
 
 
 def loggops(command: Any) -> Any:

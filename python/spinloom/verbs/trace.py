@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from spinloom.common.errors import Trouble
-from spinloom.traces import foreign, live_trace, recorded, text_traces
+from spinloom.traces import not_recorded, recorded
 from spinloom.verbs import trace_import, trace_live, trace_recorded
 from spinloom.verbs.options import form_options, page_option, timeline_option
 
@@ -95,18 +94,5 @@ def trace(
     elif force:
         raise Trouble("invalid", "--force is for --import")
     if not recorded.is_recorded(Path(name)):
-        refuse(name)
+        not_recorded.refuse(name)
     return trace_recorded.show(Path(name), view or "calls", timeline_path, page_path, archive, form)
-
-
-def refuse(name: str) -> None:
-    """Says what NAME is, or what would make a recorded program of it; returns if nothing is known of it."""
-    if text_traces.is_folder_of_them(Path(name)):
-        raise Trouble(
-            "invalid", f"{name} holds text traces: 'spinloom trace {name} --import DIR' imports them"
-        )
-    foreign.refuse(Path(name))
-    if live_trace.files_of(name) or live_trace.files_of(name, ".state"):
-        raise Trouble("invalid", f"{name} is a live job: 'spinloom trace --live {name}' shows it")
-    if not os.path.lexists(name):
-        raise Trouble("invalid", f"there is no {name}: 'spinloom record -o {name}' makes a recorded program")

@@ -12,7 +12,11 @@
 namespace spinloom::schedule {
 namespace {
 
-Error error_of(int number) { return fail(Code::environment, std::strerror(number)); }
+// A name that cannot be opened is the user's to mend; what the machine lacks is not.
+Error error_of(int number) {
+  const bool lacks = number == EMFILE || number == ENFILE || number == ENOMEM || number == EIO;
+  return fail(lacks ? Code::environment : Code::invalid, std::strerror(number));
+}
 
 Result<Content> read_all(int file) {
   const auto read_bytes = std::make_shared<std::string>();

@@ -133,6 +133,7 @@ TEST(ScheduleFile, FromAFileItStaysThere) {
     EXPECT_EQ(test::difference(schedule, copy), "");
     std::filesystem::remove(path);
     EXPECT_EQ(open_schedule(path).error().message, "No such file or directory");
+    EXPECT_EQ(open_schedule(path).error().code, Code::invalid);
     EXPECT_EQ(test::difference(schedule, copy), "");  // the removal of the file has not changed it
   });
   EXPECT_EQ(open_schedule(testing::TempDir()).error().message, "Is a directory");

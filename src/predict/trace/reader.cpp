@@ -242,9 +242,9 @@ Result<std::vector<uint32_t>> ranks_in(const std::string& directory) {
     const auto read = std::from_chars(name.data(), name.data() + name.size(), rank);
     if (read.ec == std::errc{} && read.ptr == name.data() + name.size()) ranks.push_back(rank);
   }
-  if (code) return fail(Code::environment, directory, ": ", code.message());
+  if (code) return fail(Code::invalid, directory, ": ", code.message());
   if (ranks.empty()) {
-    return fail(Code::environment, directory, " holds no recorded program (rank-0.trace): 'spinloom record' makes one");
+    return fail(Code::invalid, directory, " holds no recorded program (rank-0.trace): 'spinloom record' makes one");
   }
   std::ranges::sort(ranks);
   return ranks;
@@ -256,7 +256,7 @@ Result<RankTrace> read_rank(const std::string& directory, uint32_t rank) {
   // file has it. The other way round it would be in neither.
   const auto open = read_open(open_path(directory, rank));
   const auto file = content_of(path);
-  if (!file) return fail(Code::environment, path, " cannot be read");
+  if (!file) return fail(Code::invalid, path, " cannot be read");
   if (file->size() < trace_magic.size() || std::memcmp(file->data(), trace_magic.data(), trace_magic.size()) != 0) {
     return fail(Code::invalid, path, " is no recorded program: it does not begin with SPLTRC01");
   }

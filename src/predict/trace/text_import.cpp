@@ -20,7 +20,7 @@ Result<std::string> text_in(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   if (file) content << file.rdbuf();
-  if (!file) return fail(Code::environment, path, " cannot be read");
+  if (!file) return fail(Code::invalid, path, " cannot be read");
   return std::move(content).str();
 }
 

@@ -83,7 +83,7 @@ Choice choose(const Settings& settings, const Form& form, int64_t count, int64_t
   const Costs estimate = costs_of(settings.prices, work_of(form, bytes), form.chunk_bytes(settings.chunk_bytes));
   const bool joins = estimate.joint_ns < estimate.mapped_ns;
   const bool lacks_mapping = !reach.is_mapped && estimate.mapped_ns <= estimate.staged_ns;
-  Choice best{Way::staged, lacks_mapping ? cannot_be_mapped : "to pack it takes least here"};
+  Choice best{Way::staged, lacks_mapping ? cannot_be_mapped : "packing takes least here"};
   double best_ns = estimate.staged_ns;
   const auto consider = [&](bool is_open, double ns, Choice choice) {
     if (!is_open || ns > best_ns) return;

@@ -153,6 +153,13 @@ def test_an_input_file_that_is_not_there_exits_with_2(spinloom, tmp_path, monkey
     assert not any(tmp_path.iterdir())
 
 
+@needs_engine
+def test_a_nic_without_a_wire_is_answered_with_wires(spinloom):
+    ran = spinloom("nic", "run")
+    assert ran.code == 2
+    assert "a NIC needs a wire: --wire packet:INTERFACE" in ran.err
+
+
 def test_info_without_a_word_shows_the_versions(spinloom):
     assert spinloom("info").out == spinloom("info", "versions").out
     assert spinloom("info", "--csv").out == spinloom("info", "versions", "--csv").out

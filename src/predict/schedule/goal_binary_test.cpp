@@ -1,6 +1,8 @@
 // GOAL's binary form: byte by byte, written and read again, and what is wrong with a file.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "predict/schedule/goal.hpp"
 #include "predict/schedule/testing/random_schedule.hpp"
 
@@ -52,6 +54,8 @@ std::string two_ranks() {
       "tag -1\n}\n");
 }
 
+// Rules: GOAL-4, GOAL-5, GOAL-7, GOAL-9, GOAL-33, GOAL-34, GOAL-36, GOAL-37, GOAL-38, GOAL-39, GOAL-40, GOAL-42.
+// Rules: GOAL-43.
 TEST(GoalBinary, IsWhatTheFormatSays) {
   const auto bytes = [](std::initializer_list<int> values) {
     std::string out;
@@ -74,6 +78,30 @@ TEST(GoalBinary, IsWhatTheFormatSays) {
   EXPECT_EQ(two_ranks(), head + table + counts_0 + calc + send + appendix + counts_1 + receive);
 }
 
+// Operations 3 and 1 wait for the end of operation 0, in the order of the lines, and 2 waits for its start. So the
+// appendix is 3 1 2, and behind that the 3 that waits for the end of operation 2. Roots 38, records 42, appendix 198.
+// Rules: GOAL-29, GOAL-30, GOAL-40, GOAL-41, GOAL-44.
+TEST(GoalBinary, DependentsOfTheStartComeBehindThoseOfTheEnd) {
+  const std::string bytes = written(
+      "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\nc: calc 3\nd: calc 4\nc irequires a\nd requires a\n"
+      "b requires a\nd requires c\n}\n");
+  ASSERT_EQ(bytes.size(), 198U + 4 * 4);
+  const auto record = [&](size_t number, size_t at) { return number_at(bytes, 42 + 39 * number + at, 4); };
+  for (size_t number = 0; number < 4; ++number) {
+    EXPECT_EQ(record(number, 0), (std::array<uint64_t, 4>{0, 1, 1, 2}[number])) << "waits for, " << number;
+  }
+  EXPECT_EQ(record(0, 23), 2U);  // wait for its end
+  EXPECT_EQ(record(0, 27), 0U);
+  EXPECT_EQ(record(0, 31), 1U);  // wait for its start
+  EXPECT_EQ(record(0, 35), 2U);
+  EXPECT_EQ(record(2, 23), 1U);
+  EXPECT_EQ(record(2, 27), 3U);
+  for (size_t entry = 0; entry < 4; ++entry) {
+    EXPECT_EQ(number_at(bytes, 198 + 4 * entry, 4), (std::array<uint64_t, 4>{3, 1, 2, 3}[entry])) << entry;
+  }
+}
+
+// Rules: GOAL-51.
 TEST(GoalBinary, WhatIsWrittenIsReadAgain) {
   test::for_seeds(300, [](Random& random) {
     const Schedule schedule = test::random_schedule(random);
@@ -97,6 +125,7 @@ TEST(GoalBinary, KeepsTheExamplesAndNoRanks) {
   EXPECT_EQ(read(*write_goal_binary(Schedule(5))).ranks(), 5U);
 }
 
+// Rules: GOAL-45.
 TEST(GoalBinary, IgnoresWhatAComputationDoesNotUse) {
   std::string bytes = two_ranks();
   put(bytes, 58 + 5, 4, 77);   // peer
@@ -105,12 +134,14 @@ TEST(GoalBinary, IgnoresWhatAComputationDoesNotUse) {
   EXPECT_EQ(difference(read(bytes), read(two_ranks())), "");
 }
 
+// Rules: GOAL-46.
 TEST(GoalBinary, FirstOfNoDependentsSaysNothing) {
   std::string bytes = two_ranks();
   put(bytes, 58 + 35, 4, 999);
   EXPECT_EQ(difference(read(bytes), read(two_ranks())), "");
 }
 
+// Rules: GOAL-34, GOAL-35.
 TEST(GoalBinary, AMagicNumberThatIsNoneIsRefused) {
   std::string bytes = two_ranks();
   put(bytes, 0, 8, 2342);
@@ -131,6 +162,7 @@ struct Spoilt {
 
 class GoalBinaryErrors : public ::testing::TestWithParam<Spoilt> {};
 
+// Rules: GOAL-39, GOAL-41, GOAL-42.
 TEST_P(GoalBinaryErrors, SayWhereAndWhat) {
   std::string bytes = two_ranks();
   put(bytes, GetParam().at, GetParam().length, GetParam().value);
@@ -179,6 +211,7 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{136, 4, 0,
                "byte 58: rank 0, operation 0: it is said to wait for 0 operations, but 1 have it as a dependent"}));
 
+// Rules: GOAL-39.
 TEST(GoalBinary, ARootThatWaitsIsRefused) {
   std::string bytes = written("num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\na requires b\nb requires a\n}\n");
   bytes.insert(38, 4, '\0');
@@ -187,6 +220,7 @@ TEST(GoalBinary, ARootThatWaitsIsRefused) {
   EXPECT_EQ(error_of(bytes), "byte 34: rank 0 has 1 roots, but 0 operations wait for nothing");
 }
 
+// Rules: GOAL-47.
 TEST(GoalBinary, ReadsLogGopSim2WithoutHandlers) {
   const std::string wide = widened(two_ranks());
   EXPECT_EQ(wide.size(), two_ranks().size() + 3 * 65);
@@ -194,6 +228,7 @@ TEST(GoalBinary, ReadsLogGopSim2WithoutHandlers) {
 }
 
 // Its converter fills these fields in for its own types only.
+// Rules: GOAL-48.
 TEST(GoalBinary, ReadsWhatLayInMemoryBehindPlainOperations) {
   test::for_seeds(300, [](Random& random) {
     const Schedule schedule = test::random_schedule(random);
@@ -205,6 +240,7 @@ TEST(GoalBinary, ReadsWhatLayInMemoryBehindPlainOperations) {
   });
 }
 
+// Rules: GOAL-49.
 TEST(GoalBinary, NamesTheTypesThatLogGopSim2Adds) {
   const size_t record = 58 + 104;  // the send of rank 0
   std::string wide = widened(two_ranks());
@@ -217,6 +253,7 @@ TEST(GoalBinary, NamesTheTypesThatLogGopSim2Adds) {
             "calc can be read");
 }
 
+// Rules: GOAL-52.
 TEST(GoalBinary, EveryBeginningOfAFileIsRefused) {
   for (std::string bytes : {two_ranks(), widened(two_ranks())}) {
     while (!bytes.empty()) {
@@ -227,6 +264,7 @@ TEST(GoalBinary, EveryBeginningOfAFileIsRefused) {
 }
 
 // Spoilt bytes are an Error with their place, or a schedule that is written and read again.
+// Rules: GOAL-52.
 TEST(GoalBinary, SpoiltBytesAreReadOrRefused) {
   static constexpr uint64_t edges[] = {0, 1, 2, 3, 127, 255, 65536, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX};
   int refused = 0;
@@ -252,6 +290,7 @@ TEST(GoalBinary, SpoiltBytesAreReadOrRefused) {
   EXPECT_GT(refused, std::getenv("SPINLOOM_TEST_SEED") == nullptr ? 0 : -1);
 }
 
+// Rules: GOAL-50.
 TEST(GoalBinary, WhatItCannotSayIsAnError) {
   Schedule schedule(1);
   Builder builder;
@@ -267,6 +306,8 @@ TEST(GoalBinary, WhatItCannotSayIsAnError) {
       write_goal_binary(wide).error().message,
       "rank 0, operation 1: cpu 256 and nic 0: GOAL's binary form has numbers to 255; write FILE.goal, whose text "
       "has larger ones");
+  const Schedule nics = read("num_ranks 1\nrank 0 {\nsend 1b to 0 nic 255\nrecv 1b from 0 nic 256\n}\n");
+  EXPECT_EQ(write_goal_binary(nics).error().message.substr(0, 42), "rank 0, operation 1: cpu 0 and nic 256: GO");
 }
 
 }  // namespace

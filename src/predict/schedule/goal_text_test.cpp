@@ -20,6 +20,7 @@ std::string printed(std::string_view goal) {
   return out.ok() ? *out : out.error().message;
 }
 
+// Rules: GOAL-3, GOAL-4, GOAL-6, GOAL-7, GOAL-8.
 TEST(GoalText, ReadsEachOperation) {
   const Schedule schedule = read(of_rank_0("send 10b to 1\nrecv 20b from 1 tag 3 cpu 4 nic 5\ncalc 30 cpu 255\n"));
   const Program& program = schedule.program(0);
@@ -40,6 +41,7 @@ TEST(GoalText, ReadsEachOperation) {
   EXPECT_EQ(compute.cpu, 255U);
 }
 
+// Rules: GOAL-24.
 TEST(GoalText, ReadsTheLargestNumbers) {
   const Schedule schedule =
       read(of_rank_0("calc 18446744073709551615 cpu 4294967295\nsend 1b to 1 tag 4294967294 nic 4294967295\n"));
@@ -49,6 +51,7 @@ TEST(GoalText, ReadsTheLargestNumbers) {
   EXPECT_EQ(schedule.shape(schedule.program(0).operations[1]).nic, UINT32_MAX);
 }
 
+// Rules: GOAL-9, GOAL-10.
 TEST(GoalText, MinusOneIsAny) {
   const Schedule schedule = read(of_rank_0("recv 1b from -1 tag -1\nsend 1b to 1 tag -1\n"));
   EXPECT_EQ(schedule.peer(0, schedule.program(0).operations[0]), any);
@@ -56,6 +59,7 @@ TEST(GoalText, MinusOneIsAny) {
   EXPECT_EQ(schedule.shape(schedule.program(0).operations[1]).tag, any);
 }
 
+// Rules: GOAL-18, GOAL-27, GOAL-28.
 TEST(GoalText, ReadsDependencies) {
   const Schedule schedule = read(of_rank_0(
       "a: calc 1\nb1_X: calc 2\ncalc 3\nc: calc 4\nc requires a\nb1_X irequires a\nb1_X requires a\nc requires c\n"));
@@ -63,6 +67,7 @@ TEST(GoalText, ReadsDependencies) {
   EXPECT_EQ(test::edges_of(schedule.program(0), 3), " 3");
 }
 
+// Rules: GOAL-16, GOAL-17.
 TEST(GoalText, SpaceIsNeededOnlyBehindTheFirstWord) {
   const std::string plain =
       "num_ranks 2\nrank 0 {\nl1: send 5b to 1 tag 3 cpu 1 nic 2\nl2: calc 3\nl2 requires l1\n}\n"
@@ -76,6 +81,7 @@ TEST(GoalText, SpaceIsNeededOnlyBehindTheFirstWord) {
   EXPECT_EQ(printed(plain), printed(wide));
 }
 
+// Rules: GOAL-14, GOAL-17.
 TEST(GoalText, CommentsStandWhereAStatementMayBegin) {
   const std::string goal =
       "// made by hand\n/* two\nlines */num_ranks 2\n// x\nrank 0 {// y\n/* a */ calc 1\n/**/ // b }\r\n}/* c */\n"
@@ -83,12 +89,14 @@ TEST(GoalText, CommentsStandWhereAStatementMayBegin) {
   EXPECT_EQ(printed(goal), printed(of_rank_0("calc 1\n")));
 }
 
+// Rules: GOAL-19, GOAL-20.
 TEST(GoalText, LabelsAreOfOneRankAndMayBeAnyOtherWord) {
   const Schedule schedule = read(
       "num_ranks 2\nrank 0 {\nrequires: calc 1\ntag: calc 2\ntag requires requires\n}\nrank 1 {\ntag: calc 3\n}\n");
   EXPECT_EQ(test::edges_of(schedule.program(0), 0), " 1");
 }
 
+// Rules: GOAL-1, GOAL-2.
 TEST(GoalText, NoRanksAndRanksWithoutOperations) {
   EXPECT_EQ(read("num_ranks 0").ranks(), 0U);
   EXPECT_EQ(printed("num_ranks 1 rank 0 {}"), "num_ranks 1\nrank 0 {\n}\n");
@@ -101,6 +109,8 @@ struct Wrong {
 
 class GoalTextErrors : public ::testing::TestWithParam<Wrong> {};
 
+// Rules: GOAL-1, GOAL-2, GOAL-6, GOAL-8, GOAL-11, GOAL-12, GOAL-13, GOAL-15, GOAL-18, GOAL-19, GOAL-20, GOAL-21.
+// Rules: GOAL-23, GOAL-24.
 TEST_P(GoalTextErrors, SayWhereAndWhat) { EXPECT_EQ(error_of(GetParam().goal), GetParam().message); }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -170,6 +180,9 @@ INSTANTIATE_TEST_SUITE_P(
               "the end of "
               "the line"},
         Wrong{of_rank_0("send: calc 5\n"), "line 3, column 5: expected a number of bytes, found ':'"},
+        Wrong{of_rank_0("recv: calc 5\n"), "line 3, column 5: expected a number of bytes, found ':'"},
+        Wrong{of_rank_0("calc: calc 5\n"), "line 3, column 5: expected the time of a computation, found ':'"},
+        Wrong{of_rank_0("rank: calc 5\n"), "line 3, column 1: expected a statement or '}', found 'rank'"},
         Wrong{of_rank_0("num_ranks: calc 5\n"), "line 3, column 1: expected a statement or '}', found 'num_ranks'"}));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -226,6 +239,7 @@ TEST(GoalText, PrintsLabelsWhereEdgesNeedThem) {
                       "l3: calc 7\nl3 requires l2\n"));
 }
 
+// Rules: GOAL-30.
 TEST(GoalText, PrintKeepsTheOrderOfEdges) {
   // The edge from l0 to l2 was added before that to l1, so both lines stand behind l2.
   const std::string goal = of_rank_0("l0: calc 1\nl1: calc 2\nl2: calc 3\nl2 requires l0\nl1 requires l0\n");
@@ -290,6 +304,7 @@ TEST(GoalText, WhatTextCannotSayIsAnError) {
             "rank 1, operation 0: GOAL has no computation with tag 0, nic 3 and peer 0: they must be 0");
 }
 
+// Rules: GOAL-32.
 TEST(GoalText, WhatIsPrintedIsReadAgain) {
   test::for_seeds(300, [](Random& random) {
     const Schedule schedule = test::random_schedule(random, false, test::Words::text);
@@ -338,6 +353,7 @@ constexpr const char* examples[] = {
     "any_tag",   "fifo",  "tags_swapped", "incast_posted", "incast_late", "fan_out",    "calc_dag",   "irequires",
     "cpus",      "nics",  "size_zero",    "binomial_8",    "dissem_8",    "ring_5",     "halo_3x3",   "deadlock"};
 
+// Rules: GOAL-32.
 TEST(GoalText, ReadsTheExamples) {
   for (const char* const name : examples) {
     SCOPED_TRACE(name);

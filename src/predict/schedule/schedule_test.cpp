@@ -85,6 +85,7 @@ TEST(Schedule, AShapeIsKeptOnce) {
   EXPECT_EQ(schedule.shapes().size(), 5001U);
 }
 
+// Rules: GOAL-30.
 TEST(Builder, EdgesThatWaitForTheEndComeFirst) {
   Schedule schedule(1);
   Builder builder;

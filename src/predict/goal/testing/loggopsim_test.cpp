@@ -31,6 +31,9 @@ std::string joined(const std::vector<uint64_t>& times) {
   return all;
 }
 
+// Rules: GOAL-3, GOAL-5, GOAL-10, GOAL-27, GOAL-28, GOAL-29, GOAL-53, GOAL-54, GOAL-55, GOAL-56, GOAL-57, GOAL-58.
+// Rules: GOAL-59, GOAL-60, GOAL-61, GOAL-62, GOAL-63, GOAL-64, GOAL-65, GOAL-66, GOAL-69, GOAL-70, GOAL-71, GOAL-72.
+// Rules: GOAL-73, GOAL-74, GOAL-75.
 TEST(LogGopSim, ExamplesEndWhenLogGopSimSays) {
   std::istringstream lines(file("examples.toml"));
   std::map<std::string, LogGopSimParameters> parameters;
@@ -63,6 +66,7 @@ TEST(LogGopSim, ExamplesEndWhenLogGopSimSays) {
   EXPECT_EQ(sets, 69);
 }
 
+// Rules: GOAL-79.
 TEST(LogGopSim, TheDeadlockIsNamed) {
   const auto read = schedule::read_goal(file("examples/deadlock.goal"));
   ASSERT_TRUE(read) << read.error().message;
@@ -134,6 +138,7 @@ std::string unequal(uint64_t sent, uint64_t received) {
   return outcome ? joined(outcome->host_times) : outcome.error().message;
 }
 
+// Rules: GOAL-64, GOAL-76, GOAL-77.
 TEST(LogGopSim, SizesOnBothSidesOfS) {
   // The clocks of the eager send's rank are raised to the match.
   EXPECT_EQ(unequal(8, 1000), "100000 101545");
@@ -145,6 +150,7 @@ TEST(LogGopSim, SizesOnBothSidesOfS) {
       "and messages are without a partner and 1 operations never begin");
 }
 
+// Rules: GOAL-67, GOAL-68.
 TEST(LogGopSim, RandomSchedulesAreAsTheNaiveEngineSays) {
   test::for_seeds(20'000, [](Random& random) {
     const Schedule schedule = test::random_schedule(random, random.between(1, 20));
@@ -152,6 +158,7 @@ TEST(LogGopSim, RandomSchedulesAreAsTheNaiveEngineSays) {
   });
 }
 
+// Rules: GOAL-68.
 TEST(LogGopSim, LongQueuesAreAsTheNaiveEngineSays) {
   test::for_seeds(400, [](Random& random) {
     const Schedule schedule = test::random_schedule(random, random.between(50, 400));

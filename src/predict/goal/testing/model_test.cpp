@@ -89,6 +89,7 @@ TEST(Model, ALaterMessageDoesNotOvertake) {
   EXPECT_LT(there, asked);
 }
 
+// Rules: GOAL-27.
 TEST(Model, ASuccessorOnAnotherCpuWaitsForTheEnd) {
   // 100 on CPU 0, then 4 on CPU 1, which had worked for 3 only.
   const std::string goal = "num_ranks 1\nrank 0 {\na: calc 100\ncalc 3 cpu 1\nc: calc 4 cpu 1\nc requires a\n}\n";
@@ -191,6 +192,7 @@ TEST(Model, NoiseMakesWorkLonger) {
   EXPECT_EQ(run(*made, {.noise = Noise{5, 5, 1, false}}).error().code, Code::invalid);
 }
 
+// Rules: GOAL-78.
 TEST(Model, PatternsHaveTheirClosedForms) {
   // k rounds of 2 o + L + (s - 1) G, as in LogGopSim.
   for (const char* const name : {"dissemination", "binomial_broadcast", "recursive_doubling_allreduce"}) {

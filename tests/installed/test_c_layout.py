@@ -34,6 +34,7 @@ def pkg_config(prefix: Path, *questions: str) -> list[str]:
 
 @pytest.mark.parametrize("source", ["use.c", "use.cpp"])
 def test_pkg_config_finds_it(prefix, tmp_path, source):
+    # Rules: LAY-49, LAY-50.
     compiler = ["cc", "-std=c11"] if source.endswith(".c") else ["c++", "-std=c++17"]
     flags = pkg_config(prefix, "--cflags", "--libs")
     strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]

@@ -106,6 +106,7 @@ def test_a_part_of_the_packed_bytes(drawn, data):
 
 @given(views(), st.data())
 def test_unpacking_writes_the_view_and_nothing_else(drawn, data):
+    # Rules: LAY-45.
     made = layout.from_array(drawn.view, base=drawn.array)
     cut = data.draw(st.integers(0, made.size))
     packed = noise(made.size, seed=2)
@@ -169,6 +170,7 @@ def test_a_copy_between_overlapping_views_is_numpy_s_assignment(drawn):
 
 
 def test_many_elements():
+    # Rules: LAY-43.
     table = np.zeros(1000, [("key", "u1"), ("value", "f8")])
     table["key"], table["value"] = np.arange(1000) % 251, np.arange(1000) / 7
     row = layout.from_dtype(table.dtype)
@@ -183,6 +185,7 @@ def test_many_elements():
 
 
 def test_properties_and_text():
+    # Rules: LAY-33.
     made = layout.from_text("resized(-4B, 40B, vector(3, 2, 5, int))")
     assert (made.size, made.lb, made.ub, made.extent) == (24, -4, 36, 40)
     assert (made.true_lb, made.true_extent) == (0, 48)
@@ -243,6 +246,7 @@ def test_what_does_not_fit_is_refused(use, sentence):
 
 
 def test_refused_calls_leave_the_destination_alone():
+    # Rules: LAY-48.
     twice = layout.from_array(np.broadcast_to(np.zeros(1), (4,)))
     target = bytearray(8)
     with pytest.raises(Trouble, match="packed bytes 0 and 8 both land at offset 0"):

@@ -37,6 +37,7 @@ def test_indices_take_what_numpy_takes(places, kind, block):
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3)), max_size=20))
 def test_every_index_may_have_a_block_of_its_own(pairs):
+    # Rules: LAY-8.
     data = np.arange(64, dtype="i4")
     places, lengths = [p for p, _ in pairs], [n for _, n in pairs]
     made = layout.from_indices(places, lengths, np.int32)

@@ -60,6 +60,7 @@ def unexplained(library_version, questions, answers):
 
 
 def test_random_types_are_what_mpi_says(present):
+    # Rules: LAY-51.
     questions = random_questions(seed=1, trials=TRIALS)
     for library in present:
         assert unexplained(library.version, questions, library.ask(questions)) == []

@@ -98,6 +98,7 @@ TEST(Committed, CopiesWithinOneArray) {
   EXPECT_EQ(memory, expected);
 }
 
+// Rules: LAY-48.
 TEST(Committed, RefusesToWriteAByteTwice) {
   const auto layout = Committed::commit(must_parse("hvector(2, 1, 0B, int)"));
   std::vector<std::byte> memory(8);

@@ -16,6 +16,7 @@ std::string map_of(std::string_view source) {
   return out;
 }
 
+// Rules: LAY-22, LAY-23, LAY-24, LAY-63.
 TEST(Darray, DealsBlocksOfADimension) {
   EXPECT_EQ(map_of("darray(3, 0, [7], [block], [default], [3], C, byte)"), "0 1 2 ");
   EXPECT_EQ(map_of("darray(3, 1, [7], [block], [default], [3], C, byte)"), "3 4 5 ");
@@ -26,6 +27,7 @@ TEST(Darray, DealsBlocksOfADimension) {
 }
 
 // The grid is row-major whatever the order of the array: rank 1 of 2 x 2 is (0, 1).
+// Rules: LAY-26, LAY-27.
 TEST(Darray, OrderIsOfTheArrayNotOfTheGrid) {
   const char* c = "darray(4, 1, [4, 4], [block, cyclic], [default, default], [2, 2], C, byte)";
   const char* f = "darray(4, 1, [4, 4], [block, cyclic], [default, default], [2, 2], F, byte)";
@@ -33,6 +35,7 @@ TEST(Darray, OrderIsOfTheArrayNotOfTheGrid) {
   EXPECT_EQ(map_of(f), "4 5 12 13 ");    // the first index is the fast one: row + column * 4
 }
 
+// Rules: LAY-30.
 TEST(Darray, HasTheBoundsOfTheWholeArray) {
   const Type part = test::must_parse("darray(3, 1, [7], [block], [default], [3], C, double)");
   EXPECT_EQ(part.lb(), 0);
@@ -46,6 +49,7 @@ TEST(Darray, HasTheBoundsOfTheWholeArray) {
 }
 
 // Whatever the distribution, the parts of all ranks are the array, each element once.
+// Rules: LAY-25, LAY-28.
 TEST(Darray, PartsOfAllRanksAreTheArray) {
   test::for_seeds(300, [](Random& random) {
     DarrayArguments given;
@@ -85,6 +89,7 @@ TEST(Darray, NormalisesToAVectorWhereItIsOne) {
   EXPECT_EQ(blob.depth(), 1);
 }
 
+// Rules: LAY-23, LAY-25, LAY-31, LAY-55.
 TEST(Darray, RefusesWhatMpiRefuses) {
   for (const auto& [source, message] : std::vector<std::pair<const char*, const char*>>{
            {"darray(4, 0, [4], [block], [1], [3], C, int)", "a darray of 4 processes on a grid of 3"},
@@ -102,6 +107,7 @@ TEST(Darray, RefusesWhatMpiRefuses) {
   }
 }
 
+// Rules: LAY-15.
 TEST(Dup, IsItsArgument) {
   const Type type = test::must_parse("resized(-4B, 20B, vector(2, 1, 2, int))");
   const Type copy = dup(type).value();

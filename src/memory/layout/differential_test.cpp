@@ -81,6 +81,7 @@ class Differential : public ::testing::TestWithParam<int> {
   }
 };
 
+// Rules: LAY-14, LAY-44, LAY-45.
 TEST_P(Differential, Dense) {
   constexpr int cuts = 40;
   if (GetParam() == 0 && replayed(test::check_dense, "Dense", cuts)) return;
@@ -96,6 +97,7 @@ TEST_P(Differential, Dense) {
   });
 }
 
+// Rules: LAY-56.
 TEST_P(Differential, Sparse) {
   constexpr int cuts = 16;
   if (GetParam() == 0 && replayed(test::check_sparse, "Sparse", cuts)) return;

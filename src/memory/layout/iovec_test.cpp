@@ -21,6 +21,7 @@ std::string print_list(const std::vector<Piece>& list) {
   return out;
 }
 
+// Rules: LAY-11.
 TEST(Iovec, ListsBlocksInTheOrderOfTheTypeMap) {
   const Type type = test::must_parse("hindexed([24B x 8, 0B x 4, 4B x 4], byte)");
   const Blob blob = Blob::build(type).value();

@@ -8,6 +8,7 @@
 namespace spinloom::layout {
 namespace {
 
+// Rules: LAY-2, LAY-3, LAY-5, LAY-7, LAY-10, LAY-12, LAY-13, LAY-16, LAY-43.
 TEST(Oracle, TypeMapsByHand) {
   const auto map = [](const char* source, int64_t count) {
     std::vector<std::pair<int64_t, int64_t>> entries;
@@ -25,6 +26,7 @@ TEST(Oracle, TypeMapsByHand) {
   EXPECT_EQ(map("subarray([3, 2], [2, 1], [1, 1], C, int)", 1), (Map{{12, 4}, {20, 4}}));
 }
 
+// Rules: LAY-44.
 TEST(Oracle, BlocksMergeInTypeMapOrderOnly) {
   // The blocks are adjacent in memory, but listed in falling order: they stay two blocks.
   EXPECT_EQ(oracle::summarise(test::must_parse("idxblock(1, [1, 0], int)"), 1).blocks, 2);

@@ -6,6 +6,7 @@
 namespace spinloom::layout {
 namespace {
 
+// Rules: LAY-58, LAY-65.
 TEST(Text, PrintsWhatItParsed) {
   for (const char* source :
        {"int",
@@ -33,6 +34,7 @@ TEST(Text, PrintsWhatItParsed) {
   }
 }
 
+// Rules: LAY-59.
 TEST(Text, SpaceAndCommentsAreFree) {
   const Type type = test::must_parse("# WRF y\n  vector ( 3 ,1,\t-4, # stride\n float)  # end");
   EXPECT_EQ(print(type), "vector(3, 1, -4, float)");
@@ -40,6 +42,7 @@ TEST(Text, SpaceAndCommentsAreFree) {
                   .same(test::must_parse("hindexed([0B x 32, 17952B x 32], double)")));
 }
 
+// Rules: LAY-14, LAY-65.
 TEST(Text, RandomTypesRoundTrip) {
   test::for_seeds(2000, [](Random& random) {
     const Type type = test::random_type(random, random.between(0, 6), 400);
@@ -81,6 +84,7 @@ struct Wrong {
 
 class TextError : public ::testing::TestWithParam<Wrong> {};
 
+// Rules: LAY-58, LAY-63, LAY-66, LAY-68.
 TEST_P(TextError, SaysWhereAndWhat) {
   const auto type = parse(GetParam().source);
   ASSERT_FALSE(type);
@@ -134,6 +138,7 @@ TEST(Text, TheBeginningOfAPrintIsThatOfThePrint) {
   });
 }
 
+// Rules: LAY-67.
 TEST(Text, HostileDepthIsAnError) {
   std::string source;
   for (int level = 0; level < 100000; ++level) source += "contig(1, ";
@@ -143,6 +148,7 @@ TEST(Text, HostileDepthIsAnError) {
   EXPECT_NE(type.error().message.find("type_depth_max"), std::string::npos);
 }
 
+// Rules: LAY-66.
 TEST(Text, MutatedTextsNeverCrash) {
   int64_t accepted = 0;
   int64_t refused = 0;

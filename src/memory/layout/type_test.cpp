@@ -16,6 +16,8 @@ struct Expected {
 
 class TypeBounds : public ::testing::TestWithParam<Expected> {};
 
+// Rules: LAY-1, LAY-2, LAY-4, LAY-5, LAY-7, LAY-9, LAY-10, LAY-20, LAY-32, LAY-33, LAY-34, LAY-36, LAY-37, LAY-38.
+// Rules: LAY-40, LAY-41, LAY-42.
 TEST_P(TypeBounds, AreTheStandards) {
   const Expected& expected = GetParam();
   const Type type = test::must_parse(expected.source);
@@ -52,6 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Expected{"resized(-8B, 64B, contig(0, int))", 0, -8, 64, 0, 0},
                       Expected{"contig(2, resized(-8B, 64B, contig(0, int)))", 0, -8, 128, 0, 0}));
 
+// Rules: LAY-17, LAY-18.
 TEST(Type, SubarrayOrderDecidesWhichIndexIsFastest) {
   const auto c = test::byte_map(test::must_parse("subarray([2, 3], [2, 2], [0, 1], C, byte)"), 1);
   const auto fortran = test::byte_map(test::must_parse("subarray([2, 3], [2, 2], [0, 1], F, byte)"), 1);
@@ -59,6 +62,7 @@ TEST(Type, SubarrayOrderDecidesWhichIndexIsFastest) {
   EXPECT_EQ(fortran, (std::vector<int64_t>{2, 3, 4, 5}));
 }
 
+// Rules: LAY-21, LAY-54, LAY-55.
 TEST(Type, RefusesWhatMpiRefuses) {
   const Type element = *primitive("int");
   EXPECT_EQ(contiguous(-1, element).error().code, Code::invalid);
@@ -85,6 +89,7 @@ TEST(Type, NamesOfNumpySuggestThePrimitiveOfTheirSize) {
   }
 }
 
+// Rules: LAY-57.
 TEST(Type, OverflowIsAnErrorWithItsOperands) {
   const Type element = *primitive("double");
   for (const auto& made :
@@ -98,6 +103,7 @@ TEST(Type, OverflowIsAnErrorWithItsOperands) {
   EXPECT_NE(contiguous(INT64_MAX / 4, element).error().message.find("2305843009213693951 * 8"), std::string::npos);
 }
 
+// Rules: LAY-67.
 TEST(Type, DepthIsLimited) {
   Type type = *primitive("int");
   for (int64_t level = 0; level < limits::type_depth_max; ++level) type = *contiguous(1, type);
@@ -106,6 +112,20 @@ TEST(Type, DepthIsLimited) {
   EXPECT_NE(deeper.error().message.find("type_depth_max"), std::string::npos);
 }
 
+// Each level has the entries of the one below twice, and two of its own.
+// Rules: LAY-68.
+TEST(Type, ListEntriesOfAWholeTypeAreLimited) {
+  const int64_t first = limits::type_list_max >> 7;
+  Type type = *indexed_block(1, *IndexList::range(0, 2, first), *primitive("byte"));
+  for (int level = 0; level < 6; ++level) type = *structure(std::vector<int64_t>{0, 1}, {1, 1}, {type, type});
+  const auto more = structure(std::vector<int64_t>{0, 1}, {1, 1}, {type, type});
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, Code::overflow);
+  EXPECT_NE(more.error().message.find("type_list_max"), std::string::npos) << more.error().message;
+  EXPECT_EQ(IndexList::range(0, 1, limits::type_list_max + 1).error().code, Code::overflow);
+}
+
+// Rules: LAY-61.
 TEST(IndexList, RandIsTheSameShuffleForEveryBound) {
   // The shuffle has a sparse form above 2^22. The first entries of both forms must be distinct and in range.
   for (const int64_t bound : {int64_t{50}, int64_t{834917}, int64_t{1} << 40}) {
@@ -122,6 +142,7 @@ TEST(IndexList, RandIsTheSameShuffleForEveryBound) {
   EXPECT_EQ(IndexList::random(1, INT64_MAX, int64_t{1} << 40).error().code, Code::overflow);
 }
 
+// Rules: LAY-61.
 TEST(IndexList, RandIsForwardFisherYatesOfTheBaseGenerator) {
   // Repeats the definition: swaps entry i with entry i + below(bound - i).
   Random random(42, "layout.rand");

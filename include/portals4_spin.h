@@ -68,7 +68,10 @@ typedef struct {
 #define PTL_SPIN_INACTIVE 0x1u
 /* The entry never matches: only PtlSpinInvoke runs its handlers. */
 #define PTL_SPIN_HOST_ACTIVATED 0x2u
-#define PTL_SPIN_OPTIONS_MASK 0x3u
+/* handler_host_mem_start is an array of ptl_iovec_t, and handler_host_mem_length counts its elements. Offsets count
+ * through their memory as if it lay in one piece. The array is copied. */
+#define PTL_SPIN_HANDLER_IOVEC 0x4u
+#define PTL_SPIN_OPTIONS_MASK 0x7u
 
 int PtlHPUAllocMem(ptl_size_t length, ptl_handle_ni_t ni_handle, ptl_hpu_md_h *hpu_mem);
 int PtlHPUFreeMem(ptl_hpu_md_h *hpu_mem);

@@ -1,9 +1,11 @@
 // sPIN: memory on the NIC, and entries with handlers.
 #include <cstring>
+#include <utility>
 
 #include "base/log.hpp"
 #include "portals/calls/call.hpp"
 #include "portals/calls/contexts.hpp"
+#include "portals/calls/convert.hpp"
 #include "portals/calls/entries.hpp"
 #include "portals4_spin.h"
 
@@ -47,9 +49,16 @@ bool fill_context(const ptl_spin_t& arguments, const NetworkInterface& interface
   if (arguments.user_header_length > UINT32_MAX) return false;
   context.user_header_bytes = static_cast<uint32_t>(arguments.user_header_length);
   if (arguments.budget_cycles > 0) context.budget_cycles = arguments.budget_cycles;
-  context.handler_host_start = reinterpret_cast<uint64_t>(arguments.handler_host_mem_start);
-  context.handler_host_length = arguments.handler_host_mem_length;
   if ((arguments.options & ~PTL_SPIN_OPTIONS_MASK) != 0) return false;
+  if ((arguments.options & PTL_SPIN_HANDLER_IOVEC) != 0) {
+    auto list =
+        list_of(arguments.handler_host_mem_start, arguments.handler_host_mem_length, interface.limits.max_iovecs);
+    if (!list) return false;
+    context.handler_host_iovec = std::move(*list);
+  } else {
+    context.handler_host_start = reinterpret_cast<uint64_t>(arguments.handler_host_mem_start);
+    context.handler_host_length = arguments.handler_host_mem_length;
+  }
   context.active = (arguments.options & PTL_SPIN_INACTIVE) == 0;
   if (arguments.packets_in_row > 0) context.blocked_round_robin = {arguments.packets_in_row, arguments.virtual_hpus};
   if (arguments.core_mask == nullptr) return true;

@@ -51,6 +51,7 @@ def payload(body: str) -> str:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_template_builds_runs_and_passes_its_own_test(spinloom, folder, template):
+    # Rules: SPIN-1.9.
     assert spinloom("handler", "new", "mine", "--template", template).code == 0
     built = spinloom("handler", "build", "mine.c")
     assert built.code == 0
@@ -334,6 +335,7 @@ def test_the_calls_have_the_numbers_of_the_header():
 
 
 def test_debug_lines_come_with_time_and_hpu(folder):
+    # Rules: SPIN-1.7.
     image = source(folder, payload('spl_debug("at", (uint32_t)p.offset); return SUCCESS;'))
     ran = handler_runs.run(image, HandlerSetup(hpus=4), bytes(5 * 2048))
     lines = ran.result["debug"]
@@ -432,6 +434,7 @@ def test_troubles_that_are_not_shown_are_counted(spinloom, folder):
 @pytest.mark.parametrize("trouble", MISBEHAVIOUR)
 def test_a_misbehaving_message_fails_and_the_next_one_is_well(folder, trouble):
     """The second packet of the first message misbehaves; what else comes is handled as ever."""
+    # Rules: SPIN-1.19, SPIN-1.20, SPIN-5.5, SPIN-7.7.
     body, said = MISBEHAVIOUR[trouble]
     counted = "volatile uint32_t *const seen = state;"
     image = source(

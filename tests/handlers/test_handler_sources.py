@@ -53,6 +53,7 @@ def test_parameters_need_not_be_used(folder):
     ],
 )
 def test_a_wrong_prototype_is_an_error(folder, wrong):
+    # Rules: SPIN-8.5.
     with pytest.raises(Trouble, match=r"(?s)sample.c:2:.*conflicting types"):
         source(folder, wrong + "\n")
     with pytest.raises(Trouble, match=r"(?s)sample.c:2:.*conflicting types"):

@@ -75,6 +75,7 @@ def image(folder: Path, text: str = SCALE) -> handler_build.Image:
 @needs_engine
 @pytest.mark.parametrize("numbers", [1, 511, 512, 3000])
 def test_printed_style_runs_as_it_reads(tmp_path, numbers):
+    # Rules: SPIN-8.7.
     width, pitch, factor = 24, 40, 7
     values = [(index * 2654435761) % 2**32 for index in range(numbers)]
     message = struct.pack("<ii", factor, 0) + struct.pack(f"<{numbers}I", *values)
@@ -96,6 +97,35 @@ def test_printed_style_runs_as_it_reads(tmp_path, numbers):
         wanted[place : place + 4] = struct.pack("<I", value * factor % 2**32)
     assert ran.result["entry"] == bytes(wanted)
     assert ran.result["reply"][:8] == struct.pack("<Q", numbers * 4)
+
+
+ROOM = """
+#define SPL_HEADER_HANDLER room_header_handler
+#define SPL_USER_HEADER uint64_t first; uint64_t second;
+#define SPL_ARENA_BYTES 512
+#include "spinloom/p4spin_compat.h"
+int room_header_handler(const ptl_header_t h, void *state) {
+  uint64_t *said = state;
+  uint8_t *one = malloc(1), *all = malloc(512);
+  said[0] = h.user_hdr.first;
+  said[1] = h.user_hdr.second;
+  said[2] = malloc(513) == NULL;
+  for (int i = 0; i < 512; ++i) one[i] = all[i] = (uint8_t)i;
+  said[3] = one != all && one[511] == 255 && all[511] == 255;
+  free(one);
+  return DROP;
+}
+"""
+
+
+@needs_engine
+def test_user_headers_are_padded_with_zeros_and_malloc_gives_the_arena(tmp_path):
+    """A message of 12 B has half of the second number; `one` has the arena, though a byte was asked for."""
+    # Rules: SPIN-8.8, SPIN-8.9.
+    setup = HandlerSetup(state_bytes=32, user_header_bytes=16, message_bytes=1)
+    ran = handler_runs.run(image(tmp_path, ROOM), setup, struct.pack("<QI", 5, 6))
+    assert ran.ended_well, ran.failures
+    assert struct.unpack("<4Q", ran.result["state"]) == (5, 6, 1, 1)
 
 
 def test_a_role_that_is_not_there_is_no_handler(tmp_path):
@@ -123,6 +153,7 @@ def test_either_order_of_the_headers_is_the_same_image(tmp_path, order):
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler 'cc'")
 def test_it_is_refused_natively(tmp_path):
+    # Rules: SPIN-8.10.
     source = tmp_path / "native.c"
     source.write_text('#include "spinloom/p4spin_compat.h"\n')
     ran = subprocess.run(

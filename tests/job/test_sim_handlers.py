@@ -26,6 +26,7 @@ def test_handlers_answer_as_the_study_says(sim, size_bytes):
 
 
 def test_a_handler_of_ones_own_counts_and_wrong_names_are_refused(sim, source, tmp_path):
+    # Rules: SPIN-2.3, SPIN-3.3, SPIN-3.5.
     handler = tmp_path / "count.c"
     handler.write_text(
         """

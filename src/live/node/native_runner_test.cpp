@@ -31,6 +31,7 @@ SPINLOOM_SCENARIO_SUITE(NativeScenarios, native_ways());
 
 class EveryCall : public testing::TestWithParam<nic::HandlerKind> {};
 
+// Rules: SPIN-8.6.
 TEST_P(EveryCall, IsTheSameNativelyAndAsAnImage) {
   Given given(GetParam());
   const Compared both = compare(SPINLOOM_LIVE_TEST_HANDLERS, "every_call", given);
@@ -89,6 +90,7 @@ void PrintTo(const Shipped& given, std::ostream* out) { *out << given.name; }
 class ShippedHandlers : public testing::TestWithParam<Shipped> {};
 
 // Frames run one after the other on the same state.
+// Rules: SPIN-8.6.
 TEST_P(ShippedHandlers, DoTheSameNativelyAndAsImages) {
   std::vector<uint8_t> state(256);
   bool did_something = std::string(GetParam().name) == "busy";

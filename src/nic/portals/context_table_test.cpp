@@ -15,6 +15,7 @@ struct ContextTableTest : testing::Test {
   ContextCreate given{id, {}};
 };
 
+// Rules: SPIN-3.10.
 TEST_F(ContextTableTest, WhatDoesNotFitTheNicIsRefused) {
   const auto refused = [&](const char* word) {
     const Status made = create();
@@ -47,6 +48,7 @@ TEST_F(ContextTableTest, OneInUseStays) {
   EXPECT_EQ(contexts.find(id), nullptr);
 }
 
+// Rules: SPIN-3.3.
 TEST_F(ContextTableTest, MemoryOfAContextIsNotFreed) {
   const Result<uint64_t> offset = contexts.memory().allocate(64, 64);
   ASSERT_TRUE(offset.ok());

@@ -55,6 +55,7 @@ TEST(HandlerCalls, ABlockingWriteIsAnsweredWhenItsSourceHasBeenRead) {
   bench.finish();
 }
 
+// Rules: SPIN-7.2, SPIN-7.5.
 TEST(HandlerCalls, ABlockingReadIsAnsweredWhenItsBytesAreThere) {
   CallBench bench;
   HandlerCall given = bench.made(SPL_CALL_DMA_FROM_HOST_B, LocalMemory::stack);
@@ -70,6 +71,7 @@ TEST(HandlerCalls, ABlockingReadIsAnsweredWhenItsBytesAreThere) {
   bench.finish();
 }
 
+// Rules: SPIN-7.4, SPIN-7.13, SPIN-7.14, SPIN-7.15.
 TEST(HandlerCalls, TestAndWaitKnowTheirTransfer) {
   CallBench bench;
   HandlerCall given = bench.made(SPL_CALL_DMA_FROM_HOST_NB);
@@ -134,6 +136,7 @@ TEST(HandlerCalls, LocalMemoryMustFitTheCall) {
   }
 }
 
+// Rules: SPIN-7.8, SPIN-7.11.
 TEST(HandlerCalls, AtomicsInHostMemoryAreAlignedAndInside) {
   CallBench bench;
   HandlerCall given = bench.made(SPL_CALL_DMA_CAS_NB);
@@ -164,6 +167,7 @@ TEST(HandlerCalls, AtomicsInHostMemoryAreAlignedAndInside) {
   }
 }
 
+// Rules: SPIN-7.28.
 TEST(HandlerCalls, CountersAreReadSetAndIncremented) {
   CallBench bench;
   HandlerCall set = bench.made(SPL_CALL_CT_SET);
@@ -210,6 +214,7 @@ TEST(HandlerCalls, ADebugLineWhoseTextCannotBeReadFailsTheMessage) {
   EXPECT_TRUE(bench.call(bench.her, debug)) << "it has no options";
 }
 
+// Rules: SPIN-7.29.
 TEST(HandlerCalls, SettingACounterFiresWhatWaitsForIt) {
   CallBench bench;
   bench.good(CounterInc{bench.counter, {0, 1}}, Trigger{bench.counter, 10});
@@ -219,6 +224,7 @@ TEST(HandlerCalls, SettingACounterFiresWhatWaitsForIt) {
   EXPECT_EQ(bench.actions<Continue>().size(), 1u);
 }
 
+// Rules: SPIN-7.22, SPIN-7.23.
 TEST(HandlerCalls, APutFromDeviceBlocksUntilItsPacketHasBeenRead) {
   CallBench bench;
   HandlerCall put = bench.made(SPL_CALL_PUT_FROM_DEVICE, LocalMemory::stack);
@@ -246,6 +252,7 @@ TEST(HandlerCalls, APutFromDeviceBlocksUntilItsPacketHasBeenRead) {
   bench.finish();
 }
 
+// Rules: SPIN-7.20, SPIN-7.21.
 TEST(HandlerCalls, APutFromHostIsTheHosts) {
   CallBench bench;
   HandlerCall put = bench.made(SPL_CALL_PUT_FROM_HOST);
@@ -262,6 +269,54 @@ TEST(HandlerCalls, APutFromHostIsTheHosts) {
   bench.out.clear();
   bench.nic.on_packet_sent(sends[0].packet.message, bench.out);
   bench.finish();
+}
+
+// The entry's portal table entry, queue and counter are the put's, whoever sends; there is no send event.
+// Rules: SPIN-7.24, SPIN-7.25.
+TEST(HandlerCalls, PutsInheritFromTheEntryAndAreAcknowledgedToItsQueue) {
+  for (const uint32_t call : {SPL_CALL_PUT_FROM_HOST, SPL_CALL_PUT_FROM_DEVICE}) {
+    SCOPED_TRACE(call);
+    CallBench bench;
+    HandlerCall put = bench.made(call);
+    put.options = PTL_LOCAL_ME_CT | PTL_ME_ACK;
+    put.length = 8;
+    put.target = 9;
+    put.user_ptr = 1234;
+    bench.call(bench.her, put);
+    const Packet sent = bench.only<Send>().packet;
+    EXPECT_EQ(sent.fields.portal_index, bench.portal.value);
+    EXPECT_EQ(sent.fields.ack_request, AckRequest::ack);
+    bench.out.clear();
+    bench.nic.on_packet_sent(sent.message, bench.out);
+    EXPECT_TRUE(bench.kinds().empty());
+    EXPECT_EQ(bench.only<PostCounter>().counter, bench.counter);
+    bench.arrive(ack_for(sent, 8));
+    const auto posts = bench.actions<PostEvent>();
+    ASSERT_EQ(posts.size(), 1u);
+    EXPECT_EQ(posts[0].queue, bench.queue);
+    EXPECT_EQ(posts[0].event.kind, EventKind::ack);
+    EXPECT_EQ(posts[0].event.user_ptr, 1234u);
+    bench.finish();
+  }
+}
+
+// Rules: SPIN-7.25.
+TEST(HandlerCalls, PutsAreNotCountedOrAcknowledgedUnlessTheyAskForIt) {
+  for (const uint32_t call : {SPL_CALL_PUT_FROM_HOST, SPL_CALL_PUT_FROM_DEVICE}) {
+    SCOPED_TRACE(call);
+    CallBench bench;
+    HandlerCall put = bench.made(call);
+    put.options = 0;
+    put.length = 8;
+    bench.call(bench.her, put);
+    const Packet sent = bench.only<Send>().packet;
+    EXPECT_EQ(sent.fields.ack_request, AckRequest::none);
+    bench.out.clear();
+    bench.nic.on_packet_sent(sent.message, bench.out);
+    EXPECT_TRUE(bench.actions<PostCounter>().empty());
+    EXPECT_TRUE(bench.kinds().empty());
+    bench.finish();
+  }
 }
 
 // 40 bytes are three packets of 16, which the other context's handlers fill from byte 100 of the entry on.
@@ -312,6 +367,7 @@ TEST(HandlerCalls, ProcessPutsThatCannotBe) {
   EXPECT_EQ(bench.event(EventKind::put).fail, Fail::segv);
 }
 
+// Rules: SPIN-7.22.
 TEST(HandlerCalls, PutsThatCannotBe) {
   CallBench bench;
   HandlerCall put = bench.made(SPL_CALL_PUT_FROM_DEVICE);
@@ -362,6 +418,7 @@ struct ListBench : Bench {
   alignas(8) uint8_t local_bytes[64] = {};
 };
 
+// Rules: SPIN-2.5.
 TEST(HandlerHostList, EveryRangeBecomesItsPieces) {
   for (uint64_t offset = 0; offset <= 16; ++offset) {
     for (uint64_t length = 0; offset + length <= 16; ++length) {
@@ -389,6 +446,7 @@ TEST(HandlerHostList, EveryRangeBecomesItsPieces) {
   }
 }
 
+// Rules: SPIN-2.6.
 TEST(HandlerHostList, ATransferIsDoneWhenAllItsPiecesAre) {
   ListBench bench;
   ASSERT_FALSE(bench.call(bench.her, bench.made(SPL_CALL_DMA_FROM_HOST_B, 2, 14)));
@@ -401,6 +459,7 @@ TEST(HandlerHostList, ATransferIsDoneWhenAllItsPiecesAre) {
   EXPECT_EQ(bench.answer(), uint32_t{SUCCESS});
 }
 
+// Rules: SPIN-2.6.
 TEST(HandlerHostList, ABlockingWriteIsAnsweredWhenAllItsPiecesHaveBeenRead) {
   ListBench bench;
   ASSERT_FALSE(bench.call(bench.her, bench.made(SPL_CALL_DMA_TO_HOST_B, 0, 8)));

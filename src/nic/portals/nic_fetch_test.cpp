@@ -97,6 +97,7 @@ TEST(GetTarget, WhatIsNotGivenIsSaid) {
   }
 }
 
+// Rules: SPIN-4.1, SPIN-4.16.
 TEST(GetTarget, HeaderHandlersDecide) {
   struct Row {
     const char* what;
@@ -396,6 +397,7 @@ struct RequestBench : Bench {
   alignas(8) uint8_t local_bytes[64] = {};
 };
 
+// Rules: SPIN-7.26, SPIN-7.27.
 TEST(HandlerRequests, AGetToTheDeviceIsAnsweredWhenItsBytesAreThere) {
   RequestBench bench;
   EXPECT_FALSE(bench.call(bench.her, bench.made(SPL_CALL_GET_FROM_DEVICE, LocalMemory::stack)));
@@ -413,6 +415,7 @@ TEST(HandlerRequests, AGetToTheDeviceIsAnsweredWhenItsBytesAreThere) {
   EXPECT_TRUE(bench.kinds().empty()) << "the host did not ask";
 }
 
+// Rules: SPIN-7.27.
 TEST(HandlerRequests, AGetThatBringsLessFails) {
   for (const Fail failure : {Fail::ok, Fail::op_violation}) {
     RequestBench bench;
@@ -422,6 +425,7 @@ TEST(HandlerRequests, AGetThatBringsLessFails) {
   }
 }
 
+// Rules: SPIN-7.26.
 TEST(HandlerRequests, AGetToTheHostGoesOnAndTellsTheEntrysQueue) {
   RequestBench bench;
   HandlerCall given = bench.made(SPL_CALL_GET_FROM_HOST);
@@ -436,6 +440,7 @@ TEST(HandlerRequests, AGetToTheHostGoesOnAndTellsTheEntrysQueue) {
   EXPECT_EQ(bench.event(EventKind::reply).user_ptr, 12u);
 }
 
+// Rules: SPIN-7.26.
 TEST(HandlerRequests, AnAtomicWaitsUntilItsSourceHasBeenRead) {
   RequestBench bench;
   bench.call(bench.her, bench.made(SPL_CALL_ATOMIC_FROM_DEVICE));

@@ -26,6 +26,7 @@ struct HandlerBench : Bench {
   uint8_t statistics[64] = {};
 };
 
+// Rules: SPIN-7.1, SPIN-7.4.
 TEST(HandlerDma, WritesFromPacketToEntry) {
   HandlerBench bench;
   const HerId her = bench.start(1, 16, 0);
@@ -43,6 +44,7 @@ TEST(HandlerDma, WritesFromPacketToEntry) {
   bench.expect_idle();
 }
 
+// Rules: SPIN-2.4, SPIN-7.3.
 TEST(HandlerDma, HandlerHostMemory) {
   HandlerBench bench;
   const HerId her = bench.start(1, 16, 0);
@@ -55,6 +57,7 @@ TEST(HandlerDma, HandlerHostMemory) {
   EXPECT_EQ(bench.event(EventKind::put).fail, Fail::segv);
 }
 
+// Rules: SPIN-7.7.
 TEST(HandlerDma, RefusedOnesAreNotPerformed) {
   struct Row {
     const char* what;
@@ -90,6 +93,7 @@ TEST(HandlerDma, RefusedOnesAreNotPerformed) {
   }
 }
 
+// Rules: SPIN-8.2.
 TEST(HandlerDma, EventComesAfterAllEarlierOnesOfItsMessage) {
   HandlerBench bench;
   const HerId first = bench.start(1, 32, 0);
@@ -177,6 +181,7 @@ TEST(HandlerDma, RandomCompletionOrderKeepsEventOrderAndReturnsEverything) {
   }
 }
 
+// Rules: SPIN-7.19.
 TEST(HandlerCalls, CounterIncrementsReachTheEntrysCounter) {
   Bench bench;
   bench.good(CounterAlloc{CounterId{4}});
@@ -197,6 +202,7 @@ TEST(HandlerCalls, CounterIncrementsReachTheEntrysCounter) {
   EXPECT_EQ(bench.only<Resume>().value, uint32_t{SUCCESS});
 }
 
+// Rules: SPIN-7.30.
 TEST(HandlerCalls, WithoutACounterTheCallFails) {
   HandlerBench bench;
   const HerId her = bench.start(1, 16, 0);
@@ -258,6 +264,7 @@ const std::vector<End>& payload_ends() {
   return rows;
 }
 
+// Rules: SPIN-1.12, SPIN-1.14, SPIN-5.2, SPIN-5.3, SPIN-5.4, SPIN-5.5.
 TEST(HandlerEnds, PayloadRows) {
   for (const End& row : payload_ends()) {
     SCOPED_TRACE(row.what);
@@ -291,6 +298,7 @@ TEST(HandlerEnds, PayloadRows) {
   }
 }
 
+// Rules: SPIN-4.14.
 TEST(HandlerEnds, TheFirstFailureIsKept) {
   HandlerBench bench;
   const HerId first = bench.start(1, 32, 0);
@@ -339,6 +347,7 @@ TEST(HandlerEnds, StoppedVirtualHpuYields) {
   EXPECT_EQ(bench.event(EventKind::put).fail, Fail::ok);
 }
 
+// Rules: SPIN-1.13, SPIN-6.1, SPIN-6.2, SPIN-6.4.
 TEST(HandlerEnds, CompletionRows) {
   struct Row {
     const char* what;
@@ -375,6 +384,7 @@ TEST(HandlerEnds, CompletionRows) {
   }
 }
 
+// Rules: SPIN-6.2, SPIN-6.3.
 TEST(HandlerEnds, PendingKeepsAUseOnceEntryAtItsPlace) {
   Bench bench;
   Context made;
@@ -401,6 +411,7 @@ TEST(HandlerEnds, PendingKeepsAUseOnceEntryAtItsPlace) {
   }
 }
 
+// Rules: SPIN-8.2.
 TEST(HandlerEnds, CompletionHandlersDmaEventClosesTheMessage) {
   HandlerBench bench(true);
   const HerId her = bench.start(1, 16, 0);
@@ -416,6 +427,7 @@ TEST(HandlerEnds, CompletionHandlersDmaEventClosesTheMessage) {
   bench.expect_idle();
 }
 
+// Rules: SPIN-1.8.
 TEST(HandlerEnds, EmptyMessageRunsOnlyTheCompletionHandler) {
   HandlerBench bench(true);
   bench.arrive(1, 0, 0);

@@ -50,6 +50,7 @@ struct HeaderBench : Bench {
   HerId completion_her;
 };
 
+// Rules: SPIN-1.1, SPIN-1.5, SPIN-1.6, SPIN-4.4, SPIN-4.8.
 TEST(HeaderHandler, RunsAloneAndFirst) {
   HeaderBench bench;
   const HerId header = bench.buffer(1, 48, 0);
@@ -70,6 +71,7 @@ TEST(HeaderHandler, RunsAloneAndFirst) {
   bench.expect_idle();
 }
 
+// Rules: SPIN-1.6, SPIN-1.9.
 TEST(HeaderHandler, PacketsAheadOfTheHeaderWait) {
   HeaderBench bench;
   bench.arrive(1, 48, 32);
@@ -86,6 +88,7 @@ TEST(HeaderHandler, PacketsAheadOfTheHeaderWait) {
   EXPECT_TRUE(bench.start(1, 48, 16).exists());
 }
 
+// Rules: SPIN-4.9.
 TEST(HeaderHandler, ProceedLandsEverythingAndRunsTheCompletionHandler) {
   HeaderBench bench;
   const HerId header = bench.buffer(1, 48, 0);
@@ -108,6 +111,7 @@ TEST(HeaderHandler, ProceedLandsEverythingAndRunsTheCompletionHandler) {
   bench.expect_idle();
 }
 
+// Rules: SPIN-4.9.
 TEST(HeaderHandler, ProceedIsTruncatedByTheEntry) {
   HeaderBench bench(true, false);
   bench.remote_offset = 500;  // 12 B of the entry are left
@@ -121,6 +125,7 @@ TEST(HeaderHandler, ProceedIsTruncatedByTheEntry) {
   bench.expect_idle();
 }
 
+// Rules: SPIN-2.1, SPIN-2.2.
 TEST(HeaderHandler, WithoutPayloadHandlerProcessDataLands) {
   HeaderBench bench(false, false);
   const HerId header = bench.buffer(1, 16, 0);
@@ -130,6 +135,7 @@ TEST(HeaderHandler, WithoutPayloadHandlerProcessDataLands) {
   bench.expect_idle();
 }
 
+// Rules: SPIN-1.14, SPIN-4.7.
 TEST(HeaderHandler, DropDiscardsWhatIsHereAndWhatComes) {
   HeaderBench bench;
   const HerId header = bench.buffer(1, 48, 0);
@@ -148,6 +154,7 @@ TEST(HeaderHandler, DropDiscardsWhatIsHereAndWhatComes) {
   bench.expect_idle();
 }
 
+// Rules: SPIN-1.8.
 TEST(HeaderHandler, AnEmptyMessageRunsHeaderThenCompletion) {
   HeaderBench bench;
   bench.arrive(1, 0, 0);
@@ -161,6 +168,7 @@ TEST(HeaderHandler, AnEmptyMessageRunsHeaderThenCompletion) {
   bench.expect_idle();
 }
 
+// Rules: SPIN-4.13, SPIN-4.15.
 TEST(HeaderHandler, ErrorsDropTheDataAndAreTold) {
   struct Row {
     HandlerEnd end;
@@ -185,6 +193,7 @@ TEST(HeaderHandler, ErrorsDropTheDataAndAreTold) {
   }
 }
 
+// Rules: SPIN-4.12, SPIN-6.3.
 TEST(HeaderHandler, PendingKeepsTheEntry) {
   for (const uint32_t code : {uint32_t{PROCESS_DATA_PENDING}, uint32_t{PROCEED_PENDING}, uint32_t{DROP_PENDING}}) {
     HeaderBench bench(true, false, 0, true);
@@ -203,6 +212,7 @@ TEST(HeaderHandler, PendingKeepsTheEntry) {
   }
 }
 
+// Rules: SPIN-1.11, SPIN-4.5.
 TEST(HeaderHandler, TheUserHeaderIsNotPayload) {
   HeaderBench bench(true, false, 6);
   const HerId header = bench.buffer(1, 32, 0);
@@ -220,6 +230,7 @@ TEST(HeaderHandler, TheUserHeaderIsNotPayload) {
   bench.expect_idle();
 }
 
+// Rules: SPIN-1.8.
 TEST(HeaderHandler, AMessageThatIsUserHeaderOnlyHasNoPayload) {
   HeaderBench bench(true, false, 16);
   const HerId header = bench.buffer(1, 16, 0);

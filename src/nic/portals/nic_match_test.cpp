@@ -541,6 +541,7 @@ struct FullBench : Bench {
   HerId first;
 };
 
+// Rules: SPIN-1.2, SPIN-1.3, SPIN-1.4.
 TEST(FlowControl, NoPlaceForHandlersDisablesThePortal) {
   FullBench bench(true);
   bench.arrive(2, 16, 0);

@@ -74,6 +74,7 @@ struct ProcessBench : Bench {
   ContextId handlers;
 };
 
+// Rules: SPIN-8.4.
 TEST(ProcessPut, APacketLeavesWhenItsHandlerHasEndedAndItsReadsAreDone) {
   ProcessBench bench;
   const auto hers = bench.begin(10);
@@ -101,6 +102,7 @@ TEST(ProcessPut, APacketLeavesWhenItsHandlerHasEndedAndItsReadsAreDone) {
   bench.expect_all_back();
 }
 
+// Rules: SPIN-8.4.
 TEST(ProcessPut, PacketsLeaveInMessageOrder) {
   ProcessBench bench;
   const auto hers = bench.begin(32);

@@ -20,6 +20,7 @@ EntryId attach(Bench& bench, ContextId context) {
   return bench.append(entry);
 }
 
+// Rules: SPIN-1.10.
 TEST(Schedule, DefaultIsFifoOntoTheLowestIdleHpu) {
   Bench bench;
   attach(bench, bench.context());
@@ -55,6 +56,7 @@ TEST(Schedule, DefaultIsFifoOntoTheLowestIdleHpu) {
   bench.expect_idle();
 }
 
+// Rules: SPIN-8.3.
 TEST(Schedule, BlockedRoundRobinAssignsSequencesAndKeepsTheHpu) {
   Bench bench;
   attach(bench, bench.context(blocked(2, 2)));
@@ -121,6 +123,7 @@ TEST(Schedule, RunnableVirtualHpusAreFifo) {
   EXPECT_EQ(order, (std::vector<uint64_t>{1, 3, 7, 0, 4, 2}));
 }
 
+// Rules: SPIN-8.3.
 TEST(Schedule, BlockedSequencesNeverOverlapUnderRandomArrival) {
   const uint64_t seed = test_seed();
   Random random(seed, "schedule");
@@ -238,6 +241,7 @@ TEST(Schedule, PacketsAheadOfTheirHeaderWait) {
   EXPECT_EQ(bench.nic.state().hpus_busy, 1u);
 }
 
+// Rules: SPIN-1.1.
 TEST(Schedule, EarlyPacketsWithoutContextKeepTheirSlotUntilLanded) {
   Bench bench;
   bench.append(bench.entry());

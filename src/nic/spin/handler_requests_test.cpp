@@ -114,6 +114,7 @@ TEST_F(HandlerRequestsTest, OverAListThereIsOneTransferAPiece) {
   EXPECT_EQ(queue.open, 1u);
 }
 
+// Rules: SPIN-7.11.
 TEST_F(HandlerRequestsTest, AtomicsNeedAlignmentAndAWidthThatExists) {
   call.call = SPL_CALL_DMA_FADD_NB;
   call.local_memory = LocalMemory::state;

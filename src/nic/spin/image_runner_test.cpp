@@ -38,6 +38,7 @@ struct Row {
   uint32_t code;
 };
 
+// Rules: SPIN-1.19.
 TEST(ImageHandlers, EveryEndIsAnOutcomeAndTheNextHandlerRuns) {
   constexpr uint32_t ret = 0x00008067;
   const std::vector<Row> rows = {

@@ -338,6 +338,7 @@ TEST(Interface, ArgumentsAreCheckedBeforeTheNicIsAsked) {
   EXPECT_FALSE(host.put(put, nic::Trigger{nic::CounterId{5}, 1}).ok());
 }
 
+// Rules: SPIN-3.1.
 TEST(Interface, NicMemoryAndContexts) {
   const auto bed = make_bed();
   portals::Interface& host = bed->rank(0);

@@ -91,6 +91,7 @@ def send(place, content=CONTENT, *, message_id=7, window=16, align=64, gap_us=0,
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("as_original", [0, 1])
 def test_a_plain_receiver_gets_plain_packets(threads, as_original):
+    # Rules: SLMP-1, SLMP-2, SLMP-3, SLMP-4, SLMP-6, SLMP-7, SLMP-11, SLMP-12, SLMP-18, SLMP-23, SLMP-24.
     with PlainReceiver(len(CONTENT)) as receiver:
         sent = send(receiver.place, threads=threads, as_original=as_original)
     assert bytes(receiver.memory) == CONTENT
@@ -107,6 +108,7 @@ def test_a_plain_receiver_gets_plain_packets(threads, as_original):
 
 @pytest.mark.parametrize(("mode", "asked"), [("none", 0), ("message", 2), ("segment", 40)])
 def test_a_mode_says_what_is_acknowledged(mode, asked):
+    # Rules: SLMP-21, SLMP-22.
     content = CONTENT[: 39 * 1408 + 1]
     with PlainReceiver(len(content)) as receiver:
         sent = send(receiver.place, content, mode=slmp.MODES.index(mode))
@@ -115,9 +117,62 @@ def test_a_mode_says_what_is_acknowledged(mode, asked):
     assert sent.acknowledged == asked
 
 
+def test_a_window_of_0_acknowledges_the_ends_of_the_message_only():
+    # Rules: SLMP-24.
+    content = CONTENT[: 39 * 1408 + 1]
+    with PlainReceiver(len(content)) as receiver:
+        send(receiver.place, content, window=0)
+        assert until(lambda: len(receiver.packets) >= 40)
+    assert [offset // 1408 for flags, _, offset, _ in receiver.packets if flags & SYN] == [0, 39]
+
+
+@pytest.mark.parametrize(("window", "threads", "under_way"), [(5, 1, 5), (4, 2, 4), (5, 2, 6), (7, 3, 9)])
+def test_each_thread_has_its_share_of_the_window_rounded_up(window, threads, under_way):
+    """While nothing but the first packet is answered, so many others leave, again and again."""
+    # Rules: SLMP-26, SLMP-27.
+    came: dict[int, int] = {}
+    answers = threading.Event()
+
+    def lose(flags: int, offset: int, times: int) -> bool:
+        came[offset] = times
+        return offset > 0 and not answers.is_set()
+
+    with PlainReceiver(len(CONTENT), lose) as receiver:
+        sending = threading.Thread(
+            target=send,
+            args=(receiver.place,),
+            kwargs={"window": window, "threads": threads, "fixed_window": 1},
+        )
+        sending.start()
+        try:
+            assert until(lambda: len(came) > under_way and sorted(came.values())[-under_way] > 1)
+            assert len(came) == 1 + under_way
+        finally:
+            answers.set()
+            sending.join()
+    assert bytes(receiver.memory) == CONTENT
+
+
+def test_a_message_is_sent_to_port_9330_unless_another_is_named(spinloom, tmp_path, monkeypatch):
+    # Rules: SLMP-9.
+    asked = []
+
+    def send_nothing(content, place, *arguments):
+        asked.append(place)
+        raise Trouble("stalled", "nothing was sent")
+
+    monkeypatch.setattr(nic_messages.protocol, "send", send_nothing)
+    (tmp_path / "source").write_bytes(b"bytes")
+    for place in ("127.0.0.1", "127.0.0.1:77"):
+        assert spinloom("nic", "send", str(tmp_path / "source"), place).code == 1
+    assert [port for _, port in asked] == [9330, 77]
+    assert re.search(r"#define SLMP_PORT 9330\n", (ROOT / "include/spinloom/slmp.h").read_text())
+
+
 @pytest.mark.parametrize("threads", [1, 4])
 def test_what_is_lost_is_sent_again(threads):
     """Every fifth packet does not come at first, the first and the last neither."""
+    # Rules: SLMP-35, SLMP-40.
     lost = {0, *range(0, len(CONTENT), 5 * 1408), len(CONTENT) // 1408 * 1408}
     with PlainReceiver(len(CONTENT), lambda flags, offset, times: offset in lost and times == 1) as receiver:
         sent = send(receiver.place, threads=threads)
@@ -129,6 +184,7 @@ def test_what_is_lost_is_sent_again(threads):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("refuses", [False, True])
 def test_who_knows_no_reports_is_asked_by_the_first_packet_alone(threads, refuses):
+    # Rules: SLMP-53.
     asked = []
 
     def lose(flags: int, offset: int, times: int) -> bool:
@@ -146,6 +202,7 @@ def test_who_knows_no_reports_is_asked_by_the_first_packet_alone(threads, refuse
 
 
 def test_reports_are_answered():
+    # Rules: SLMP-51.
     with slmp.Receiver(("127.0.0.1", 0), 1000) as receiver:
         peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         peer.settimeout(seconds(60))
@@ -158,6 +215,7 @@ def test_reports_are_answered():
 
 
 def test_reports_need_acknowledgements_and_tries():
+    # Rules: SLMP-56.
     with pytest.raises(Trouble, match="every packet must ask for one"):
         send(("127.0.0.1", 9), mode=slmp.MODES.index("message"), reports=1)
     with pytest.raises(Trouble, match="need more than 2 tries"):
@@ -165,6 +223,7 @@ def test_reports_need_acknowledgements_and_tries():
 
 
 def test_without_retransmission_a_loss_is_an_error():
+    # Rules: SLMP-32.
     with (
         PlainReceiver(len(CONTENT), lambda flags, offset, times: offset == 1408) as receiver,
         pytest.raises(Trouble, match="was sent 1 time and not acknowledged"),
@@ -198,6 +257,7 @@ def test_progress_is_told_and_can_end_a_message():
 
 def test_a_plain_sender_is_received():
     """Packets out of order, one twice, one that is no SLMP, and one without SYN."""
+    # Rules: SLMP-3, SLMP-14, SLMP-15, SLMP-16, SLMP-17.
     with slmp.Receiver(("127.0.0.1", 0), 1 << 20) as receiver:
         peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         peer.settimeout(seconds(60))
@@ -254,6 +314,7 @@ def receive_command(*arguments: object) -> tuple[subprocess.Popen, int]:
 )
 @pytest.mark.parametrize("size", [0, 1, 150_000])
 def test_the_commands_bring_a_file_over(spinloom, tmp_path, options, size):
+    # Rules: SLMP-13.
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(CONTENT[:size])
     receiver, port = receive_command(target, "--listen", "127.0.0.1:0", "--json", "--linger", "1ms")
@@ -268,6 +329,7 @@ def test_the_commands_bring_a_file_over(spinloom, tmp_path, options, size):
 
 
 def test_a_message_that_finds_no_room_is_named_at_both_ends(spinloom, tmp_path):
+    # Rules: SLMP-39.
     (tmp_path / "source").write_bytes(CONTENT)
     receiver, port = receive_command(tmp_path / "target", "--listen", "127.0.0.1:0", "--limit", "100KiB")
     try:
@@ -293,6 +355,7 @@ def test_a_sender_that_nobody_answers_says_so_while_it_tries(spinloom, tmp_path,
 
 
 def test_more_than_four_gibibytes_are_refused_by_name(spinloom, tmp_path):
+    # Rules: SLMP-8.
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate((4 << 30) + 1)  # a hole: nothing is on the disk
@@ -352,6 +415,7 @@ def test_an_interrupt_ends_a_sender(tmp_path):
 
 # 512 packets * 10 / (10 - 6)
 def test_the_window_of_a_receivers_buffer():
+    # Rules: SLMP-29, SLMP-30.
     library = slmp.library()
     library.slmp_window.argtypes = [slmp.ctypes.c_uint64] * 3
     library.slmp_window.restype = slmp.ctypes.c_uint64
@@ -367,6 +431,7 @@ def documented_program() -> str:
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no cc")
 def test_the_documented_program_sends(tmp_path):
+    # Rules: SLMP-45.
     prefix = data.prefix()
     (tmp_path / "send.c").write_text(documented_program())
     strict = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]

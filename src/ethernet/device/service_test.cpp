@@ -119,6 +119,7 @@ static_assert(offsetof(spl_slmp_file_state, seen) == 696 && sizeof(spl_slmp_file
 // A message whose packets are lost, repeated, damaged and out of order, between packets of another: its bytes land
 // once, in their places, every packet that counts is acknowledged, with a report where it asks, and the program is told
 // once.
+// Rules: SLMP-15, SLMP-19, SLMP-51, SLMP-52.
 TEST_F(ServiceTest, AMessageOfSlmpLandsWhole) {
   for (const bool native : {true, false}) {
     const uint64_t seed = spin::test_seed();

@@ -32,6 +32,7 @@ Faults random_faults(Random& random) {
       random.below(30), random.below(30), {random.between(1'000'000, 50'000'000)}, {random.between(0, 20'000'000'000)}};
 }
 
+// Rules: SLMP-19, SLMP-35, SLMP-43.
 TEST(SlmpExchange, EveryMessageComesOnceAndWhole) {
   for_seeds(1000, [](Random& random) {
     const auto message = test::random_message(random, random.below(random.chance(1, 3) ? 3000 : 150'000));
@@ -57,6 +58,7 @@ TEST(SlmpExchange, EveryMessageComesOnceAndWhole) {
 }
 
 // FPsPIN's receiver keeps no state: it stores each payload at its offset and answers what has SYN.
+// Rules: SLMP-18, SLMP-40.
 TEST(SlmpExchange, AReceiverWithoutStateIsEnough) {
   for_seeds(500, [](Random& random) {
     const auto message = test::random_message(random, random.below(100'000));

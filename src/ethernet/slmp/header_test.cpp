@@ -9,6 +9,7 @@ namespace spinloom::slmp {
 namespace {
 
 // flags 2 B, message ID 4 B, offset 4 B, each with the most significant byte first.
+// Rules: SLMP-1, SLMP-2, SLMP-3.
 TEST(SlmpHeader, BytesAreThoseOfTheProtocol) {
   const Header header{eom | syn, 0x01020304, 0x05060708};
   const std::array<uint8_t, header_bytes> expected{0xc0, 0x00, 1, 2, 3, 4, 5, 6, 7, 8};
@@ -17,12 +18,14 @@ TEST(SlmpHeader, BytesAreThoseOfTheProtocol) {
   EXPECT_EQ(print(header), "SYN EOM message 16909060 offset 84281096");
 }
 
+// Rules: SLMP-3, SLMP-15.
 TEST(SlmpHeader, AnAcknowledgementHasTheSameHeaderAndNoOtherFlag) {
   const std::array<uint8_t, header_bytes> expected{0x20, 0x00, 0, 0, 0, 9, 0, 0, 5, 0x80};
   EXPECT_EQ(write(acknowledgement({eom | syn, 9, 1408})), expected);
 }
 
 // A packet asks with 0x1000; its acknowledgement has that, too, and four bytes more.
+// Rules: SLMP-51.
 TEST(SlmpHeader, AReportIsBehindTheHeader) {
   const Header answer = acknowledgement({syn | report, 9, 1408}, 0x01020304);
   EXPECT_EQ(answer, (Header{ack | report, 9, 1408, 0x01020304}));
@@ -39,6 +42,7 @@ TEST(SlmpHeader, AReportIsBehindTheHeader) {
 }
 
 // payload_max = 1500 - 20 (IP) - 8 (UDP) - 10 (SLMP) = 1462; the frame's headers are 14 + 20 + 8 + 10 = 52 B.
+// Rules: SLMP-10.
 TEST(SlmpHeader, APacketFillsAnEthernetFrame) {
   EXPECT_EQ(payload_bytes_max, 1500 - 20 - 8 - header_bytes);
   EXPECT_EQ(14 + 20 + 8 + header_bytes, 52);
@@ -53,6 +57,7 @@ TEST(SlmpHeader, EveryHeaderComesBack) {
   });
 }
 
+// Rules: SLMP-5.
 TEST(SlmpHeader, WhatIsNoHeaderIsRefusedWithAReason) {
   const auto sentence = [](std::span<const uint8_t> bytes) { return read(bytes).error().message; };
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };

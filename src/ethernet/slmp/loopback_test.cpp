@@ -54,6 +54,7 @@ class Listening {
   std::thread thread_;
 };
 
+// Rules: SLMP-44.
 TEST(SlmpLoopback, EveryNumberOfThreadsAndWayToWait) {
   Random random(1, "SlmpLoopback");
   const auto message = test::random_message(random, 300'000);

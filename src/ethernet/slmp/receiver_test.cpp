@@ -20,6 +20,7 @@ std::string as_text(const Receiver::Message& message) { return {message.bytes.be
 constexpr uint64_t peer = 1;
 constexpr Time start{0};
 
+// Rules: SLMP-14, SLMP-46.
 TEST(SlmpReceiver, AMessageIsWholeWhenItsEndAndAllBytesAreThere) {
   Receiver receiver({});
   auto got = receiver.on_datagram(start, peer, packet({syn, 7, 0}, "abcd"));
@@ -44,6 +45,7 @@ TEST(SlmpReceiver, AnEmptyMessageIsOnePacket) {
 
 // The receiver has 100 B of room, for packets of 10 B. A hole counts as taken: the packet behind a hole of 10 B leaves
 // 80 B, the next one 70 B.
+// Rules: SLMP-52.
 TEST(SlmpReceiver, ReportsItsRoomToWhoAsks) {
   Receiver receiver({.bytes_max = 100});
   const std::string ten(10, 'a');
@@ -58,6 +60,7 @@ TEST(SlmpReceiver, ReportsItsRoomToWhoAsks) {
   EXPECT_EQ(room({syn | report | eom, 8, 0}, ""), (Header{ack | report, 8, 0, 0})) << "an empty message";
 }
 
+// Rules: SLMP-17, SLMP-48.
 TEST(SlmpReceiver, RepeatsAreAcknowledgedAndChangeNothing) {
   Receiver receiver({});
   for (int i = 0; i < 2; ++i) {
@@ -75,6 +78,7 @@ TEST(SlmpReceiver, RepeatsAreAcknowledgedAndChangeNothing) {
   EXPECT_EQ(receiver.counts().messages, 1);
 }
 
+// Rules: SLMP-46.
 TEST(SlmpReceiver, AnEndWithoutNewBytesIsAnEnd) {
   for (const uint32_t offset : {0, 4}) {
     Receiver receiver({});
@@ -85,6 +89,7 @@ TEST(SlmpReceiver, AnEndWithoutNewBytesIsAnEnd) {
   }
 }
 
+// Rules: SLMP-48, SLMP-49.
 TEST(SlmpReceiver, AnIdIsFreeAgainAfterAWhile) {
   Receiver receiver({});
   const auto whole = packet({syn | eom, 7, 0}, "abc");
@@ -94,6 +99,7 @@ TEST(SlmpReceiver, AnIdIsFreeAgainAfterAWhile) {
   EXPECT_TRUE(receiver.on_datagram(start + ReceiverConfig{}.linger + Time{1}, peer, whole)->message);
 }
 
+// Rules: SLMP-47.
 TEST(SlmpReceiver, WhatContradictsItselfIsMalformedAndNotAcknowledged) {
   Receiver receiver({});
   EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 7, 4}, "efgh")).ok());
@@ -107,6 +113,7 @@ TEST(SlmpReceiver, WhatContradictsItselfIsMalformedAndNotAcknowledged) {
   EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 7, 0}, "abcd"))->message);
 }
 
+// Rules: SLMP-50.
 TEST(SlmpReceiver, MemoryIsBoundedAndIdleMessagesMakeRoom) {
   Receiver receiver({.bytes_max = 8, .messages_max = 2});
   EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 1, 0}, "abcd")).ok());
@@ -129,6 +136,7 @@ TEST(SlmpReceiver, AMessageDoesNotMakeRoomForItself) {
   EXPECT_EQ(receiver.counts().abandoned, 0);
 }
 
+// Rules: SLMP-50.
 TEST(SlmpReceiver, PiecesAreBoundedAndGapsCanStillBeFilled) {
   Receiver receiver({.ranges_max = 2});
   EXPECT_TRUE(receiver.on_datagram(start, peer, packet({syn, 1, 0}, "a")).ok());

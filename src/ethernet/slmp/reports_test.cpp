@@ -116,6 +116,7 @@ TEST(SlmpReports, RandomExchangesFillNoReceiver) {
 
 // Packets also come twice, and overtake each other in both directions. The receiver may then drop some, but the message
 // still comes whole.
+// Rules: SLMP-43.
 TEST(SlmpReports, NothingStopsAMessage) {
   for_seeds(500, [](Random& random) {
     const Segments segments{static_cast<uint32_t>(random.next()), random.below(30'000), 300, Mode::segment};
@@ -129,6 +130,7 @@ TEST(SlmpReports, NothingStopsAMessage) {
 
 // Receivers of plain SLMP get plain packets, but for the first; `refuses`: they do not answer a flag that they do not
 // know.
+// Rules: SLMP-53.
 TEST(SlmpReports, APlainReceiverGetsItsMessage) {
   for_seeds(200, [](Random& random) {
     const bool refuses = random.chance(1, 2);

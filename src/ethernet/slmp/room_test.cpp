@@ -18,6 +18,7 @@ void answer(Room& room, uint64_t transmission, uint32_t packets) {
   room.on_report(transmission, packets);
 }
 
+// Rules: SLMP-54.
 TEST(SlmpRoom, AReportCountsFromThePacketThatItAnswers) {
   Room room(1);
   uint64_t next = 0;
@@ -34,6 +35,7 @@ TEST(SlmpRoom, AReportCountsFromThePacketThatItAnswers) {
 }
 
 // 1 may come after 2 was answered, so it needs one of the reported places.
+// Rules: SLMP-54.
 TEST(SlmpRoom, WhatLeftBeforeAndIsUnderWayMayComeLater) {
   Room room(1);
   uint64_t next = 0;
@@ -55,6 +57,7 @@ TEST(SlmpRoom, AnOldReportTakesNothingAway) {
   EXPECT_EQ(depart(room, next), 3) << "with 1 and 2, five after 3";
 }
 
+// Rules: SLMP-55.
 TEST(SlmpRoom, OneLeavesWhereNothingIsUnderWay) {
   Room room(3);
   uint64_t next = 0;

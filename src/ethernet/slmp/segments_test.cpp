@@ -9,6 +9,7 @@ namespace spinloom::slmp {
 namespace {
 
 // payload = floor(1462 / alignment) * alignment: 22 * 64 = 1408, 365 * 4 = 1460.
+// Rules: SLMP-10, SLMP-11.
 TEST(SlmpSegments, PayloadIsRoundedDownToTheAlignment) {
   EXPECT_EQ(payload_of(64).value(), 1408);
   EXPECT_EQ(payload_of(4).value(), 1460);
@@ -18,6 +19,7 @@ TEST(SlmpSegments, PayloadIsRoundedDownToTheAlignment) {
 }
 
 // 3000 B in packets of 1408 B: 1408 + 1408 + 184.
+// Rules: SLMP-6, SLMP-21, SLMP-22, SLMP-23.
 TEST(SlmpSegments, EachModePutsSynWhereThePaperSays) {
   const auto flags = [](Mode mode) {
     const Segments cut{7, 3000, 1408, mode};
@@ -31,6 +33,7 @@ TEST(SlmpSegments, EachModePutsSynWhereThePaperSays) {
   EXPECT_EQ(flags(Mode::segment), (std::array<uint16_t, 3>{syn, syn, eom | syn}));
 }
 
+// Rules: SLMP-13.
 TEST(SlmpSegments, AMessageOfOnePacketBeginsAndEndsWithIt) {
   for (const uint64_t bytes : {0, 1, 1408}) {
     const Segments cut{7, bytes, 1408, Mode::message};
@@ -40,6 +43,7 @@ TEST(SlmpSegments, AMessageOfOnePacketBeginsAndEndsWithIt) {
   }
 }
 
+// Rules: SLMP-6, SLMP-12.
 TEST(SlmpSegments, CoverTheMessageOnce) {
   for_seeds(300, [](Random& random) {
     const Segments cut{1, random.below(100000), static_cast<uint32_t>(1 + random.below(payload_bytes_max)),
@@ -54,6 +58,7 @@ TEST(SlmpSegments, CoverTheMessageOnce) {
   });
 }
 
+// Rules: SLMP-8.
 TEST(SlmpSegments, FourGibibytesAreTheMost) {
   Segments cut{1, message_bytes_max, 1408, Mode::segment};
   ASSERT_TRUE(check(cut).ok());

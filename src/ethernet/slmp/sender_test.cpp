@@ -28,6 +28,7 @@ void acknowledge(Sender& sender, Time now, std::initializer_list<uint32_t> offse
 using Offsets = std::vector<uint32_t>;
 
 // The first packet's ACK, then a window of 2, then EOM alone.
+// Rules: SLMP-25, SLMP-26, SLMP-40.
 TEST(SlmpSender, OpensFillsItsWindowAndCloses) {
   Sender sender({.window = 2}, five());
   EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
@@ -49,6 +50,7 @@ TEST(SlmpSender, OpensFillsItsWindowAndCloses) {
 }
 
 // Without retransmission the last packet leaves as FPsPIN's does: as soon as the window has room.
+// Rules: SLMP-33.
 TEST(SlmpSender, WithoutRetransmissionTheEndDoesNotWait) {
   Sender sender({.window = 8, .retransmit = false}, five());
   EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
@@ -58,6 +60,7 @@ TEST(SlmpSender, WithoutRetransmissionTheEndDoesNotWait) {
   EXPECT_FALSE(sender.done());
 }
 
+// Rules: SLMP-25.
 TEST(SlmpSender, ModesAskForDifferentAcknowledgements) {
   Sender none({}, five(Mode::none));
   EXPECT_EQ(offsets_at(none, ms(0)), Offsets({0, 100, 200, 300, 400}));
@@ -72,6 +75,7 @@ TEST(SlmpSender, ModesAskForDifferentAcknowledgements) {
 }
 
 // t_i = i * gap
+// Rules: SLMP-28.
 TEST(SlmpSender, PacketsLeaveAGapApart) {
   Sender sender({.gap = ms(3)}, five(Mode::none));
   for (int64_t i = 0; i < 5; ++i) {
@@ -82,6 +86,7 @@ TEST(SlmpSender, PacketsLeaveAGapApart) {
 }
 
 // Timeouts before a round trip is known: 200, 400, 800 ms; sent at 0, 200, 600; given up at 1400.
+// Rules: SLMP-35, SLMP-38, SLMP-39.
 TEST(SlmpSender, AsksAgainWithDoubledPatienceAndGivesUp) {
   Sender sender({.tries_max = 3}, five());
   EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
@@ -101,6 +106,7 @@ TEST(SlmpSender, AsksAgainWithDoubledPatienceAndGivesUp) {
 
 // Round trips of 1 ms give timeouts of 10, 20, 40 ms, 70 ms in all. After the last acknowledgement at 2 ms the message
 // has failed at the first deadline behind 72 ms, and not after three tries of each of 20 packets, one after the other.
+// Rules: SLMP-39.
 TEST(SlmpSender, AReceiverThatFallsSilentIsGivenUp) {
   Sender sender({.window = 64, .tries_max = 3}, {7, 100000, 100, Mode::segment});
   EXPECT_EQ(offsets_at(sender, ms(0)).size(), 1);
@@ -119,6 +125,7 @@ TEST(SlmpSender, AReceiverThatFallsSilentIsGivenUp) {
 }
 
 // FPsPIN's deadlines: 1 s for the first packet and for a window, 2 s for the acknowledgements at the end.
+// Rules: SLMP-31, SLMP-32.
 TEST(SlmpSender, WithoutRetransmissionDeadlinesAreFpspins) {
   Sender opening({.retransmit = false}, five());
   EXPECT_EQ(offsets_at(opening, ms(0)), Offsets({0}));
@@ -139,6 +146,7 @@ TEST(SlmpSender, WithoutRetransmissionDeadlinesAreFpspins) {
 
 // Sent at 0 and at 200 ms: an acknowledgement at 201 ms may be of either, so the timeout stays 200 ms. One of a packet
 // that was sent once, 20 ms later, makes it 3 * 20 ms.
+// Rules: SLMP-37.
 TEST(SlmpSender, OnlyPacketsThatWereSentOnceMeasureRoundTrips) {
   Sender sender({.window = 1}, five());
   EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
@@ -152,6 +160,7 @@ TEST(SlmpSender, OnlyPacketsThatWereSentOnceMeasureRoundTrips) {
 }
 
 // 10 packets, and one more for each acknowledgement: 11, then 21 after a window of 10. All of it is lost: 10.
+// Rules: SLMP-41, SLMP-42.
 TEST(SlmpSender, ItsWindowAdapts) {
   Sender sender({.window = 64}, {7, 10000, 100, Mode::segment});
   EXPECT_EQ(offsets_at(sender, ms(0)).size(), 1);
@@ -168,6 +177,7 @@ TEST(SlmpSender, ItsWindowAdapts) {
   EXPECT_EQ(offsets_at(fixed, ms(1)).size(), 64);
 }
 
+// Rules: SLMP-20.
 TEST(SlmpSender, OnlyItsOwnAcknowledgementsCount) {
   Sender sender({}, five());
   EXPECT_EQ(offsets_at(sender, ms(0)), Offsets({0}));
@@ -183,6 +193,7 @@ TEST(SlmpSender, OnlyItsOwnAcknowledgementsCount) {
 }
 
 // If a receiver answers with a report, every later packet asks for one; the reported room is the window.
+// Rules: SLMP-54, SLMP-55.
 TEST(SlmpSender, AReportIsTheWindow) {
   Sender sender({.window = 64, .reports = true}, {7, 10000, 100, Mode::segment});
   EXPECT_EQ(sender.next(ms(0))->header, (Header{syn | report, 7, 0}));
@@ -196,6 +207,7 @@ TEST(SlmpSender, AReportIsTheWindow) {
   EXPECT_EQ(offsets_at(sender, ms(3)), Offsets({300})) << "nothing is under way: one packet leaves";
 }
 
+// Rules: SLMP-53.
 TEST(SlmpSender, WhoDoesNotReportIsAskedNoMore) {
   Sender ignored({.reports = true}, five());
   EXPECT_EQ(ignored.next(ms(0))->header, (Header{syn | report, 7, 0}));
@@ -212,6 +224,7 @@ TEST(SlmpSender, WhoDoesNotReportIsAskedNoMore) {
   EXPECT_EQ(plain.counts().foreign, 1) << "it did not ask";
 }
 
+// Rules: SLMP-56.
 TEST(SlmpSender, RefusesWhatCannotWork) {
   EXPECT_TRUE(check(SenderConfig{}).ok());
   EXPECT_FALSE(check(SenderConfig{.window = 0}).ok());

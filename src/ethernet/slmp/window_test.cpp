@@ -9,6 +9,7 @@ namespace spinloom::slmp {
 namespace {
 
 // 10 + one for each acknowledgement, up to 20; a loss: 10, then one for each 10, 11, ... acknowledgements.
+// Rules: SLMP-41.
 TEST(SlmpWindow, GrowsHalvesAndGrowsSlowly) {
   Window window(20, false);
   EXPECT_EQ(window.packets(), 10);
@@ -28,6 +29,7 @@ TEST(SlmpWindow, GrowsHalvesAndGrowsSlowly) {
   EXPECT_EQ(window.packets(), 1);
 }
 
+// Rules: SLMP-42.
 TEST(SlmpWindow, AFixedOneStays) {
   Window window(64, true);
   window.on_loss(5, 40);
@@ -35,6 +37,7 @@ TEST(SlmpWindow, AFixedOneStays) {
 }
 
 // S_wnd = S_recv * v_send / (v_send - v_recv): 512 KiB * 10 / (10 - 6) = 1280 KiB.
+// Rules: SLMP-29, SLMP-30.
 TEST(SlmpWindow, OfAReceiversBuffer) {
   EXPECT_EQ(window_of(512 << 10, 10, 6), 1280 << 10);
   EXPECT_EQ(window_of(100, 3, 1), 150);
@@ -47,6 +50,7 @@ TEST(SlmpWindow, OfAReceiversBuffer) {
 }
 
 // First sample R: R + 4 * R/2 = 3 R. Then var += (|R - r| - var) / 4, R += (r - R) / 8.
+// Rules: SLMP-36, SLMP-38.
 TEST(SlmpRoundTrip, FollowsMeasuredOnes) {
   RoundTrip trip({1000}, {1}, {1'000'000});
   EXPECT_EQ(trip.timeout(1), Time{1000});

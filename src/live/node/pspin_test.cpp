@@ -96,6 +96,7 @@ TEST_P(Pspin, TheHostAnswersARequestOnItsPage) {
   EXPECT_EQ(bed.lines, std::vector<std::string>{});
 }
 
+// Rules: SLMP-14.
 TEST_P(Pspin, MessagesHaveTheirThreeHandlers) {
   bed.rule_set.last_frame = {10, 0x00800000, 0x00800000, 0x00800000};  // EOM in the first byte of the SLMP header
   bed.install(path("pspin_message"));

@@ -50,6 +50,7 @@ def built(folder: Path, text: str = TURN, **options) -> handler_build.Image:
 
 
 def test_names_become_handlers(tmp_path):
+    # Rules: FPS-55.
     assert built(tmp_path).handlers == ("payload_handler",)
     three = TURN + "".join(f"void turn_{role}(handler_args_t *args) {{}}\n" for role in ("hh", "th"))
     assert set(built(tmp_path, three).handlers) == set(toolchain.HANDLERS)
@@ -74,6 +75,7 @@ def test_a_source_names_its_handlers_itself(tmp_path):
 
 
 def test_without_handlers_it_says_what_it_looked_for(tmp_path):
+    # Rules: FPS-55.
     with pytest.raises(Trouble, match="nor NAME_hh, NAME_ph or NAME_th with a handler_args_t"):
         built(tmp_path, TURN.replace("turn_ph", "turn"))
 

@@ -111,6 +111,7 @@ def test_a_context_is_installed_as_the_boards_library_does(ctl, board):
 
 
 def test_the_walk_through_of_the_page(ctl):
+    # Rules: FPS-12.
     page = (ROOT / "docs/registers.md").read_text(encoding="utf-8")
     part = page.split("## A context by hand")[1].split("## The map")[0]
     blocks = re.findall(r"(?:^    .*\n)+", part, re.MULTILINE)
@@ -124,6 +125,7 @@ def test_the_walk_through_of_the_page(ctl):
 
 
 def test_registers_are_read_by_path_and_address(ctl):
+    # Rules: FPS-10.
     rows = json.loads(good(ctl("read", "me/start/15", "2", "--json")))
     assert [(row["register"], row["value"]) for row in rows] == [("me/start/15", 1), ("me/end/0", 0)]
     good(ctl("write", "0x2020", "9"))
@@ -155,6 +157,7 @@ def test_what_is_wrong_is_said(ctl, arguments, said):
 
 
 def test_memory_is_written_and_printed_as_words(ctl):
+    # Rules: FPS-21.
     good(ctl("memory", "0x1c000010", "0x1122334455667788"))
     assert good(ctl("memory", "0x1c000008", "--count", "2")) == (
         "0x1c000008: 0000000000000000\n0x1c000010: 1122334455667788\n"
@@ -178,6 +181,7 @@ def test_the_list_is_the_map(ctl):
 
 
 def test_stdout_comes_by_core(ctl, board, tmp_path):
+    # Rules: FPS-17, FPS-64.
     for line in ("0 1 one", "1 7 other", "0 1 two"):
         board.tell(line)
     logs = tmp_path / "logs"

@@ -80,6 +80,7 @@ def test_what_is_generated_is_current(description):
 
 
 def test_the_boards_groups_are_the_boards(description):
+    # Rules: FPS-1, FPS-2, FPS-3, FPS-4, FPS-5, FPS-6, FPS-7, FPS-8, FPS-9.
     ours = {
         one.path: (one.address, one.count, one.reset)
         for one in description.registers
@@ -92,6 +93,7 @@ def test_the_boards_groups_are_the_boards(description):
 
 
 def test_every_count_of_the_engine_has_a_register(description):
+    # Rules: FPS-65.
     counts = (ROOT / "src/nic/frames/counts.hpp").read_text(encoding="utf-8")
     enumeration = counts.split("enum class Count")[1].split("};")[0]
     names = re.findall(r"^  (\w+),", enumeration, re.MULTILINE)
@@ -100,6 +102,7 @@ def test_every_count_of_the_engine_has_a_register(description):
 
 
 def test_valid_guards_its_group_and_nothing_else(description):
+    # Rules: FPS-12, FPS-13.
     guards = {one.path: one.guard for one in description.registers if one.group in ("me", "her", "her_meta")}
     assert (guards.pop("me/valid"), guards.pop("her/valid")) == ("", "")
     assert {path.split("/")[0]: guard for path, guard in guards.items()} == {
@@ -111,6 +114,7 @@ def test_valid_guards_its_group_and_nothing_else(description):
 
 
 def test_memory_as_the_host_sees_it(description):
+    # Rules: FPS-19, FPS-20.
     assert [(one.host_offset, one.nic_address, one.size) for one in description.memories] == [
         (0, 0x1C00_0000, 1 << 20),
         (0x40_0000, 0x1D00_0000, 32 << 10),
@@ -119,6 +123,7 @@ def test_memory_as_the_host_sees_it(description):
 
 
 def test_no_two_registers_share_an_address(description):
+    # Rules: FPS-1.
     ends = [(one.address, one.end) for one in description.registers]
     assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ends))
     assert all(

@@ -15,6 +15,7 @@ ContextSetup echo(bool native = true) {
   return setup;
 }
 
+// Rules: FPS-33.
 TEST(Card, FramesThatNoRuleTakesGoToTheHostAndItsAnswersToTheWire) {
   Rig rig;
   rig.rules({"icmp"});
@@ -42,6 +43,7 @@ TEST(Card, AContextThatIsNotActiveLeavesItsFramesToTheHost) {
 }
 
 // batch * turns frames = 64 * 5 > 256 slots: each slot is used again.
+// Rules: FPS-44.
 TEST(Card, SlotsAreUsedAgainAndAgain) {
   for (const bool native : {true, false}) {
     Rig rig;
@@ -82,6 +84,7 @@ TEST(Card, AWireWithoutRoomHoldsFramesBack) {
 }
 
 // 256 slots of 1,536 B: of 300 such frames 44 find none while the wire takes nothing.
+// Rules: FPS-43.
 TEST(Card, FramesWithoutASlotAreDroppedAndCounted) {
   Rig rig;
   rig.rules({"icmp"});

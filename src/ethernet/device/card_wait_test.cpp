@@ -127,6 +127,7 @@ TEST_P(Waiting, LinesOfHandlersReachWhoListens) {
   EXPECT_EQ(rig->host.out, std::vector<FrameBytes>{datagram(1)});
 }
 
+// Rules: FPS-69.
 TEST_P(Waiting, AHandlerThatTheHostActivatesHasNoFrame) {
   make(print);
   std::vector<uint32_t> lengths;
@@ -161,6 +162,7 @@ TEST_P(Waiting, TheHostActivatesAHandlerWhileAnotherWaits) {
 
 // Three messages of 4, 3 and 2 frames whose frames come in turn: each has one header and one completion handler, and
 // the completion handler has the last frame.
+// Rules: FPS-47.
 TEST_P(Waiting, MessagesHaveTheirPhases) {
   rig.emplace();
   rig->rules({"slmp"});

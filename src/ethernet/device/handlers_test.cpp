@@ -121,6 +121,7 @@ TEST_P(Echo, ShortFramesGoToTheHost) {
 class Unit : public ::testing::TestWithParam<bool> {};
 
 // The first datagram finds no Ethernet address, so the unit asks the wire; when its answer has been here, others go on.
+// Rules: FPS-67.
 TEST_P(Unit, AForwarderAsksTheProtocolUnitOfArp) {
   Rig rig;
   rig.rules({"arp", "udp:7000"});

@@ -138,6 +138,7 @@ TEST_F(DeskTest, MemoryBeyondTheLimitOfFilesIsRefused) {
   EXPECT_EXIT(limited(), testing::ExitedWithCode(0), "1048577 B of memory to share: File too large");
 }
 
+// Rules: FPS-56, FPS-58, FPS-59.
 TEST_F(DeskTest, RequestsAreAnsweredWhereTheHandlerLooks) {
   spl_eth* const eth = opened();
   uint64_t flag = 0;
@@ -194,6 +195,7 @@ TEST_F(DeskTest, FramesAreReadAndTheNicIsTold) {
   spl_eth_close(eth);
 }
 
+// Rules: FPS-60.
 TEST_F(DeskTest, CountersAreThoseOfTheState) {
   spl_eth* const eth = opened();
   auto* const data = reinterpret_cast<spl_host_data*>(nic_.nic.bytes().data() + 4096);
@@ -245,6 +247,7 @@ TEST_F(DeskTest, AProgramThatIsKilledLosesItsContexts) {
 }
 
 // The life of a host program for FPsPIN: init, requests and responses, counters, memory, exit.
+// Rules: FPS-27, FPS-56, FPS-59, FPS-60, FPS-62, FPS-92.
 TEST_F(DeskTest, ProgramsForFpspinFindTheirLibrary) {
   setenv("SPINLOOM_NIC_NAME", name_.c_str(), 1);
   fpspin_ctx_t ctx;

@@ -1,10 +1,13 @@
 // Rules of programs become the NIC's: well-known traffic, fragments, ranges of one byte and of several.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstring>
 #include <vector>
 
 #include "ethernet/host/desk_record.hpp"
 #include "nic/frames/rule_set.hpp"
+#include "spinloom/fpspin_compat.h"
 
 namespace spinloom::host {
 namespace {
@@ -48,6 +51,68 @@ TEST(Rules, WellKnownTraffic) {
   EXPECT_FALSE(match(spl_eth_rules_never(), arp));
 }
 
+// Rules as a program for FPsPIN makes them; fpspin_init hands them to the NIC in this way.
+spl_eth_rules of_fpspin(const fpspin_ruleset_t& given) {
+  spl_eth_rules rules = spl_eth_rules_never();
+  rules.any = given.mode == FPSPIN_MODE_OR ? 1 : 0;
+  rules.count = NUM_RULES_PER_RULESET - 1;
+  const auto one = [&given](int i) {
+    return spl_eth_rule{static_cast<uint32_t>(given.r[i].idx), given.r[i].mask, given.r[i].start, given.r[i].end};
+  };
+  for (int i = 0; i < NUM_RULES_PER_RULESET - 1; ++i) rules.rule[i] = one(i);
+  rules.last_frame = one(NUM_RULES_PER_RULESET - 1);
+  return rules;
+}
+
+// The constants are those of FPsPIN's library: words of the frame in the order of the network.
+// Rules: FPS-27, FPS-35, FPS-36, FPS-37.
+TEST(Rules, TheRuleSetsOfFpspinsLibrary) {
+  const auto same = [](const fpspin_rule& rule, int index, uint32_t mask, uint32_t start, uint32_t end) {
+    return rule.idx == index && rule.mask == mask && rule.start == start && rule.end == end;
+  };
+  EXPECT_TRUE(same(FPSPIN_RULE_IP, 3, 0xffff0000, 0x08000000, 0x08000000));
+  EXPECT_TRUE(same(FPSPIN_RULE_IP_PROTO(6), 5, 0xff, 6, 6));
+  EXPECT_TRUE(same(FPSPIN_RULE_UDP_SPORT(0x1234), 8, 0xffff, 0x1234, 0x1234));
+  EXPECT_TRUE(same(FPSPIN_RULE_UDP_DPORT(0x1234), 9, 0xffff0000, 0x12340000, 0x12340000));
+  EXPECT_TRUE(same(FPSPIN_RULE_FALSE, 0, 0, 1, 0));
+  EXPECT_TRUE(same(FPSPIN_RULE_EMPTY, 0, 0, 0, 0));
+  fpspin_ruleset_t slmp, udp, all, bypass;
+  fpspin_ruleset_slmp(&slmp);
+  fpspin_ruleset_udp(&udp);
+  fpspin_ruleset_match(&all);
+  fpspin_ruleset_bypass(&bypass);
+  EXPECT_TRUE(same(slmp.r[3], 10, 0x8000, 0x8000, 0x8000));
+  for (const fpspin_ruleset_t* const made : {&slmp, &udp, &all, &bypass}) EXPECT_EQ(made->mode, FPSPIN_MODE_AND);
+  const auto datagram = frame_of(0x0800, 0x45, 17, 77, 0);
+  const auto begin = frame_of(0x0800, 0x45, 17, 9330, 0x4000);
+  const auto end = frame_of(0x0800, 0x45, 17, 9330, 0xc000);
+  const auto arp = frame_of(0x0806, 0, 0, 0, 0);
+  EXPECT_FALSE(match(of_fpspin(slmp), datagram));
+  EXPECT_FALSE(match(of_fpspin(slmp), begin)->last);
+  EXPECT_TRUE(match(of_fpspin(slmp), end)->last);
+  EXPECT_TRUE(match(of_fpspin(udp), datagram));
+  EXPECT_FALSE(match(of_fpspin(udp), arp));
+  EXPECT_FALSE(match(of_fpspin(udp), end)->last);
+  EXPECT_TRUE(match(of_fpspin(all), arp)->last);
+  EXPECT_FALSE(match(of_fpspin(bypass), end));
+}
+
+// One byte of the request's number, four of its length, two of the HPU; the last byte is free.
+// Rules: FPS-57.
+TEST(Flags, AreEightBytes) {
+  fpspin_flag_t flag{};
+  flag.dma_id = 0x11;
+  flag.len = 0x22334455;
+  flag.hpu_id = 0x6677;
+  const std::array<uint8_t, 8> expected{0x11, 0x55, 0x44, 0x33, 0x22, 0x77, 0x66, 0};
+  ASSERT_EQ(sizeof flag, expected.size());
+  EXPECT_EQ(std::memcmp(&flag, expected.data(), expected.size()), 0);
+  EXPECT_EQ(flag.data, SPL_HOST_FLAG(0x11, 0x22334455, 0x6677));
+  EXPECT_EQ(SPL_HOST_FLAG_ID(flag.data), 0x11);
+  EXPECT_EQ(SPL_HOST_FLAG_LENGTH(flag.data), 0x22334455u);
+  EXPECT_EQ(SPL_HOST_FLAG_HPU(flag.data), 0x6677);
+}
+
 // A fragment has no header of UDP where the rules look, or not its whole datagram.
 TEST(Rules, FragmentsAreLeft) {
   for (const auto& [at, value] : {std::pair<size_t, uint8_t>{20, 0x20}, {20, 0x01}, {21, 0x01}}) {
@@ -64,6 +129,7 @@ TEST(Rules, FragmentsAreLeft) {
 }
 
 // holds(word) = start <= (word & mask) <= end with the word in the order of the wire, for every value of each byte.
+// Rules: FPS-23.
 TEST(Rules, ARangeOfOneByteKeepsItsMeaning) {
   for (uint32_t byte = 0; byte < 4; ++byte) {
     const uint32_t shift = 24 - 8 * byte;

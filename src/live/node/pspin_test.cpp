@@ -52,6 +52,7 @@ class Pspin : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Runners, Pspin, testing::Values(".elf", ".so"),
                          [](const auto& suffix) { return suffix.param[1] == 'e' ? "Sandbox" : "Native"; });
 
+// Rules: FPS-61, FPS-70, FPS-81.
 TEST_P(Pspin, AVoidHandlerIsDoneWithItsFrame) {
   bed.install(path("pspin_echo"));
   const Bytes frame = udp_frame(100);
@@ -65,6 +66,7 @@ TEST_P(Pspin, AVoidHandlerIsDoneWithItsFrame) {
   EXPECT_GT(bed.state_at<uint32_t>(counters + 16), 0u) << "cycles";
 }
 
+// Rules: FPS-56, FPS-58.
 TEST_P(Pspin, TheHostAnswersARequestOnItsPage) {
   bed.install(path("pspin_echo"));
   const uint32_t size = pages;
@@ -96,7 +98,7 @@ TEST_P(Pspin, TheHostAnswersARequestOnItsPage) {
   EXPECT_EQ(bed.lines, std::vector<std::string>{});
 }
 
-// Rules: SLMP-14.
+// Rules: FPS-46, FPS-78, FPS-89, SLMP-14.
 TEST_P(Pspin, MessagesHaveTheirThreeHandlers) {
   bed.rule_set.last_frame = {10, 0x00800000, 0x00800000, 0x00800000};  // EOM in the first byte of the SLMP header
   bed.install(path("pspin_message"));
@@ -127,6 +129,7 @@ TEST_P(Pspin, MessagesHaveTheirThreeHandlers) {
   EXPECT_EQ(bed.lines, std::vector<std::string>{"message 0x6: no SYN"});
 }
 
+// Rules: FPS-66, FPS-75, FPS-89.
 TEST_P(Pspin, PacketsOfPspinsTestBenchAreInTheProcessorsOrder) {
   bed.rule_set.last_frame = {0, 0xff00, 0x100, 0x100};  // its type of service is 1
   bed.hpus = spin::HpuMask::range(9, 1);                   // an HPU of cluster 1
@@ -150,6 +153,7 @@ TEST_P(Pspin, PacketsOfPspinsTestBenchAreInTheProcessorsOrder) {
   EXPECT_EQ(in_cluster, sum);
 }
 
+// Rules: FPS-34, FPS-71, FPS-72, FPS-74.
 TEST_P(Pspin, TheTaskSaysWhereMemoriesLie) {
   bed.install(path("pspin_calls"));
   const uint32_t size = 1000;
@@ -161,6 +165,7 @@ TEST_P(Pspin, TheTaskSaysWhereMemoriesLie) {
   EXPECT_EQ(rows(0, 10)[6], 0xdeadbeefu);
 }
 
+// Rules: FPS-84, FPS-85, FPS-86, FPS-87.
 TEST_P(Pspin, AtomicsAndLocksDoWhatTheirNamesSay) {
   bed.install(path("pspin_calls"));
   const auto minus_two = static_cast<uint32_t>(-2);
@@ -169,6 +174,7 @@ TEST_P(Pspin, AtomicsAndLocksDoWhatTheirNamesSay) {
                                                 0, 102, 1,         103, 0, 0, 1,    1,    1,    0,          1, 0}));
 }
 
+// Rules: FPS-76, FPS-77, FPS-78, FPS-79, FPS-80, FPS-81.
 TEST_P(Pspin, CommandsAreDoneOrSayThatTheyAreNot) {
   bed.install(path("pspin_calls"));
   // ok 0, fail 1: see the rows of pspin_calls.c.
@@ -193,17 +199,20 @@ TEST_P(Pspin, PrintfMakesLines) {
                            "pspin_calls.c:calls_ph:119: 1"}));
 }
 
+// Rules: FPS-88.
 TEST_P(Pspin, PayloadsOfEthernetFramesAreFoundInNetworkOrder) {
   bed.install(path("pspin_calls"));
   // Payload at 20 + 20 + 8, of 60 - 20 - 8 bytes; and what is added to the task's own field stays in this handler.
   EXPECT_EQ(rows(6, 3), (std::vector<uint32_t>{48, 32, 5}));
 }
 
+// Rules: FPS-90.
 TEST_P(Pspin, CyclesPass) {
   bed.install(path("pspin_calls"));
   EXPECT_EQ(rows(4, 1), std::vector<uint32_t>{1});
 }
 
+// Rules: FPS-52.
 TEST(PspinSandbox, AFailedAssertionCostsItsFrame) {
   FrameBed bed(state_bytes);
   bed.install(std::string(SPINLOOM_LIVE_TEST_HANDLERS) + "/pspin_calls.elf");

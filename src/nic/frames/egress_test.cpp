@@ -25,7 +25,9 @@ std::string order(Arbitration arbitration) {
   return left;
 }
 
+// Rules: FPS-53.
 TEST(Egress, HandlersFirst) { EXPECT_EQ(order(Arbitration::handlers_first), "nnnhhh"); }
+// Rules: FPS-54.
 TEST(Egress, RoundRobin) { EXPECT_EQ(order(Arbitration::round_robin), "hnhnhn"); }
 
 TEST(Egress, TheHostIsHeldBack) {

@@ -7,6 +7,7 @@
 namespace spinloom::frames {
 namespace {
 
+// Rules: FPS-45, FPS-46, FPS-47.
 TEST(FrameMessage, HeaderAloneThenPayloadsThenCompletionWithTheLastFrame) {
   Bench bench;
   bench.rules(1);
@@ -34,6 +35,7 @@ TEST(FrameMessage, HeaderAloneThenPayloadsThenCompletionWithTheLastFrame) {
   bench.expect_quiet();
 }
 
+// Rules: FPS-48.
 TEST(FrameMessage, FramesBehindTheLastBeginTheNextMessage) {
   Bench bench;
   bench.rules(1);
@@ -92,6 +94,7 @@ TEST(FrameMessage, WithoutAQueueAMessageSpillsToTheHost) {
 
 // Random messages, sizes, handler ends and orders of storing. Every frame of a message sees its payload handler once,
 // between header and completion; at the end nothing is under way and the counts add up.
+// Rules: FPS-45.
 TEST(FrameMessage, RandomTraffic) {
   const uint64_t seed = spin::test_seed();
   Random random(seed);

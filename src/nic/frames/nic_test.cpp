@@ -26,6 +26,7 @@ HandlerCall call_on(uint32_t which, uint8_t* local, LocalMemory memory, uint64_t
   return call;
 }
 
+// Rules: FPS-33.
 TEST(FrameNic, WhatNoRuleSetTakesGoesToTheHost) {
   Bench bench;
   bench.rules(1);
@@ -37,6 +38,7 @@ TEST(FrameNic, WhatNoRuleSetTakesGoesToTheHost) {
   bench.expect_quiet();
 }
 
+// Rules: FPS-32.
 TEST(FrameNic, AHandlerSeesTheFrameAndWhatMatched) {
   Bench bench;
   bench.rules(2);
@@ -66,6 +68,7 @@ TEST(FrameNic, AnInactiveContextTakesNothing) {
   EXPECT_EQ(bench.nic->count(Count::inactive), 1u);
 }
 
+// Rules: FPS-40.
 TEST(FrameNic, RuntsAndGiantsAreDroppedAndCounted) {
   Bench bench;
   bench.rules(1);
@@ -79,6 +82,7 @@ TEST(FrameNic, RuntsAndGiantsAreDroppedAndCounted) {
   EXPECT_TRUE(bench.seen.empty());
 }
 
+// Rules: FPS-39, FPS-41, FPS-43.
 TEST(FrameNic, AFullClassDropsItsFramesOnly) {
   Limits limits;
   limits.slots = {{2, 1536}, {1, 128}};
@@ -95,6 +99,7 @@ TEST(FrameNic, AFullClassDropsItsFramesOnly) {
   bench.expect_quiet();
 }
 
+// Rules: FPS-44, FPS-83.
 TEST(FrameNic, AHandlerSendsAndItsSlotWaitsForTheWire) {
   Bench bench;
   bench.rules(1);
@@ -137,6 +142,7 @@ TEST(FrameNic, SendsFromTheStackOrOfNoPossibleLengthAreRefused) {
   bench.expect_quiet();
 }
 
+// Rules: FPS-52.
 TEST(FrameNic, DropAndProceedAreDecisionsOnOneFrame) {
   Bench bench;
   bench.rules(1);
@@ -214,6 +220,7 @@ TEST(FrameNic, FramesOfTheHostShareTheWire) {
   EXPECT_EQ(bench.nic->count(Count::host_refused), 1u);
 }
 
+// Rules: FPS-68, FPS-69.
 TEST(FrameNic, InstallInitialiseActivate) {
   Bench bench;
   bench.rules(1);
@@ -247,6 +254,7 @@ TEST(FrameNic, InstallInitialiseActivate) {
   bench.expect_quiet();
 }
 
+// Rules: FPS-65.
 TEST(FrameNic, TelemetryCallsAnswerAtOnce) {
   Bench bench;
   bench.rules(1);
@@ -269,6 +277,7 @@ TEST(FrameNic, TelemetryCallsAnswerAtOnce) {
 }
 
 // A handler of context 0 writes to context 1, whose mail handler runs without a frame and may not be taken away.
+// Rules: FPS-67.
 TEST(FrameNic, MailRunsAHandlerOfAnotherContext) {
   Limits limits;
   limits.mails = 2;

@@ -11,6 +11,7 @@
 namespace spinloom::frames {
 namespace {
 
+// Rules: FPS-38, FPS-39, FPS-40.
 TEST(PacketAllocator, TheBoardHas512KiB) {
   const auto made = PacketAllocator::create(PacketAllocator::board());
   ASSERT_TRUE(made.ok());
@@ -21,6 +22,7 @@ TEST(PacketAllocator, TheBoardHas512KiB) {
   EXPECT_FALSE(made->class_of(1537).has_value());
 }
 
+// Rules: FPS-41.
 TEST(PacketAllocator, AFullClassDoesNotBorrow) {
   auto made = PacketAllocator::create({{2, 64}, {1, 1024}});
   ASSERT_TRUE(made.ok());

@@ -29,6 +29,7 @@ constexpr Rule is_udp{5, 0xff000000, 0x11000000, 0x11000000};
 constexpr Rule to_9330{9, 0x0000ffff, 0x00007224, 0x00007224};
 constexpr Rule is_eom{10, 0x00800000, 0x00800000, 0x00800000};
 
+// Rules: FPS-24, FPS-25.
 TEST(RuleSet, WordsAreLittleEndianSlices) {
   const std::vector<uint8_t> bytes{1, 2, 3, 4, 5, 6};
   EXPECT_EQ(word_of(bytes, 0), 0x04030201u);
@@ -36,6 +37,7 @@ TEST(RuleSet, WordsAreLittleEndianSlices) {
   EXPECT_EQ(word_of(bytes, 2), 0u);
 }
 
+// Rules: FPS-28, FPS-30, FPS-34.
 TEST(RuleSet, TheBoardsRulesFindSlmp) {
   Matcher matcher({});
   ASSERT_TRUE(matcher.configure({{RuleMode::all, {is_ipv4, is_udp, to_9330}, is_eom}}).ok());
@@ -51,6 +53,7 @@ TEST(RuleSet, TheBoardsRulesFindSlmp) {
   EXPECT_FALSE(matcher.match(bytes).has_value());
 }
 
+// Rules: FPS-31.
 TEST(RuleSet, TheFirstRuleSetThatHoldsWins) {
   Matcher matcher({});
   const RuleSet always{RuleMode::all, {Rule::always()}, Rule::never()};
@@ -62,6 +65,7 @@ TEST(RuleSet, TheFirstRuleSetThatHoldsWins) {
   EXPECT_FALSE(found->last);
 }
 
+// Rules: FPS-29.
 TEST(RuleSet, AnyNeedsOneRule) {
   Matcher matcher({});
   ASSERT_TRUE(matcher.configure({{RuleMode::any, {Rule::never(), is_udp}, Rule::never()}}).ok());
@@ -70,6 +74,7 @@ TEST(RuleSet, AnyNeedsOneRule) {
   EXPECT_FALSE(matcher.match(udp_frame()).has_value());
 }
 
+// Rules: FPS-26.
 TEST(RuleSet, AConfigurationThatDoesNotFitChangesNothing) {
   Matcher matcher({});
   const RuleSet always{RuleMode::all, {Rule::always()}, Rule::never()};
@@ -82,6 +87,7 @@ TEST(RuleSet, AConfigurationThatDoesNotFitChangesNothing) {
 }
 
 // holds(f) = all or any of start <= (word & mask) <= end, with the words taken byte by byte.
+// Rules: FPS-23, FPS-24, FPS-25, FPS-28, FPS-29, FPS-30, FPS-31.
 TEST(RuleSet, AgreesWithTheDefinition) {
   const uint64_t seed = spin::test_seed();
   Random random(seed);

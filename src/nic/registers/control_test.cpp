@@ -68,6 +68,7 @@ TEST(Control, RegistersAreReadAndWritten) {
   EXPECT_FALSE(nic.ask({RequestKind::write_register, 0x2014, 0, {uint64_t{1} << 32}}).succeeded);
 }
 
+// Rules: FPS-20, FPS-21.
 TEST(Control, MemoryIsReadAndWritten) {
   Served nic;
   EXPECT_TRUE(nic.ask({RequestKind::write_memory, 0x1c000010, 0, {0x1122334455667788, 5}}).succeeded);
@@ -81,6 +82,7 @@ TEST(Control, MemoryIsReadAndWritten) {
   EXPECT_NE(nic.ask({RequestKind::read_memory, 0x1c000010, 1, {}}).text.find("held in reset"), std::string::npos);
 }
 
+// Rules: FPS-64.
 TEST(Control, StdoutIsTakenInPieces) {
   Served nic;
   nic.board.print(0, 1, "abc");

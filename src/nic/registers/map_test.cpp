@@ -10,6 +10,7 @@ namespace {
 
 Map board_map() { return *Map::make(Shape{}); }
 
+// Rules: FPS-2, FPS-3, FPS-4, FPS-5, FPS-6, FPS-7.
 TEST(RegisterMap, TheBoardsAddresses) {
   const Map map = board_map();
   for (const Description& one : descriptions) {
@@ -23,6 +24,7 @@ TEST(RegisterMap, TheBoardsAddresses) {
   EXPECT_EQ(map.address({Register::her_meta_scratchpad_3_size, 3}), 0x4120u + 12);
 }
 
+// Rules: FPS-10.
 TEST(RegisterMap, EveryRegisterIsFoundByAddressPathAndNumber) {
   for (const Shape& shape : {Shape{}, Shape{.rule_sets = 16, .rules = 5, .contexts = 16, .clusters = 4},
                              Shape{.rule_sets = 1, .rules = 2, .contexts = 1, .clusters = 1}}) {
@@ -75,6 +77,7 @@ TEST(RegisterMap, WhatNamesNoRegisterIsSaid) {
   }
 }
 
+// Rules: FPS-20.
 TEST(RegisterMap, MemoryEndsWhereItEnds) {
   const Map map = board_map();
   EXPECT_TRUE(map.in_memory(0x1c000000, 1u << 20));

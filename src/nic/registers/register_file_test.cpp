@@ -51,6 +51,7 @@ struct Board {
 
 bool contains(const std::string& whole, std::string_view part) { return whole.find(part) != std::string::npos; }
 
+// Rules: FPS-8, FPS-35.
 TEST(RegisterFile, AfterReset) {
   Board board;
   EXPECT_EQ(board.get("me/start/7"), 1u);
@@ -73,6 +74,7 @@ TEST(RegisterFile, AddressAndPathAreOneRegister) {
   EXPECT_FALSE(board.registers.read(0x2015u).ok());
 }
 
+// Rules: FPS-9.
 TEST(RegisterFile, ReadOnlyRegistersSayWhatTheNicSays) {
   Board board;
   board.board.told[{Register::stats_datapath, 0}] = 12;
@@ -81,6 +83,7 @@ TEST(RegisterFile, ReadOnlyRegistersSayWhatTheNicSays) {
   EXPECT_TRUE(contains(board.refused("cl/fifo", 1), "read only"));
 }
 
+// Rules: FPS-17, FPS-18.
 TEST(RegisterFile, ReadingTheFifoTakesACharacter) {
   Board board;
   board.board.print(1, 3, "ab");
@@ -90,6 +93,7 @@ TEST(RegisterFile, ReadingTheFifoTakesACharacter) {
   EXPECT_EQ(board.get("cl/fifo"), stdout_empty);
 }
 
+// Rules: FPS-22.
 TEST(RegisterFile, ValuesThatAreTooWideAreRefused) {
   Board board;
   EXPECT_TRUE(contains(board.refused("me/mode/0", 2), "1 bit"));
@@ -114,6 +118,7 @@ TEST(RegisterFile, WhatTheDeviceShowsIsInForce) {
   EXPECT_TRUE(contains(board.registers.status_text(), "contexts: off"));
 }
 
+// Rules: FPS-12, FPS-13.
 TEST(RegisterFile, AGroupIsClosedWhileItIsValid) {
   Board board;
   board.set("me/valid", 1);
@@ -127,6 +132,7 @@ TEST(RegisterFile, AGroupIsClosedWhileItIsValid) {
   board.set("me/idx/3", 1);
 }
 
+// Rules: FPS-11, FPS-14.
 TEST(RegisterFile, RulesComeIntoForceTogether) {
   Board board;
   board.rule(1, 0, swapped(ip()));
@@ -145,6 +151,7 @@ TEST(RegisterFile, RulesComeIntoForceTogether) {
   EXPECT_EQ(board.registers.configuration().matching_installs, 1u) << "1 again is no change";
 }
 
+// Rules: FPS-26.
 TEST(RegisterFile, RulesThatCannotBeMeantAreRefused) {
   Board board;
   // Ports 1000 to 2000 in network order: 0x03e8, 0x07d0 become 0xe803, 0xd007, a range that runs backwards.
@@ -159,6 +166,7 @@ TEST(RegisterFile, RulesThatCannotBeMeantAreRefused) {
   board.set("me/valid", 1);
 }
 
+// Rules: FPS-14, FPS-16.
 TEST(RegisterFile, ContextsComeIntoForceTogether) {
   Board board;
   board.context(2);
@@ -186,6 +194,7 @@ struct Wrong {
   const char* said;
 };
 
+// Rules: FPS-15, FPS-16.
 TEST(RegisterFile, ContextsThatCannotRunAreRefused) {
   for (const Wrong& wrong : {Wrong{"her_meta/ph_size/1", 0, "no handler is installed"},
                              Wrong{"her_meta/ph_addr/1", 0x1d008000, "ph_addr 0x1d008000"},
@@ -240,6 +249,7 @@ TEST(RegisterFile, OtherShapes) {
   EXPECT_EQ(board.board.calls.size(), 1u);
 }
 
+// Rules: FPS-68.
 TEST(RegisterFile, ActivationIsApartFromInstallation) {
   Board board;
   board.context(0);
@@ -251,6 +261,7 @@ TEST(RegisterFile, ActivationIsApartFromInstallation) {
   EXPECT_EQ(board.registers.configuration().context_installs, 1u);
 }
 
+// Rules: FPS-69.
 TEST(RegisterFile, CallsByTheHost) {
   Board board;
   board.set("spinloom/call_msg_id/0", 7);
@@ -287,6 +298,7 @@ TEST(RegisterFile, CallsByTheHost) {
 
 // Random writes: a refused one changes nothing that can be read, and what is in force changes only as a whole, when its
 // valid becomes 1.
+// Rules: FPS-14.
 TEST(RegisterFile, RandomWrites) {
   uint64_t matching_installs = 0;
   for_seeds(8, [&](Random& random) {

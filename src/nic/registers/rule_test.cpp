@@ -46,6 +46,7 @@ bool matches(const Rule& network_order, const std::vector<uint8_t>& frame) {
   return holds(rule, word_of(frame, rule.index));
 }
 
+// Rules: FPS-27.
 TEST(Rule, RegistersHoldTheSwappedWords) {
   // EtherType 0x0800 is bytes 08 00 at 12: of word 3 the low half, 0x0008.
   EXPECT_EQ(swapped(ip()), (Rule{3, 0x0000ffff, 0x00000008, 0x00000008}));
@@ -56,6 +57,7 @@ TEST(Rule, RegistersHoldTheSwappedWords) {
   EXPECT_EQ(swapped(swapped(udp_source(0x1234))), udp_source(0x1234));
 }
 
+// Rules: FPS-36.
 TEST(Rule, HeadersAreFound) {
   const auto frame = slmp_frame(4000, 9330, 0x4000);
   EXPECT_TRUE(matches(ip(), frame));
@@ -69,6 +71,7 @@ TEST(Rule, HeadersAreFound) {
   EXPECT_TRUE(matches(slmp_end_of_message(), slmp_frame(4000, 9330, 0xc000)));
 }
 
+// Rules: FPS-35.
 TEST(Rule, NeverAndAlways) {
   for (const uint32_t word : {0u, 1u, 0x01000000u, 0xffffffffu}) {
     EXPECT_FALSE(holds(never(), word)) << word;

@@ -22,6 +22,7 @@ TEST(PacketBuffer, CountsWhatIsUsedAndThePeak) {
   EXPECT_THROW(buffer.take(61), InternalError);
 }
 
+// Rules: FPS-83.
 TEST(Executions, ASlotIsFreeWhenItsHandlerHasEndedAndItsDmasAreDone) {
   PacketBuffer buffer(100);
   Executions executions(buffer);

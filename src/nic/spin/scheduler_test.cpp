@@ -31,6 +31,7 @@ struct SchedulerTest : testing::Test {
   Scheduler scheduler{3};
 };
 
+// Rules: FPS-51.
 TEST_F(SchedulerTest, RunsInOrderOfReadinessOnTheLowestIdleHpu) {
   for (uint32_t her = 0; her < 5; ++her) scheduler.ready(HerId{her}, plain, {});
   expect_next(0, 0);
@@ -42,6 +43,7 @@ TEST_F(SchedulerTest, RunsInOrderOfReadinessOnTheLowestIdleHpu) {
   expect_next(3, 1);
 }
 
+// Rules: FPS-66.
 TEST_F(SchedulerTest, OneThatWaitsForItsMaskLetsOthersPass) {
   scheduler.ready(HerId{0}, masked, {});
   scheduler.ready(HerId{1}, masked, {});

@@ -84,7 +84,7 @@ class Table:
     facts: dict[str, Any]
     prices: Prices
     remarks: list[str] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)  # what ranks did by each way, if the Request wants it
+    runs: list[Run] = field(default_factory=list)  # one for each way, if Request.runs
 
     @property
     def result_hash(self) -> str:
@@ -251,9 +251,9 @@ def measured_row(facts: dict[str, Any]) -> dict[str, Any]:
 class Replay(NamedTuple):
     schedule: Any
     bills: Any
-    outcome: Any  # of Schedule.run()
+    outcome: Any  # the result of Schedule.run()
     late: int  # receives
-    waited: list[int] | None  # for collective operations, by rank
+    waited: list[int] | None  # the time that each rank waited for collective operations
 
 
 def replayed(recording: Any, way: Way, record: bool = False) -> Replay:

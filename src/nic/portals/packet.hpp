@@ -4,10 +4,10 @@
 //   dereferences it, drivers do. The first packet of a message (is_header) carries the fields that
 //   matching needs; every packet carries what identifies its message and its place in it.
 // Invariants: (1) offset + payload.length <= message_length; (2) all packets of a message but the last have one size
-//   when they leave: NicLimits::transfer_bytes, or payload_bytes if handlers fill or receive them. A network that carries
-//   less at a time cuts them at multiples of cut_bytes, so that handlers see whole elements of up to that size; (3) a message of zero bytes is one
-//   packet, header and last; (4) a packet with missing bytes is the last that its sender sends of the message, has no
-//   payload and is never the header.
+//   when they leave: NicLimits::transfer_bytes, or payload_bytes if handlers fill or receive them. A network that
+//   carries less at a time cuts them at multiples of cut_bytes, so that handlers see whole elements of up to that
+//   size; (3) a message of zero bytes is one packet, header and last; (4) a packet with missing bytes is the last that
+//   its sender sends of the message, has no payload and is never the header.
 // Threads: plain values. Time: none.
 #pragma once
 
@@ -96,8 +96,8 @@ struct Packet {
 
 inline constexpr uint64_t cut_bytes = 64;
 
-// Returns how many of `length` bytes at `offset` of a message make one packet, if that carries at most `most`: all, or as
-// many as end at a multiple of `multiple`. A packet that cannot reach one is full.
+// Returns how many of `length` bytes at `offset` of a message make one packet, if that carries at most `most`: all, or
+// as many as end at a multiple of `multiple`. A packet that cannot reach one is full.
 [[nodiscard]] constexpr uint64_t cut(uint64_t offset, uint64_t length, uint64_t most, uint64_t multiple = cut_bytes) {
   if (length <= most) return length;
   const uint64_t end = (offset + most) / multiple * multiple;

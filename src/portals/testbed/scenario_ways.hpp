@@ -22,7 +22,7 @@ struct ScenarioWay {
   std::string name;
   std::function<Result<std::unique_ptr<Testbed>>(uint32_t ranks, uint64_t seed)> make;
   uint64_t seeds = 1;
-  std::function<Status(Testbed&)> check = {};  // after each run
+  std::function<Status(Testbed&)> check = {};  // looks at the testbed after each run
 };
 
 // Small packets and few HPUs, so that units are contended.

@@ -64,7 +64,7 @@ OF_KIND = {
     ),
 }
 KIND_OF = {call: kind for kind, calls in OF_KIND.items() for call in calls}
-BLOCKING = 0  # of the column `form`
+BLOCKING = 0  # a value of the column `form`
 NOT_SENT = "rank {rank} had not sent"
 NOT_RECEIVED = "rank {rank} had not posted its receive"
 NOTE = (

@@ -72,7 +72,7 @@ TEST(Model, TheCriticalPathOfARendezvousGoesThereAndBackAndThere) {
                                                                {StepKind::receive, o}}));
 }
 
-// What a CPU did and what it waited for, in order of time.
+// The times of a CPU's work and of its waits, in order.
 using Stretches = std::vector<std::pair<uint64_t, uint64_t>>;
 
 std::map<std::pair<uint32_t, uint32_t>, Stretches> work_and_waits(const Schedule& schedule, const Record& record,

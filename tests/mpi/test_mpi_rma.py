@@ -1,4 +1,4 @@
-"""`spinloom run --rma`: windows of MPI programs on the live NIC's one-sided memory. No time is tested."""
+"""`spinloom run --rma`: windows on memory that all ranks have mapped, or on the NIC's. No time is tested."""
 
 from __future__ import annotations
 
@@ -42,16 +42,24 @@ def on_nic(words: list[str], folder: Path, *options: str, **settings: str) -> tu
     report = folder / "report.json"
     ran = run(["spinloom", "run", "--rma", *options, f"--report={report}", "--", *words], settings)
     assert ran.returncode == 0, f"{' '.join(words)}\n{ran.stdout[-1000:]}{ran.stderr[-3000:]}"
-    document = json.loads(report.read_text(encoding="utf-8"))
-    assert f"{document['rma']['windows']:,} windows of ranks were on the NIC" in ran.stderr
-    return ran.stdout, document["rma"]
+    told = json.loads(report.read_text(encoding="utf-8"))["rma"]
+    assert f"{told['windows'] - told['mapped']:,} windows of ranks were on the NIC" in ran.stderr
+    if settings.get("SPINLOOM_MPI_RMA") == "nic":
+        assert told["mapped"] == 0
+    return ran.stdout, told
+
+
+# on: by mapped memory where that is possible.
+every_way = pytest.mark.parametrize("way", ["on", "nic"])
 
 
 @every_mpi
+@every_way
 @pytest.mark.parametrize(("ranks", "parts"), [(2, 1), (3, 1), (4, 2)])
-def test_accesses_of_random_types(mpi, accesses, ranks, parts, tmp_path):
+def test_accesses_of_random_types(mpi, accesses, ranks, parts, way, tmp_path):
     """In windows of every flavour, of all ranks and of some; gaps stay as they are."""
-    said, told = on_nic(job(mpi, ranks, accesses(mpi), 10 + ranks, 25, 1, parts), tmp_path)
+    words = job(mpi, ranks, accesses(mpi), 10 + ranks, 25, 1, parts)
+    said, told = on_nic(words, tmp_path, SPINLOOM_MPI_RMA=way)
     assert said.rstrip().endswith("wrong 0"), said[-1000:]
     assert (told["on"], told["left"]) == (ranks, 0)
     assert told["puts"] > 100
@@ -59,15 +67,18 @@ def test_accesses_of_random_types(mpi, accesses, ranks, parts, tmp_path):
 
 
 @every_mpi
+@every_way
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("mode", [[], ["threads"]], ids=["one thread", "threads"])
-def test_atomics_locks_and_errors(mpi, atomics, ranks, mode, tmp_path):
+def test_atomics_locks_and_errors(mpi, atomics, ranks, mode, way, tmp_path):
     """Elements that all ranks change at once; pairs by the origin; waiting ranks let the MPI go on."""
-    said, told = on_nic(job(mpi, ranks, atomics(mpi), ranks, 3, *mode), tmp_path, WITH_ERRORS="1")
+    settings = {"WITH_ERRORS": "1", "SPINLOOM_MPI_RMA": way}
+    said, told = on_nic(job(mpi, ranks, atomics(mpi), ranks, 3, *mode), tmp_path, **settings)
     assert said.rstrip().endswith("wrong 0"), said[-1000:]
     assert told["windows"] == 2 * ranks
     # In three rounds, of two windows: pairs of two types, to each rank from each.
-    assert told["updates"] == 2 * 3 * 2 * ranks * ranks
+    if told["mapped"] == 0:
+        assert told["updates"] == 2 * 3 * 2 * ranks * ranks
     assert told["fetches"] > told["updates"]
 
 
@@ -88,8 +99,11 @@ def test_the_program_of_atomics_is_right_by_itself(mpi, atomics, ranks):
 
 
 @every_mpi
+@every_way
 @pytest.mark.parametrize(("which", "count"), [((), 4**3), (("wrong",), 20)], ids=["no bytes", "wrong"])
-def test_types_and_operations_are_taken_and_refused_as_by_the_mpi(mpi, arguments, which, count, tmp_path):
+def test_types_and_operations_are_taken_and_refused_as_by_the_mpi(
+    mpi, arguments, which, count, way, tmp_path
+):
     """Where there are no bytes, and basic types that differ; and where arguments are wrong."""
     if which and "Open MPI" in mpi.name:
         pytest.skip(f"{mpi.name} itself ends by a signal in some of these calls")
@@ -100,25 +114,27 @@ def test_types_and_operations_are_taken_and_refused_as_by_the_mpi(mpi, arguments
     assert without.returncode == 0, without.stderr[-2000:]
     rows = without.stdout.splitlines()
     assert len(rows) == count
-    said, told = on_nic(words, tmp_path)
+    said, told = on_nic(words, tmp_path, SPINLOOM_MPI_RMA=way)
     assert said.splitlines() == rows
     assert told["windows"] == 2
 
 
 @every_mpi
-def test_types_of_which_the_mpi_says_other_bounds_are_put_as_by_the_mpi(mpi, bounds, tmp_path):
+@every_way
+def test_types_of_which_the_mpi_says_other_bounds_are_put_as_by_the_mpi(mpi, bounds, way, tmp_path):
     words = job(mpi, 2, bounds(mpi))
     without = run(words, {})
     assert without.returncode == 0, without.stderr[-2000:]
     assert " puts, 0 refused, " in without.stdout
-    said, told = on_nic(words, tmp_path)
+    said, told = on_nic(words, tmp_path, SPINLOOM_MPI_RMA=way)
     assert said == without.stdout
     assert told["puts"] > 2 * 1_000
 
 
 @every_mpi
-def test_beside_collective_calls(mpi, atomics, tmp_path):
-    said, told = on_nic(job(mpi, 2, atomics(mpi), 9, 2), tmp_path, "--collectives")
+@every_way
+def test_beside_collective_calls(mpi, atomics, way, tmp_path):
+    said, told = on_nic(job(mpi, 2, atomics(mpi), 9, 2), tmp_path, "--collectives", SPINLOOM_MPI_RMA=way)
     assert said.rstrip().endswith("wrong 0"), said[-1000:]
     assert told["on"] == 2
 
@@ -137,4 +153,4 @@ def test_a_rank_without_the_option_keeps_all_windows_with_the_mpi(mpi, accesses)
 def test_help_names_the_option():
     said = subprocess.run(["spinloom", "run", "--help"], capture_output=True, text=True, check=True).stdout
     assert "--rma" in said
-    assert "one-sided memory" in said
+    assert "all accesses, locks and" in " ".join(said.split())

@@ -126,7 +126,7 @@ def merged_windows(lines: list[dict[str, Any]]) -> dict[str, Any]:
     ranks = [line["rma"] for line in lines if line.get("rma", {}).get("asked")]
     if not ranks:
         return {}
-    sums = ("windows", "left", *ACCESSES, "updates", "bytes")
+    sums = ("windows", "mapped", "left", *ACCESSES, "updates", "bytes")
     return {
         "rma": {
             "on": sum(rank["on"] for rank in ranks),
@@ -394,9 +394,10 @@ def window_facts(document: dict[str, Any]) -> list[str]:
     counted = ", ".join(f"{windows[name]:,} {name}" for name in ACCESSES)
     by_hand = f", {windows['updates']:,} of them by their origin's processor" if windows["updates"] else ""
     left = f"; {windows['left']:,} were left to the MPI" if windows["left"] else ""
+    mapped = windows["mapped"]
     return [
-        f"{windows['windows']:,} windows of ranks were on the NIC{left}: {counted}{by_hand}, "
-        f"{windows['bytes']:,} B"
+        f"{windows['windows'] - mapped:,} windows of ranks were on the NIC, {mapped:,} on memory that all of "
+        f"their ranks have mapped{left}: {counted}{by_hand}, {windows['bytes']:,} B"
     ]
 
 

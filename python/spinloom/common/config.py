@@ -89,7 +89,9 @@ VARIABLES = {
         Variable(
             "SPINLOOM_MPI_COLLECTIVES", "off", "MPI: non-blocking collective calls on the live NIC: on, off"
         ),
-        Variable("SPINLOOM_MPI_RMA", "off", "MPI: windows on the live NIC's one-sided memory: on, off"),
+        Variable(
+            "SPINLOOM_MPI_RMA", "off", "MPI: windows on one-sided memory of ours: on, nic (never mapped), off"
+        ),
         Variable("SPINLOOM_MPI_GPU", "auto", "MPI: buffers in the memory of a GPU: auto, on, off, host"),
         Variable("SPINLOOM_MPI_LAYOUT", "memoised", "MPI: whether peers' layouts are kept: memoised, naive"),
         Variable("SPINLOOM_MPI_MIN_BYTES", "6K", "MPI: shorter messages are left to the MPI"),

@@ -145,7 +145,8 @@ def become(command: list[str], environment: dict[str, str], report: str | None) 
 @click.option(
     "--rma",
     is_flag=True,
-    help="Windows stand on the one-sided memory of the live NIC: all accesses, locks and epochs of the job.",
+    help="Windows stand on memory that all their ranks map, or on the live NIC's: all accesses, locks and "
+    "epochs of the job.",
 )
 @click.option(
     "--report",
@@ -177,7 +178,11 @@ def run(command: tuple[str, ...], path: str | None, collectives: bool, rma: bool
     check_report(report)
     libraries = data.mpi_preloads()
     wanted = {"SPINLOOM_MPI_COLLECTIVES": collectives, "SPINLOOM_MPI_RMA": rma}
-    more = {name: "on" for name, is_wanted in wanted.items() if is_wanted}
+    more = {
+        name: "nic" if os.environ.get(name) == "nic" else "on"
+        for name, is_wanted in wanted.items()
+        if is_wanted
+    }
     if shutil.which(command[0]) is None:
         raise Trouble("environment", f"there is no program '{command[0]}'")
     if mpi_layer.is_rank():

@@ -1,4 +1,4 @@
-// Epochs of windows on the NIC.
+// Epochs of windows on one-sided memory of ours.
 #include "mpi/abi/rma_window.hpp"
 
 #include <algorithm>
@@ -11,19 +11,17 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
-RmaWindow::RmaWindow(Nic& nic, RmaTypes& types, RmaCounts& counts, Win handle, spl_rma_window* window,
-                     std::vector<Part> parts, std::unique_ptr<Word> word)
-    : nic_(nic),
+RmaWindow::RmaWindow(std::unique_ptr<RmaWay> way, RmaTypes& types, RmaCounts& counts, Win handle,
+                     std::vector<Part> parts)
+    : way_(std::move(way)),
       types_(types),
       counts_(counts),
       handle_(handle),
-      window_(window),
       parts_(std::move(parts)),
-      word_(std::move(word)),
       holds_(parts_.size(), Hold::none) {}
 
 int RmaWindow::failed() const {
-  std::fprintf(stderr, "spinloom: rank %d, a window on the NIC: %s\n", layer.rank, nic_.spl_rma_error(nic_.memory()));
+  std::fprintf(stderr, "spinloom: rank %d, a window: %s\n", layer.rank, way_->error());
   return error_other;
 }
 
@@ -32,18 +30,12 @@ bool RmaWindow::is_open_to(int target) const {
          (is_started_ && std::ranges::find(started_, target) != started_.end());
 }
 
-std::vector<ptl_rank_t> RmaWindow::ranks_of(std::span<const int> group) const {
-  std::vector<ptl_rank_t> ranks;
-  for (const int rank : group) ranks.push_back(parts_[static_cast<size_t>(rank)].rank);
-  return ranks;
-}
-
 int RmaWindow::fence(int assert) {
   {
     const Lock lock;
-    if (nic_.spl_rma_window_fence_begin(window_) != PTL_OK) return failed();
+    if (way_->fence_begin() != PTL_OK) return failed();
   }
-  const int code = wait_for([&](int* done) { return nic_.spl_rma_window_fence_test(window_, done); });
+  const int code = wait_for([&](int* done) { return way_->fence_test(done); });
   const Lock lock;
   for (size_t target = 0; target < parts_.size(); ++target) settle(static_cast<int>(target));
   is_fenced_ = (assert& mode_nosucceed) == 0;
@@ -52,20 +44,16 @@ int RmaWindow::fence(int assert) {
 
 int RmaWindow::post(std::span<const int> origins) {
   const Lock lock;
-  const std::vector<ptl_rank_t> group = ranks_of(origins);
-  const int code = nic_.spl_rma_post(window_, group.data(), static_cast<uint32_t>(group.size()));
+  const int code = way_->post(origins);
   return code == PTL_OK ? success : code == PTL_ARG_INVALID ? error_rma_sync : failed();
 }
 
 int RmaWindow::start(std::span<const int> targets) {
-  std::vector<ptl_rank_t> group;
   {
     const Lock lock;
     if (is_started_) return error_rma_sync;
-    group = ranks_of(targets);
   }
-  const auto size = static_cast<uint32_t>(group.size());
-  const int code = wait_for([&](int* done) { return nic_.spl_rma_start_test(window_, group.data(), size, done); });
+  const int code = wait_for([&](int* done) { return way_->start_test(targets, done); });
   const Lock lock;
   is_started_ = code == success;
   is_fenced_ = false;
@@ -82,7 +70,7 @@ int RmaWindow::complete() {
   }
   const Lock lock;
   is_started_ = false;
-  if (nic_.spl_rma_complete(window_) != PTL_OK && code == success) code = failed();
+  if (way_->complete() != PTL_OK && code == success) code = failed();
   return code;
 }
 
@@ -90,12 +78,12 @@ int RmaWindow::wait() {
   int flag = 0;
   int code = test(&flag);
   if (code != success || flag != 0) return code;
-  return wait_for([&](int* done) { return nic_.spl_rma_test_completed(window_, done); });
+  return wait_for([&](int* done) { return way_->completed_test(done); });
 }
 
 int RmaWindow::test(int* flag) {
   const Lock lock;
-  const int code = nic_.spl_rma_test_completed(window_, flag);
+  const int code = way_->completed_test(flag);
   return code == PTL_OK ? success : code == PTL_ARG_INVALID ? error_rma_sync : failed();
 }
 
@@ -103,15 +91,13 @@ int RmaWindow::lock(int kind, int target, int assert) {
   if (target == proc_null) return success;
   Hold& hold = holds_[static_cast<size_t>(target)];
   if (hold != Hold::none || holds_all_) return error_rma_sync;
-  const ptl_rank_t rank = parts_[static_cast<size_t>(target)].rank;
   const bool asks = (assert& mode_nocheck) == 0;
   if (asks) {
     {
       const Lock lock;
-      const int wanted = kind == lock_shared ? SPL_RMA_SHARED : SPL_RMA_EXCLUSIVE;
-      if (nic_.spl_rma_lock_begin(window_, rank, wanted) != PTL_OK) return failed();
+      if (way_->lock_begin(target, kind == lock_shared) != PTL_OK) return failed();
     }
-    const int code = wait_for([&](int* done) { return nic_.spl_rma_lock_test(window_, rank, done); });
+    const int code = wait_for([&](int* done) { return way_->lock_test(target, done); });
     if (code != success) return code;
   }
   const Lock lock;
@@ -126,8 +112,7 @@ int RmaWindow::unlock(int target) {
   if (hold == Hold::none) return error_rma_sync;
   int code = flush_part(target);
   const Lock lock;
-  const ptl_rank_t rank = parts_[static_cast<size_t>(target)].rank;
-  if (hold == Hold::by_lock && nic_.spl_rma_unlock(window_, rank) != PTL_OK && code == success) code = failed();
+  if (hold == Hold::by_lock && way_->unlock(target) != PTL_OK && code == success) code = failed();
   hold = Hold::none;
   return code;
 }
@@ -164,8 +149,7 @@ int RmaWindow::unlock_all() {
 }
 
 int RmaWindow::flush_part(int target) {
-  const ptl_rank_t rank = parts_[static_cast<size_t>(target)].rank;
-  const int code = wait_for([&](int* done) { return nic_.spl_rma_flush_test(nic_.memory(), rank, done); });
+  const int code = wait_for([&](int* done) { return way_->flush_test(target, done); });
   const Lock lock;
   settle(target);
   return code;
@@ -190,18 +174,14 @@ int RmaWindow::close() {
     return error_rma_sync;
   }
   const int code = fence(mode_nosucceed);
-  const Lock lock;
-  for (const Part& part : parts_) nic_.spl_rma_forget(part.word);
-  nic_.spl_rma_deregister(word_->memory);
-  nic_.spl_rma_window_drop(window_);
-  return code;
+  const int left = wait_for([&](int* done) { return way_->close_test(done); });
+  return code == success ? left : code;
 }
 
 bool RmaWindow::has_ended(int target, int& code) {
   const Lock lock;
   int done = 0;
-  const ptl_rank_t rank = parts_[static_cast<size_t>(target)].rank;
-  code = nic_.spl_rma_flush_test(nic_.memory(), rank, &done) == PTL_OK ? success : failed();
+  code = way_->flush_test(target, &done) == PTL_OK ? success : failed();
   if (code == success && done == 0) return false;
   settle(target);
   return true;

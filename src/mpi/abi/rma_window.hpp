@@ -1,14 +1,14 @@
-// RmaWindow - one window of the program on the NIC's one-sided memory: its epochs and its accesses.
+// RmaWindow - one window of the program on one-sided memory of ours: its epochs and its accesses.
 //
 // Contract: most functions are calls of MPI, without the argument for the window; they return MPI_SUCCESS or an error
 //   code, for which no error handler has been called yet. Ranks are the window's. Accesses do not wait, but for
 //   update(); they end with the epoch's end, a flush, or their request.
-// Invariants: (1) put and get are messages between the program's own memory at both ends, in pieces where types have
-//   gaps;
-//   (2) what is accumulated is packed first where it is not contiguous, and what is fetched lands packed where its
+// Invariants: (1) put and get go between the program's own memory at both ends, in pieces where types have gaps;
+//   (2) what the NIC accumulates is packed first where it is not contiguous, and what it fetches lands packed where its
 //   place is not contiguous: such memory is kept until its operation has ended (PackedMemory); (3) elements that the
 //   NIC cannot change (RmaType::code) are changed by their origin, which holds the target's word meanwhile: update();
-//   (4) calls that wait look again and again, and let the MPI go on in between, because other ranks may wait for it.
+//   all elements of memory that is mapped here are changed in place: change_in_place(); (4) calls that wait look again
+//   and again, and let the MPI go on in between, because other ranks may wait for it.
 // Threads: takes the lock itself, and never keeps it while it waits. Time: none.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 #include "mpi/abi/abi.hpp"
 #include "mpi/abi/rma_types.hpp"
-#include "mpi/nic/nic.hpp"
+#include "mpi/abi/rma_way.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
@@ -37,16 +37,8 @@ class RmaWindow {
     uint32_t rank = 0;  // the rank in the job
     int64_t bytes = 0;
     int64_t unit = 1;
-    spl_rma_key* key = nullptr;  // the key of the rank's memory in the window
-    spl_rma_key* word = nullptr;  // the key of the rank's Word
   };
-  // The word of this rank's memory, which says who is changing it by update(). It lives as long as the window.
-  struct Word {
-    uint64_t value = 0;
-    spl_rma_memory* memory = nullptr;
-  };
-  RmaWindow(Nic& nic, RmaTypes& types, RmaCounts& counts, Win handle, spl_rma_window* window, std::vector<Part> parts,
-            std::unique_ptr<Word> word);
+  RmaWindow(std::unique_ptr<RmaWay> way, RmaTypes& types, RmaCounts& counts, Win handle, std::vector<Part> parts);
   RmaWindow(const RmaWindow&) = delete;
   RmaWindow& operator=(const RmaWindow&) = delete;
 
@@ -116,6 +108,7 @@ class RmaWindow {
   [[nodiscard]] bool is_open_to(int target) const;
   [[nodiscard]] int find_remote(const RemoteBuffer& remote, Access& access);
   [[nodiscard]] int find_own(const Buffer& own, Access& access);
+  [[nodiscard]] int copy(const Buffer& own, const RemoteBuffer& remote, uint8_t* memory, bool is_put);
   [[nodiscard]] int move(const Buffer& own, const RemoteBuffer& remote, bool is_put);
   [[nodiscard]] int change_by_nic(const Buffer* from, const Buffer* result, const RemoteBuffer& remote,
                                   const Access& access, int op);
@@ -124,6 +117,12 @@ class RmaWindow {
   [[nodiscard]] int update(int target, const Access& access, Change change);
   [[nodiscard]] int change_here(const Buffer* from, const Buffer* result, const RemoteBuffer& remote,
                                 const Access& access, Op op);
+  // Calls change() under the lock and under the target's change lock, which no thread waits for with the lock held.
+  template <class Change>
+  void change_under_lock(int target, Change change);
+  // Changes elements where they lie, in memory that this process has mapped.
+  [[nodiscard]] int change_in_place(const Buffer* from, const Buffer* result, const RemoteBuffer& remote,
+                                    const Access& access, Op op);
   [[nodiscard]] int swap_word(int target, uint64_t from, uint64_t to, uint64_t& was);
   [[nodiscard]] int move_packed(int target, const Access& access, uint8_t* packed, bool is_put);
   // Returns memory for packed bytes, which is kept until all accesses to the target have ended. Then settle() puts the
@@ -135,15 +134,12 @@ class RmaWindow {
   [[nodiscard]] int wait_for(Test test);
   [[nodiscard]] int failed() const;
   [[nodiscard]] int flush_part(int target);
-  [[nodiscard]] std::vector<ptl_rank_t> ranks_of(std::span<const int> group) const;
 
-  Nic& nic_;
+  std::unique_ptr<RmaWay> way_;
   RmaTypes& types_;
   RmaCounts& counts_;
   Win handle_;
-  spl_rma_window* window_;
   std::vector<Part> parts_;
-  std::unique_ptr<Word> word_;
   std::list<PackedMemory> packed_memory_;
   bool is_fenced_ = false;
   bool is_started_ = false;

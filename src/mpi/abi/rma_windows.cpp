@@ -5,19 +5,37 @@
 
 #include "base/result.hpp"
 #include "mpi/abi/layer.hpp"
+#include "mpi/abi/rma_mapped_way.hpp"
+#include "mpi/abi/rma_nic_way.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 // The facts of its part that a rank sends to the others.
 struct PartFacts {
-  int32_t is_good = 0;
-  int32_t rank = 0;  // the rank in the job
   int64_t bytes = 0;
   int64_t unit = 1;
+  uint64_t words = 0;  // the address of its WindowWords; 0: it has none
+};
+struct NicFacts {
+  int32_t is_good = 0;
   spl_rma_part_text part{};
   spl_rma_key_text word{};
 };
+
+// Gives all ranks of the communicator the facts of each. Empty: the MPI could not.
+template <class Facts>
+std::vector<Facts> all_facts(const Facts& own, Comm comm, size_t ranks) {
+  std::vector<Facts> all(ranks);
+  const int code = real.Allgather(&own, sizeof own, handles().byte, all.data(), sizeof own, handles().byte, comm);
+  if (code != success) all.clear();
+  return all;
+}
+
+bool is_good_at_all(bool is_good_here, Comm comm, size_t ranks) {
+  const std::vector<char> all = all_facts(static_cast<char>(is_good_here ? 1 : 0), comm, ranks);
+  return !all.empty() && std::ranges::find(all, 0) == all.end();
+}
 
 }  // namespace
 
@@ -38,49 +56,100 @@ void RmaWindows::end() {
 void RmaWindows::add(Win handle, Comm comm, void* base, int64_t bytes, int64_t unit) {
   if (!is_on()) return;
   std::shared_ptr<const Members> members;
-  PartFacts own_facts{.rank = layer.rank, .bytes = bytes, .unit = unit};
-  auto word = std::make_unique<RmaWindow::Word>();
-  spl_rma_window* window = nullptr;
+  WindowWords words;
   {
     const Lock lock;
     members = layer.teams.members(comm);
     if (members == nullptr) return;
-    const std::vector<ptl_rank_t> group(members->begin(), members->end());
-    own_facts.is_good =
-        nic_.spl_rma_window_part(nic_.memory(), group.data(), static_cast<uint32_t>(group.size()), base,
-                                 static_cast<uint64_t>(bytes), SPL_RMA_ALL, 0, &window, &own_facts.part) == PTL_OK &&
-        nic_.spl_rma_register(nic_.memory(), &word->value, sizeof word->value, 0, &word->memory) == PTL_OK &&
-        nic_.spl_rma_export(word->memory, SPL_RMA_ATOMIC, &own_facts.word) == PTL_OK;
+    words = WindowWords::make(members->size());
   }
-  std::vector<PartFacts> all_facts(members->size());
-  const int code = real.Allgather(&own_facts, sizeof own_facts, handles().byte, all_facts.data(), sizeof own_facts,
-                                  handles().byte, comm);
+  const PartFacts own{bytes, unit, reinterpret_cast<uint64_t>(words.words())};
+  const std::vector<PartFacts> parts = all_facts(own, comm, members->size());
+  if (parts.empty()) return;
+  std::vector<RmaWindow::Part> shown;
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    shown.push_back({static_cast<uint32_t>((*members)[rank]), parts[rank].bytes, parts[rank].unit});
+  }
+  std::vector<uint64_t> places;
+  for (const PartFacts& part : parts) places.push_back(part.words);
+  std::unique_ptr<RmaWay> way = mapped_way(handle, *members, shown, places, std::move(words));
+  const bool is_mapped = is_good_at_all(way != nullptr, comm, members->size());
+  if (!is_mapped) way = nic_way(comm, *members, base, bytes);
   const Lock lock;
-  std::vector<spl_rma_part_text> texts;
-  for (const PartFacts& facts : all_facts) texts.push_back(facts.part);
-  bool is_good = code == success &&
-                 std::ranges::all_of(all_facts, [](const PartFacts& facts) { return facts.is_good == 1; }) &&
-                 nic_.spl_rma_window_join(window, texts.data()) == PTL_OK;
-  std::vector<RmaWindow::Part> parts;
-  for (const PartFacts& facts : all_facts) {
-    if (!is_good) break;
-    RmaWindow::Part& part = parts.emplace_back();
-    part = {static_cast<uint32_t>(facts.rank), facts.bytes, facts.unit};
-    part.key = nic_.spl_rma_window_key(window, part.rank);
-    is_good = nic_.spl_rma_import(nic_.memory(), &facts.word, &part.word) == PTL_OK;
-  }
-  if (is_good) {
-    ++windows_made_;
-    windows_.put(key_of(handle),
-                 std::make_unique<RmaWindow>(nic_, types_, counts_, handle, window, std::move(parts), std::move(word)));
+  if (way == nullptr) {
+    ++windows_left_;
     return;
   }
-  ++windows_left_;
-  for (const RmaWindow::Part& part : parts) {
+  ++windows_made_;
+  if (is_mapped) ++windows_mapped_;
+  windows_.put(key_of(handle), std::make_unique<RmaWindow>(std::move(way), types_, counts_, handle, std::move(shown)));
+}
+
+// Null: some rank's memory or words cannot be mapped here. All ranks have posted their memory (windows.hpp) before.
+std::unique_ptr<RmaWay> RmaWindows::mapped_way(Win handle, const Members& members,
+                                               const std::vector<RmaWindow::Part>& parts,
+                                               const std::vector<uint64_t>& places, WindowWords own) {
+  const Lock lock;
+  Window* const window = layer.windows.find(handle);
+  if (window == nullptr || own.words() == nullptr || layer.settings.rma_by_nic) return nullptr;
+  const Board& board = layer.pipeline.board();
+  std::vector<uint8_t*> memory;
+  std::vector<WindowWords::Words*> words;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    window->look_up(static_cast<int>(rank));
+    const Window::TargetMemory* const found = window->memory_of(static_cast<int>(rank));
+    auto* const start = reinterpret_cast<uint8_t*>(found->local_address);
+    if (start == nullptr && parts[rank].bytes > 0) return nullptr;
+    memory.push_back(start);
+    const auto world_rank = static_cast<uint32_t>(members[rank]);
+    void* const place = members[rank] == layer.rank
+                            ? static_cast<void*>(own.words())
+                            : board.writable_at(world_rank, places[rank], WindowWords::bytes_of(members.size()));
+    if (places[rank] == 0 || place == nullptr) return nullptr;
+    words.push_back(static_cast<WindowWords::Words*>(place));
+  }
+  const auto own_place = static_cast<size_t>(std::ranges::find(members, layer.rank) - members.begin());
+  const auto is_alive = [ranks = members](size_t rank) {
+    return ranks[rank] == layer.rank || layer.pipeline.board().is_alive(static_cast<uint32_t>(ranks[rank]));
+  };
+  return std::make_unique<RmaMappedWay>(std::move(memory), std::move(own),
+                                        WindowMeeting(own_place, std::move(words), is_alive));
+}
+
+// Null: some rank could not make its part.
+std::unique_ptr<RmaWay> RmaWindows::nic_way(Comm comm, const Members& members, void* base, int64_t bytes) {
+  NicFacts own;
+  auto word = std::make_unique<RmaNicWay::Word>();
+  spl_rma_window* window = nullptr;
+  {
+    const Lock lock;
+    const std::vector<ptl_rank_t> group(members.begin(), members.end());
+    own.is_good =
+        nic_.spl_rma_window_part(nic_.memory(), group.data(), static_cast<uint32_t>(group.size()), base,
+                                 static_cast<uint64_t>(bytes), SPL_RMA_ALL, 0, &window, &own.part) == PTL_OK &&
+        nic_.spl_rma_register(nic_.memory(), &word->value, sizeof word->value, 0, &word->memory) == PTL_OK &&
+        nic_.spl_rma_export(word->memory, SPL_RMA_ATOMIC, &own.word) == PTL_OK;
+  }
+  const std::vector<NicFacts> facts = all_facts(own, comm, members.size());
+  const Lock lock;
+  std::vector<spl_rma_part_text> texts;
+  for (const NicFacts& each : facts) texts.push_back(each.part);
+  bool is_good = !facts.empty() && std::ranges::all_of(facts, [](const NicFacts& each) { return each.is_good == 1; }) &&
+                 nic_.spl_rma_window_join(window, texts.data()) == PTL_OK;
+  std::vector<RmaNicWay::Part> parts;
+  for (size_t rank = 0; rank < members.size() && is_good; ++rank) {
+    RmaNicWay::Part& part = parts.emplace_back();
+    part.rank = static_cast<uint32_t>(members[rank]);
+    part.key = nic_.spl_rma_window_key(window, part.rank);
+    is_good = nic_.spl_rma_import(nic_.memory(), &facts[rank].word, &part.word) == PTL_OK;
+  }
+  if (is_good) return std::make_unique<RmaNicWay>(nic_, window, std::move(parts), std::move(word));
+  for (const RmaNicWay::Part& part : parts) {
     if (part.word != nullptr) nic_.spl_rma_forget(part.word);
   }
   if (word->memory != nullptr) nic_.spl_rma_deregister(word->memory);
   if (window != nullptr) nic_.spl_rma_window_drop(window);
+  return nullptr;
 }
 
 RmaWindow* RmaWindows::find(Win handle) {
@@ -98,10 +167,10 @@ int RmaWindows::free(RmaWindow& window) {
 
 std::string RmaWindows::as_json() const {
   return text("{\"asked\": ", layer.settings.rma ? "true" : "false", ", \"on\": ", why_off_.empty() ? "true" : "false",
-              ", \"why_off\": \"", why_off_, "\", \"windows\": ", windows_made_, ", \"left\": ", windows_left_,
-              ", \"puts\": ", counts_.puts, ", \"gets\": ", counts_.gets, ", \"accumulates\": ", counts_.accumulates,
-              ", \"fetches\": ", counts_.fetches, ", \"updates\": ", counts_.updates, ", \"bytes\": ", counts_.bytes,
-              "}");
+              ", \"why_off\": \"", why_off_, "\", \"windows\": ", windows_made_, ", \"mapped\": ", windows_mapped_,
+              ", \"left\": ", windows_left_, ", \"puts\": ", counts_.puts, ", \"gets\": ", counts_.gets,
+              ", \"accumulates\": ", counts_.accumulates, ", \"fetches\": ", counts_.fetches,
+              ", \"updates\": ", counts_.updates, ", \"bytes\": ", counts_.bytes, "}");
 }
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -1,9 +1,10 @@
-// RmaWindows - the windows that stand on the NIC's one-sided memory, where the job asks for it: all of its windows that
-//   the NIC can carry, for all of their calls.
+// RmaWindows - the windows that stand on one-sided memory of ours, where the job asks for it: on memory that all of
+//   their ranks have mapped, or on the NIC's, for all of their calls.
 //
 // Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its memory, or by none. add() follows
-//   a window's creation by the MPI, on every rank of its communicator: a collective call, after which the window is on
-//   the NIC at all of them or at none. free() precedes its end, and is collective, too.
+//   a window's creation by the MPI, on every rank of its communicator: a collective call, after which the window goes
+//   the same way at all of them: by mapped memory, by the NIC, or by the MPI. free() precedes its end, and is
+//   collective, too.
 // Invariants: (1) the MPI's own window is there for what is no access and no epoch: attributes, names, groups and error
 //   handlers; it has no accesses. (2) A window stays the MPI's where a rank could not make its part, where its
 //   communicator has a rank that is no founder (Teams::members()), and if it was made by MPI_Win_create_dynamic.
@@ -17,7 +18,9 @@
 #include "mpi/abi/abi.hpp"
 #include "mpi/abi/rma_arguments.hpp"
 #include "mpi/abi/rma_window.hpp"
+#include "mpi/abi/windows.hpp"
 #include "mpi/entry/handle_map.hpp"
+#include "mpi/meeting/window_words.hpp"
 #include "mpi/nic/nic.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -49,7 +52,13 @@ class RmaWindows {
   RmaTypes types_;
   RmaArguments arguments_;
   RmaCounts counts_;
+  [[nodiscard]] std::unique_ptr<RmaWay> mapped_way(Win handle, const Members& members,
+                                                   const std::vector<RmaWindow::Part>& parts,
+                                                   const std::vector<uint64_t>& places, WindowWords own);
+  [[nodiscard]] std::unique_ptr<RmaWay> nic_way(Comm comm, const Members& members, void* base, int64_t bytes);
+
   uint64_t windows_made_ = 0;
+  uint64_t windows_mapped_ = 0;  // the windows on mapped memory
   uint64_t windows_left_ = 0;  // windows for which some rank could not make its part
 };
 

@@ -74,9 +74,9 @@ bool is_recording() {
   return directory != nullptr && directory[0] != 0;
 }
 
-bool is_on(const char* variable) {
+bool is(const char* variable, std::string_view wanted) {
   const char* const value = std::getenv(variable);
-  return value != nullptr && std::string_view(value) == "on";
+  return value != nullptr && value == wanted;
 }
 
 bool is_bouncing() {
@@ -127,8 +127,9 @@ void* find_target(const std::string& name) {
       std::exit(127);
     }
   }
-  const ForwardingHook* offload = is_on("SPINLOOM_MPI_COLLECTIVES") ? tables.offload_hook(word) : nullptr;
-  if (offload == nullptr && is_on("SPINLOOM_MPI_RMA")) offload = tables.rma_hook(word);
+  const ForwardingHook* offload = is("SPINLOOM_MPI_COLLECTIVES", "on") ? tables.offload_hook(word) : nullptr;
+  const bool wants_memory = is("SPINLOOM_MPI_RMA", "on") || is("SPINLOOM_MPI_RMA", "nic");
+  if (offload == nullptr && wants_memory) offload = tables.rma_hook(word);
   if (offload != nullptr) {
     *offload->next = target;
     *offload->mpi_function = real;

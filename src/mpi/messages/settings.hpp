@@ -30,7 +30,8 @@ struct Settings {
   int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
   bool collectives = false;  // non-blocking collective calls go by the live NIC
   bool gpu_by_host = false;  // buffers in a GPU's memory go by the host, even if the MPI can take them
-  bool rma = false;  // windows stand on the one-sided memory of the live NIC
+  bool rma = false;  // windows stand on one-sided memory of ours
+  bool rma_by_nic = false;  // windows stand on the memory of the live NIC only, never on mapped memory
   bool memoised = true;  // layouts of peers are kept; false: they are read with each message
   Prices prices;  // the costs on this host, by which the ways are compared
   std::string job;  // put in front of the name that the ranks of a node meet by

@@ -1,0 +1,60 @@
+// RmaWay - by what the ranks of a window access each other's memory and synchronise: their NICs, or memory that all of
+// them have mapped.
+//
+// Contract: an RmaWindow (rma_window.hpp) checks and describes accesses; a way does them. Ranks are the window's. Calls
+//   return a code of portals4.h: PTL_OK, PTL_ARG_INVALID where the call does not belong to what was called before, else
+//   another one, and error() has a sentence. Those named *_test() are called again until they set `done`.
+// Threads: the caller's lock. Time: none.
+#pragma once
+
+#include <portals4.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "mpi/abi/abi.hpp"
+#include "spinloom/rma.h"
+
+namespace spinloom::mpi::SPINLOOM_ABI {
+
+class RmaWay {
+ public:
+  virtual ~RmaWay() = default;
+  [[nodiscard]] virtual const char* error() const = 0;
+
+  virtual int fence_begin() = 0;
+  virtual int fence_test(int* done) = 0;
+  virtual int post(std::span<const int> origins) = 0;
+  virtual int completed_test(int* done) = 0;
+  virtual int start_test(std::span<const int> targets, int* done) = 0;
+  virtual int complete() = 0;
+  virtual int lock_begin(int target, bool is_shared) = 0;
+  virtual int lock_test(int target, int* done) = 0;
+  virtual int unlock(int target) = 0;
+  virtual int flush_test(int target, int* done) = 0;
+  // After the last fence of all ranks: no other rank uses the way any more when it is done.
+  virtual int close_test(int* done) = 0;
+
+  // Moves bytes between pieces of memory here and parts of the target's, in order.
+  virtual int move(int target, std::span<const ptl_iovec_t> here, std::span<const spl_rma_piece> there,
+                   bool is_put) = 0;
+
+  // The target's part in this process, whose elements this process changes itself between begin_change() and
+  // end_change(). Null: the way has functions for that, which follow. begin_change() is false while another rank, or
+  // another thread of this one, changes elements there.
+  [[nodiscard]] virtual uint8_t* memory_of(int) { return nullptr; }
+  [[nodiscard]] virtual bool begin_change(int) { return false; }
+  virtual void end_change(int) {}
+
+  // Accumulates; without `result` nothing comes back, without `from` nothing changes.
+  virtual int accumulate(int target, uint64_t offset, const void* from, void* result, uint64_t count, int op,
+                         ptl_datatype_t type) = 0;
+  virtual int compare_and_swap(int target, uint64_t offset, const void* value, const void* compare, void* result,
+                               ptl_datatype_t type) = 0;
+  // Makes the target's word `to` if it is `from`; `was` gets what it was when a flush has ended.
+  virtual int swap_word(int target, uint64_t from, uint64_t to, uint64_t& was) = 0;
+};
+
+}  // namespace spinloom::mpi::SPINLOOM_ABI

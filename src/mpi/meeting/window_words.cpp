@@ -1,0 +1,139 @@
+#include "mpi/meeting/window_words.hpp"
+
+#include <new>
+
+#include "base/shared_heap.hpp"
+
+namespace spinloom::mpi {
+
+WindowWords::~WindowWords() {
+  if (words_ != nullptr) (void)process_heap().release(words_);
+}
+
+WindowWords WindowWords::make(size_t ranks) {
+  WindowWords made;
+  void* const start = process_heap().allocate(bytes_of(ranks));
+  if (start == nullptr) return made;
+  made.words_ = new (start) Words{};
+  for (size_t peer = 0; peer < ranks; ++peer) new (&made.words_->of(peer)) ForPeer{};
+  return made;
+}
+
+void WindowMeeting::fence_begin() {
+  ++fences_;
+  own().fences.store(fences_, std::memory_order_seq_cst);
+}
+
+WindowMeeting::Answer WindowMeeting::fence_test() {
+  for (size_t rank = 0; rank < words_.size(); ++rank) {
+    if (words_[rank]->fences.load(std::memory_order_seq_cst) >= fences_) continue;
+    return is_alive_(rank) ? Answer::not_yet : Answer::dead;
+  }
+  return Answer::done;
+}
+
+void WindowMeeting::post(std::span<const int> origins) {
+  origins_.assign(origins.begin(), origins.end());
+  for (const int origin : origins) {
+    const auto rank = static_cast<size_t>(origin);
+    own().of(rank).posts.store(++posted_[rank], std::memory_order_seq_cst);
+  }
+}
+
+WindowMeeting::Answer WindowMeeting::completed_test() {
+  for (const int origin : origins_) {
+    const auto rank = static_cast<size_t>(origin);
+    if (words_[rank]->of(own_).completions.load(std::memory_order_seq_cst) >= posted_[rank]) continue;
+    return is_alive_(rank) ? Answer::not_yet : Answer::dead;
+  }
+  return Answer::done;
+}
+
+void WindowMeeting::start(std::span<const int> targets) {
+  targets_.assign(targets.begin(), targets.end());
+  for (const int target : targets) ++started_[static_cast<size_t>(target)];
+}
+
+WindowMeeting::Answer WindowMeeting::started_test() {
+  for (const int target : targets_) {
+    const auto rank = static_cast<size_t>(target);
+    if (words_[rank]->of(own_).posts.load(std::memory_order_seq_cst) >= started_[rank]) continue;
+    return is_alive_(rank) ? Answer::not_yet : Answer::dead;
+  }
+  return Answer::done;
+}
+
+void WindowMeeting::complete() {
+  for (const int target : targets_) {
+    const auto rank = static_cast<size_t>(target);
+    own().of(rank).completions.store(started_[rank], std::memory_order_seq_cst);
+  }
+  targets_.clear();
+}
+
+bool WindowMeeting::free_if_dead(std::atomic<uint32_t>& holder, uint32_t seen) const {
+  if (seen == own_ + 1 || is_alive_(seen - 1)) return false;
+  return holder.compare_exchange_strong(seen, 0, std::memory_order_seq_cst);
+}
+
+WindowMeeting::Answer WindowMeeting::lock_test(size_t target, Kind kind) {
+  WindowWords::Words& words = *words_[target];
+  const auto own_mark = static_cast<uint32_t>(own_ + 1);
+  if (kind == Kind::shared) {
+    std::atomic<uint32_t>& reads = words.of(own_).reads;
+    reads.store(1, std::memory_order_seq_cst);
+    const uint32_t writer = words.writer.load(std::memory_order_seq_cst);
+    if (writer == 0) return Answer::done;
+    reads.store(0, std::memory_order_seq_cst);
+    (void)free_if_dead(words.writer, writer);
+    return Answer::not_yet;
+  }
+  uint32_t writer = 0;
+  if (words.writer.load(std::memory_order_seq_cst) != own_mark &&
+      !words.writer.compare_exchange_strong(writer, own_mark, std::memory_order_seq_cst)) {
+    (void)free_if_dead(words.writer, writer);
+    return Answer::not_yet;
+  }
+  for (size_t reader = 0; reader < words_.size(); ++reader) {
+    std::atomic<uint32_t>& reads = words.of(reader).reads;
+    if (reads.load(std::memory_order_seq_cst) == 0) continue;
+    if (reader == own_ || is_alive_(reader)) return Answer::not_yet;
+    reads.store(0, std::memory_order_seq_cst);
+  }
+  return Answer::done;
+}
+
+void WindowMeeting::unlock(size_t target, Kind kind) {
+  WindowWords::Words& words = *words_[target];
+  if (kind == Kind::shared) {
+    words.of(own_).reads.store(0, std::memory_order_seq_cst);
+  } else {
+    words.writer.store(0, std::memory_order_seq_cst);
+  }
+}
+
+void WindowMeeting::leave_begin() {
+  for (size_t rank = 0; rank < words_.size(); ++rank) {
+    if (rank != own_) words_[rank]->left.fetch_add(1, std::memory_order_seq_cst);
+  }
+}
+
+WindowMeeting::Answer WindowMeeting::leave_test() {
+  if (own().left.load(std::memory_order_seq_cst) + 1 >= words_.size()) return Answer::done;
+  for (size_t rank = 0; rank < words_.size(); ++rank) {
+    if (!is_alive_(rank)) return Answer::dead;
+  }
+  return Answer::not_yet;
+}
+
+bool WindowMeeting::begin_change(size_t target) {
+  std::atomic<uint32_t>& changer = words_[target]->changer;
+  uint32_t seen = 0;
+  if (changer.compare_exchange_strong(seen, static_cast<uint32_t>(own_ + 1), std::memory_order_acquire)) return true;
+  (void)free_if_dead(changer, seen);
+  return false;
+}
+
+void WindowMeeting::end_change(size_t target) { words_[target]->changer.store(0, std::memory_order_release); }
+
+}  // namespace spinloom::mpi

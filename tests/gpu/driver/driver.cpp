@@ -29,6 +29,7 @@
 #include <string>
 #include <thread>
 
+#include "fault.hpp"
 #include "memory.hpp"
 #include "memory/gpu/kernel_bodies.h"
 #include "memory/gpu/kernel_brief.h"
@@ -212,7 +213,10 @@ extern "C" {
 
 int cuInit(unsigned flags) {
   if (flags != 0) return invalid_value;
-  if (!is_initialised.exchange(true)) std::atexit(&log_at_end);
+  if (!is_initialised.exchange(true)) {
+    std::atexit(&log_at_end);
+    fake::tell_faults();
+  }
   return ok;
 }
 int cuDriverGetVersion(int* version) {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "fault.hpp"
 #include "memory.hpp"
 
 namespace fake {
@@ -60,6 +61,7 @@ void on_fault(int, siginfo_t* info, void* context) {
   const auto is_known = [&](const Allocation& one) { return found && one.number == found->number; };
   const bool is_new = std::find_if(let, let + lets, is_known) == let + lets;
   if (!found || (is_new && lets == 2)) {
+    tell_fault(*info);
     signal(SIGSEGV, SIG_DFL);  // it comes again, and ends the process
     return;
   }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -82,6 +83,8 @@ bool Memory::free(uint64_t start, bool is_device) {
   if (found == allocations_.end() || found->second.is_device != is_device || found->second.is_foreign) return false;
   const Allocation gone = found->second;
   allocations_.erase(found);
+  freed_.push_front(gone);
+  if (freed_.size() > freed_max) freed_.pop_back();
   munmap(reinterpret_cast<void*>(gone.start), gone.mapped);
   if (gone.window != nullptr) munmap(gone.window, gone.mapped);
   if (gone.file >= 0) close(gone.file);
@@ -167,6 +170,19 @@ size_t Memory::bytes_left() {
   const std::lock_guard lock(mutex_);
   const size_t all = capacity();
   return all > used_ ? all - used_ : 0;
+}
+
+Memory::Past Memory::past_of(uint64_t address) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  Past past;
+  past.is_known = lock.owns_lock();
+  if (!past.is_known) return past;
+  past.is_open = open_ > 0;
+  const auto holds = [address](const Allocation& one) { return address - one.start < one.mapped; };
+  if (auto after = allocations_.upper_bound(address); after != allocations_.begin() && holds((--after)->second))
+    past.now = after->second;
+  if (const auto found = std::ranges::find_if(freed_, holds); found != freed_.end()) past.freed = *found;
+  return past;
 }
 
 void* Memory::window(uint64_t start) {

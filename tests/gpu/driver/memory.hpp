@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -55,6 +56,15 @@ class Memory {
   // `stale`: the place of that memory is mapped already, from before it was freed and allocated again.
   uint64_t open(const Handle& handle, bool& stale);
   size_t bytes_left();
+  // Returns which allocation holds an address, and which of the last `freed_max` that were freed held it. Handlers of
+  // signals may call this: it does not wait. `is_known` is false if another thread has the lock.
+  struct Past {
+    bool is_known = false;
+    bool is_open = false;
+    std::optional<Allocation> now;
+    std::optional<Allocation> freed;
+  };
+  Past past_of(uint64_t address);
   // Maps an allocation's bytes a second time, where the test itself may read them at any time until they are freed.
   void* window(uint64_t start);
 
@@ -66,6 +76,8 @@ class Memory {
   std::recursive_mutex mutex_;
   std::map<uint64_t, Allocation> allocations_;
   uint64_t next_number_ = 1;
+  static constexpr size_t freed_max = 4096;
+  std::deque<Allocation> freed_;  // the latest first
   size_t used_ = 0;
   int open_ = 0;
 };

@@ -226,6 +226,13 @@ void Types::note_bypass(Datatype type, const Form& form) {
   entry.packs = !form.is_known || form.size <= 0 || layer.settings.path == Path::pass ? all : form.contiguous_below();
 }
 
+void Types::disable_bypass() {
+  if (is_bypass_disabled_) return;
+  is_bypass_disabled_ = true;
+  // Among threads it is empty, and is read without the lock.
+  if (!layer.is_threaded) bypass_ = {};
+}
+
 void Types::drop_attribute(Datatype type) {
   if (freed_.any()) take_freed();
   // Basic types, and types that are not known, do not have the attribute: to delete it would be an error.

@@ -74,11 +74,7 @@ class Types {
   }
   // From now on no send, receive or pack bypasses the layer: it may have a buffer whose message the layer sends
   // (bounced.hpp).
-  void disable_bypass() {
-    if (is_bypass_disabled_) return;
-    is_bypass_disabled_ = true;
-    bypass_ = {};
-  }
+  void disable_bypass();
   // True if the MPI has taken a call with this type without an error: the type is committed.
   [[nodiscard]] bool is_tried(Datatype type) { return tried_.find(key_of(type)) != nullptr; }
   void set_tried(Datatype type) { tried_.put(key_of(type), true); }

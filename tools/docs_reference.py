@@ -16,6 +16,7 @@ from types import ModuleType
 import click
 
 import man
+import rules
 from spinloom.cli import cli
 from spinloom.common import config
 from spinloom.nics.results import COLUMNS
@@ -301,5 +302,38 @@ def columns() -> Iterator[tuple[Path, str]]:
     yield Path("reference/columns.md"), "\n".join([*text, ""])
 
 
+# ---- rules ----
+
+
+def held_by(rule: dict) -> str:
+    if "exempt" in rule:
+        return plain(rule["exempt"])
+    return "<br>".join(f"`{test}`" for test in rule["tests"]) or "*missing*"
+
+
+def rule_pages() -> Iterator[tuple[Path, str]]:
+    """A page for each table of docs/rules, and one that counts."""
+    tables = rules.tables(ROOT)
+    text = ["# Rules and their tests\n"]
+    text.append(
+        "Each rule of an interface that Spinloom follows is a sentence with a number. A test that would fail "
+        "if the rule were broken names that number. Tables also say which rules Spinloom does not follow, "
+        "and why.\n"
+    )
+    text += ["| subject | rules | held by tests | exempt | missing |", "|---|---|---|---|---|"]
+    for subject, table in tables.items():
+        numbers = " | ".join(str(count) for count in rules.counts(table).values())
+        text.append(f"| [{subject}](rules/{subject}.md) | {len(table)} | {numbers} |")
+        about = " ".join(rules.opening(ROOT, subject).replace("#", " ").split())
+        rows = [f"# Rules: {subject}\n", plain(about) + "\n"]
+        rows += ["| number | rule | source | held by |", "|---|---|---|---|"]
+        for number, rule in table.items():
+            rows.append(f"| {number} | {plain(rule['text'])} | {plain(rule['source'])} | {held_by(rule)} |")
+        yield Path(f"reference/rules/{subject}.md"), "\n".join([*rows, ""])
+    tree = toctree([f"rules/{subject}" for subject in tables], ":hidden:")
+    yield Path("reference/rules.md"), "\n".join([*text, "", tree])
+
+
 def pages() -> dict[Path, str]:
-    return dict((*command_line(), *python(), *c_headers(), *calls(), *environment(), *columns()))
+    tables = (*environment(), *columns(), *rule_pages())
+    return dict((*command_line(), *python(), *c_headers(), *calls(), *tables))

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path("docs/rules")
 # Rules of a subject that no test holds yet: fewer is welcome, more is not. Here is all that may be missing.
-MISSING = {"portals4": 412}
+MISSING = {"portals4": 196}
 # Tests and what they run; product code names no rules.
 SOURCES = ("src/**/*.cpp", "src/**/*.hpp", "tests/**/*.py", "tests/**/*.c", "tests/**/*.cpp", "tests/**/*.h")
 PRODUCT = re.compile(r"src/(?!.*(_test\.cpp$|/testing/|/testbed/)|torture/).*")

@@ -62,6 +62,7 @@ def test_the_package_s_flags_make_one_program_for_both_drivers(spinloom, tmp_pat
 
 
 def test_the_headers_functions_are_exported_and_nothing_else(prefix):
+    # Rules: P4F-1.16, P4F-1.17, P4F-22.4.
     text = "".join((prefix / "include" / name).read_text(encoding="utf-8") for name in HEADERS)
     results = r"int|void|spl_op|const char|ptl_rank_t|uint(?:32|64)_t|unsigned int|spl_rma_\w+"
     pattern = rf"^(?:{results}) ?\*?\s?((?:Ptl|spl_)\w+)\("

@@ -25,6 +25,7 @@ static void* wait_in(void* argument) {
   return (void*)code;
 }
 
+/* Rules: P4F-21.3, P4F-21.5. */
 int main(void) {
   pthread_t threads[THREADS];
   begin();

@@ -15,6 +15,7 @@ static struct {
   uint64_t wanted, before, value;
 } mine;
 
+/* Rules: P4F-12.22. */
 int main(int argc, char** argv) {
   const uint64_t all = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000;
   begin();

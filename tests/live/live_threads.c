@@ -55,6 +55,7 @@ static void await(struct Mine* mine, unsigned round) {
   if (event.hdr_data != round) mine->bad += 1000;
 }
 
+/* Rules: P4F-21.1. */
 static void* run(void* argument) {
   struct Mine* mine = argument;
   const unsigned next = (my_rank + 1) % ranks, previous = (my_rank + ranks - 1) % ranks;

@@ -154,6 +154,7 @@ def test_ranks_that_poll_let_each_other_run(build, how):
 
 @pytest.mark.parametrize(("launcher", "ranks"), [("mpich", 2), ("mpich", 4), ("openmpi", 2)])
 def test_a_rank_that_calls_nothing_still_serves(build, launcher, ranks):
+    # Rules: P4F-21.2.
     assert set(answers_of(run(launcher, ranks, build("live_sleeper.c")))) == set(range(ranks))
 
 

@@ -14,6 +14,8 @@ static void expect(int line, const char* call, int expected, int answer) {
 }
 #define EXPECT(expected, call) expect(__LINE__, #call, expected, (int)(call))
 
+/* Rules: P4F-3.3, P4F-3.18, P4F-3.20, P4F-4.2, P4F-4.5, P4F-4.6, P4F-4.7, P4F-5.2, P4F-5.3, P4F-5.4, P4F-5.12,
+ * P4F-6.8, P4F-6.34, P4F-7.2, P4F-7.3, P4F-7.69, P4F-7.73, P4F-10.9, P4F-10.12, P4F-11.4, P4F-14.6, P4F-14.9. */
 int main(void) {
   ptl_handle_ni_t none, ni, logical, physical;
   ptl_handle_ct_t ct, other;

@@ -1,6 +1,7 @@
 /* Bundles of triggered operations: they run as outside of one, and the outermost end tells of a refusal. Two ranks. */
 #include "portals_common.h"
 
+/* Rules: P4F-16.1, P4F-16.2. */
 int main(void) {
   ptl_handle_ct_t trigger, landed;
   ptl_handle_md_t md;

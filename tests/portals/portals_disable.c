@@ -21,6 +21,7 @@ static void append(ptl_pt_index_t pt) {
   MUST(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &made));
 }
 
+/* Rules: P4F-3.31, P4F-5.15, P4F-5.16, P4F-5.17, P4F-5.22. */
 static void target(void) {
   ptl_event_t event;
   ptl_sr_value_t before, after;
@@ -60,6 +61,7 @@ static void put(unsigned i) {
   MUST(PtlPut(md, 0, lengths[i % 6], PTL_ACK_REQ, rank_of(0), PT_FLOOD, 0, 0, NULL, 0));
 }
 
+/* Rules: P4F-5.18. */
 static void initiator(void) {
   unsigned count[2] = {0, 0}, others = 0, given = 0, open = 0;
   while (count[1] < REFUSED || open > 0) {

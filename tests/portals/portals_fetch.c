@@ -70,6 +70,7 @@ static void wait_for(ptl_event_kind_t kind, ptl_ni_fail_t failure, ptl_size_t le
   EXPECT(done, value.success);
 }
 
+/* Rules: P4F-7.16, P4F-11.29, P4F-11.30, P4F-12.9, P4F-12.10, P4F-12.17. */
 static void ask(void) {
   const ptl_process_t to = {.rank = 1};
   const ptl_handle_md_t from = descriptor(source), into = descriptor(fetched);
@@ -121,6 +122,7 @@ static void ask(void) {
   wait_for(PTL_EVENT_ACK, PTL_NI_OK, bytes);
 }
 
+/* Rules: P4F-13.3. */
 static void answer(int64_t* memory) {
   const ptl_event_kind_t kinds[] = {PTL_EVENT_GET,          PTL_EVENT_GET,          PTL_EVENT_ATOMIC,
                                     PTL_EVENT_FETCH_ATOMIC, PTL_EVENT_FETCH_ATOMIC, PTL_EVENT_FETCH_ATOMIC,

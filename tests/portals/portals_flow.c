@@ -51,6 +51,8 @@ static struct drained drain(ptl_handle_eq_t queue) {
   }
 }
 
+/* Rules: P4F-5.2, P4F-5.12, P4F-5.17, P4F-5.18, P4F-5.22, P4F-5.23, P4F-5.24, P4F-7.51, P4F-14.3, P4F-14.4,
+ * P4F-14.5, P4F-17.1, P4F-17.2, P4F-17.3, P4F-17.4, P4F-17.6, P4F-17.7, P4F-17.9, P4F-17.11, P4F-20.1. */
 int main(void) {
   ptl_handle_eq_t queues[NOTHING + 1];
   ptl_handle_me_t gone = PTL_INVALID_HANDLE;

@@ -38,6 +38,7 @@ static ptl_ni_fail_t put(ptl_pt_index_t pt, ptl_match_bits_t bits) {
   return ended(mine);
 }
 
+/* Rules: P4F-10.19. */
 static void counters_of_entries(void) {
   ptl_pt_index_t pt;
   MUST(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt));
@@ -74,6 +75,7 @@ static void counters_of_operations(void) {
 }
 
 /* A descriptor waits for acknowledgements only where somebody hears of them. */
+/* Rules: P4F-6.30, P4F-6.33. */
 static void descriptors(void) {
   ptl_pt_index_t pt;
   ptl_ct_event_t count;
@@ -185,6 +187,7 @@ static void places_of_entries(void) {
 }
 
 /* After it, nothing waits any more; all else goes on. */
+/* Rules: P4F-21.4. */
 static int aborted(void) {
   ptl_event_t event;
   ptl_ct_event_t count;

@@ -42,6 +42,7 @@ static void send(unsigned kind, ptl_match_bits_t bits) {
   EXPECT(PTL_NI_OK, ended(eq));
 }
 
+/* Rules: P4F-7.58, P4F-7.78, P4F-7.79, P4F-7.80, P4F-7.81, P4F-9.10, P4F-9.11, P4F-9.21. */
 int main(void) {
   static const unsigned comm[] = {PTL_EVENT_PUT, PTL_EVENT_GET, PTL_EVENT_ATOMIC, PTL_EVENT_FETCH_ATOMIC};
   ptl_pt_index_t pt;

@@ -75,6 +75,8 @@ static void append(void* start, ptl_size_t length, unsigned options, ptl_match_b
   EXPECT(PTL_OK, PtlMEAppend(ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle));
 }
 
+/* Rules: P4F-6.4, P4F-6.5, P4F-6.25, P4F-6.27, P4F-6.29, P4F-6.30, P4F-6.31, P4F-7.28, P4F-13.10, P4F-13.13,
+ * P4F-19.1, P4F-19.2, P4F-19.3, P4F-19.4, P4F-19.5. */
 int main(void) {
   static ptl_iovec_t out_list[SIZE], in_list[SIZE], back_list[SIZE];
   ptl_pt_index_t pt;

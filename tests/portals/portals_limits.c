@@ -6,6 +6,7 @@ static ptl_handle_eq_t eq;
 static uint64_t source[1024], target[1024], before[1024];
 static ptl_iovec_t pieces[2] = {{.iov_base = target, .iov_len = 1000}, {.iov_base = target + 125}};
 
+/* Rules: P4F-3.21, P4F-3.22, P4F-3.26. */
 static void agree(const ptl_ni_limits_t* granted) {
   EXPECT(1, granted->max_fetch_atomic_size >= 8 && granted->max_fetch_atomic_size <= granted->max_atomic_size);
   EXPECT(1, granted->max_volatile_size <= granted->max_msg_size);
@@ -13,6 +14,7 @@ static void agree(const ptl_ni_limits_t* granted) {
   EXPECT(1, granted->max_war_ordered_size <= granted->max_waw_ordered_size);
 }
 
+/* Rules: P4F-3.18. */
 static void ask(ptl_size_t atomic, ptl_size_t fetch, ptl_size_t short_lived, ptl_size_t waw, ptl_size_t war) {
   const ptl_ni_limits_t desired = {.max_entries = 16,
                                    .max_unexpected_headers = 32,
@@ -31,6 +33,7 @@ static void ask(ptl_size_t atomic, ptl_size_t fetch, ptl_size_t short_lived, ptl
 }
 
 /* The whole limit at once, to an entry that is one range or a list; one byte more is refused. */
+/* Rules: P4F-3.19, P4F-12.18, P4F-12.19. */
 static void atomics(ptl_match_bits_t bits, const ptl_process_t to) {
   const ptl_size_t most = limits.max_atomic_size, fetched = limits.max_fetch_atomic_size;
   ptl_handle_md_t from_md, to_md;
@@ -61,6 +64,7 @@ static void atomics(ptl_match_bits_t bits, const ptl_process_t to) {
   MUST(PtlMDRelease(to_md));
 }
 
+/* Rules: P4F-3.25. */
 int main(void) {
   ptl_handle_me_t handle;
   ptl_pt_index_t pt;

@@ -49,6 +49,7 @@ static ptl_list_t fetch(ptl_match_bits_t bits) {
   return list_told(PTL_EVENT_REPLY);
 }
 
+/* Rules: P4F-13.10, P4F-13.11. */
 int main(void) {
   ptl_pt_index_t pt;
   begin();

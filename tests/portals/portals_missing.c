@@ -109,6 +109,7 @@ static void atomics(int line, unsigned to, void* where, int fail) {
 #define ATOMICS(...) atomics(__LINE__, __VA_ARGS__)
 
 /* The target's memory is not all there. */
+/* Rules: P4F-20.2. */
 static void try_target(unsigned to) {
   static const ptl_size_t lengths[] = {8, 300, 3000, 20000, 100000, LONG};
   const struct places* const there = &theirs[to];
@@ -225,6 +226,7 @@ static void try_late(void) {
 }
 
 /* Entries over a part of memory, and lists. */
+/* Rules: P4F-20.2. */
 static void try_parts(unsigned to) {
   static const ptl_size_t length = LONG;
   const ptl_size_t half = LONG / 2;

@@ -7,6 +7,7 @@ enum { ROUNDS = 400, LONGEST = 1024 };
 
 static unsigned char memory[LONGEST], out[ROUNDS][LONGEST], in[ROUNDS][LONGEST];
 
+/* Rules: P4F-18.3, P4F-18.4. */
 int main(int argc, char** argv) {
   ptl_ni_limits_t wish;
   memset(&wish, -1, sizeof wish);

@@ -23,6 +23,7 @@ static ptl_handle_md_t bind(void* start, ptl_size_t length, unsigned options) {
  * they match. */
 static unsigned char* place(unsigned i) { return memory + i / 4 * ROUND + (i % 4 == 0 ? 0 : LIST - 1 + i % 4); }
 
+/* Rules: P4F-18.1. */
 static void receive(ptl_handle_eq_t eq) {
   unsigned misplaced = 0, gets = 0;
   for (unsigned i = 0; i < OPERATIONS; ++i) {

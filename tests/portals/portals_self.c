@@ -30,6 +30,7 @@ static unsigned long long kinds(unsigned count) {
 }
 
 /* LINK 12, AUTO_UNLINK 13; GET 0, PUT 2, ATOMIC 4, FETCH_ATOMIC 6; REPLY 8, ACK 10; GET_OVERFLOW 1. */
+/* Rules: P4F-7.78, P4F-11.27, P4F-13.17. */
 int main(void) {
   static const ptl_size_t lengths[] = {0, 8, 64};
   const uint64_t operand = 0;

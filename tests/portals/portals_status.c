@@ -23,6 +23,8 @@ static int status(ptl_sr_index_t which) {
   return value;
 }
 
+/* Rules: P4F-3.28, P4F-3.29, P4F-3.30, P4F-3.31, P4F-3.32, P4F-3.34, P4F-3.35, P4F-5.11, P4F-7.14, P4F-7.16,
+ * P4F-7.19, P4F-7.22, P4F-7.24, P4F-7.25, P4F-8.1, P4F-8.2, P4F-8.10. */
 int main(void) {
   ptl_uid_t uid;
   ptl_pt_index_t pt;

@@ -10,6 +10,7 @@ static ptl_handle_ct_t sent, landed;
 
 static unsigned char byte_of(unsigned from, ptl_size_t i) { return (unsigned char)(i * 7 + from + i / 251); }
 
+/* Rules: P4F-6.3, P4F-6.25. */
 static void send(ptl_handle_md_t md, unsigned to, ptl_size_t length, ptl_size_t acks) {
   ptl_ct_event_t count;
   for (ptl_size_t i = 0; i < length; ++i) out[i] = byte_of(my_rank, i);
@@ -19,6 +20,7 @@ static void send(ptl_handle_md_t md, unsigned to, ptl_size_t length, ptl_size_t 
   EXPECT(0, count.failure);
 }
 
+/* Rules: P4F-6.27. */
 int main(void) {
   ptl_ni_limits_t desired, usual;
   ptl_handle_ni_t other;

@@ -93,6 +93,7 @@ TEST(Put, HugeMessagesGiveWayAndMessagesLeaveInOrder) {
   EXPECT_TRUE(bench.actions<Continue>().empty());
 }
 
+// Rules: P4F-11.21.
 TEST(Put, AckAfterSendWhateverComesFirst) {
   for (const bool ack_first : {false, true}) {
     Bench bench;
@@ -123,6 +124,7 @@ TEST(Put, AckAfterSendWhateverComesFirst) {
   }
 }
 
+// Rules: P4F-6.22, P4F-11.13, P4F-11.25.
 TEST(Put, CountingAckAndFailure) {
   Bench bench;
   bench.good(CounterAlloc{CounterId{0}});
@@ -162,6 +164,7 @@ TEST(Put, ChecksItsArguments) {
   bench.expect_idle();
 }
 
+// Rules: P4F-15.1, P4F-15.9.
 TEST(Trigger, FiresInOrderOneCommandACall) {
   Bench bench;
   for (uint32_t i = 0; i < 3; ++i) bench.good(CounterAlloc{CounterId{i}});
@@ -186,6 +189,7 @@ TEST(Trigger, FiresInOrderOneCommandACall) {
   EXPECT_EQ(bench.nic.state().triggered_waiting, 0u);
 }
 
+// Rules: P4F-15.1, P4F-15.3.
 TEST(Trigger, AlreadyReachedFiresAtRegistrationAndFailuresCount) {
   Bench bench;
   bench.good(CounterAlloc{CounterId{0}});
@@ -199,6 +203,7 @@ TEST(Trigger, AlreadyReachedFiresAtRegistrationAndFailuresCount) {
   EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{2, 9}));
 }
 
+// Rules: P4F-10.17.
 TEST(Trigger, WhatFiredStaysFiredWhenTheCounterIsSetBack) {
   Bench bench;
   bench.good(CounterAlloc{CounterId{0}});
@@ -484,6 +489,7 @@ TEST(Objects, AFreedQueueIsNobodysAnyMore) {
 }
 
 // An entry, a put under way and a waiting command name a freed counter, whose index another counter has now.
+// Rules: P4F-10.19.
 TEST(Objects, WhatNamesAFreedCounterDoesNotMeanTheNext) {
   Bench bench;
   const CounterId freed{0}, next = next_of(freed), waited{1};

@@ -65,6 +65,7 @@ TEST(GetTarget, RepliesFromTheEntryAndTellsWhenItHasBeenRead) {
   bench.expect_idle();
 }
 
+// Rules: P4F-7.16, P4F-7.36, P4F-8.12, P4F-11.24.
 TEST(GetTarget, WhatIsNotGivenIsSaid) {
   struct Row {
     const char* what;
@@ -188,6 +189,7 @@ struct FetchBench : Bench {
   CounterId counter{3};
 };
 
+// Rules: P4F-11.17.
 TEST(GetInitiator, AsksByOnePacket) {
   FetchBench bench;
   const Packet request = bench.ask(40);
@@ -200,6 +202,7 @@ TEST(GetInitiator, AsksByOnePacket) {
   EXPECT_EQ(request.fields.remote_offset, 7u);
 }
 
+// Rules: P4F-18.7.
 TEST(GetInitiator, ItsReplyIsHereWhenAllOfItHasLanded) {
   FetchBench bench;
   const Packet request = bench.ask(40);
@@ -241,6 +244,7 @@ TEST(GetInitiator, WhatCameOfAReplyLandsBeforeTheLossOfItsPeerIsTold) {
   bench.expect_idle();
 }
 
+// Rules: P4F-11.24, P4F-11.25.
 TEST(GetInitiator, AFailedOneIsTold) {
   FetchBench bench;
   const Packet request = bench.ask(40);
@@ -252,6 +256,7 @@ TEST(GetInitiator, AFailedOneIsTold) {
   bench.expect_idle();
 }
 
+// Rules: P4F-12.23, P4F-13.3.
 TEST(AtomicTarget, ChangesWholeElementsAndIsAcknowledged) {
   Bench bench;
   bench.ack_request = AckRequest::ack;
@@ -272,6 +277,7 @@ TEST(AtomicTarget, ChangesWholeElementsAndIsAcknowledged) {
   bench.expect_idle();
 }
 
+// Rules: P4F-12.9.
 TEST(AtomicTarget, AFetchingOneRepliesWithWhatWasThere) {
   Bench bench;
   open_entry(bench);

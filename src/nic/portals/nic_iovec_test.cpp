@@ -120,6 +120,7 @@ TEST(Iovec, PacketsInAnyOrderFindTheirPlaces) {
   listed.bench.expect_idle();
 }
 
+// Rules: P4F-13.13, P4F-19.2.
 TEST(Iovec, OffsetsAreThoseOfTheConcatenation) {
   Listed listed({10, 4, 20}, 1);
   listed.bench.append(listed.entry);
@@ -174,6 +175,7 @@ TEST(Iovec, LongerMessagesAreTruncated) {
   listed.bench.expect_idle();
 }
 
+// Rules: P4F-19.4, P4F-19.5.
 TEST(Iovec, GetsAndAtomicsReachListsToo) {
   Listed listed({10, 4, 20}, 32);
   listed.entry.options.use_once = false;
@@ -214,6 +216,7 @@ TEST(Iovec, GetsAndAtomicsReachListsToo) {
   bench.expect_idle();
 }
 
+// Rules: P4F-19.1, P4F-19.4.
 TEST(Iovec, PutsLeaveFromADescriptorsListAndRepliesLandInIt) {
   Bench bench;
   auto descriptor = Descriptor::make(std::vector<IovecElement>{

@@ -6,6 +6,7 @@ namespace {
 
 using Kinds = std::vector<EventKind>;
 
+// Rules: P4F-8.5, P4F-8.8.
 TEST(Match, BitsIgnoreBitsAndRank) {
   struct Row {
     uint64_t entry_bits, ignore_bits;
@@ -34,6 +35,7 @@ TEST(Match, BitsIgnoreBitsAndRank) {
   }
 }
 
+// Rules: P4F-8.3.
 TEST(Match, PriorityListInOrderThenOverflow) {
   Bench bench;
   Entry overflow = bench.entry();
@@ -50,6 +52,7 @@ TEST(Match, PriorityListInOrderThenOverflow) {
   EXPECT_EQ(bench.nic.state().dropped_messages, 1u);
 }
 
+// Rules: P4F-18.5.
 TEST(Match, LaterPacketsAreFoundByTheirMessage) {
   Bench bench;
   bench.append(bench.entry());
@@ -83,6 +86,7 @@ TEST(Match, LaterPacketsAreFoundByTheirMessage) {
   bench.expect_idle();
 }
 
+// Rules: P4F-7.26, P4F-7.77, P4F-7.78.
 TEST(Match, UseOnceLeavesItsListAtMatchTimeAndTellsAfterThePut) {
   Bench bench;
   Entry entry = bench.entry();
@@ -108,6 +112,7 @@ TEST(Match, UseOnceLeavesItsListAtMatchTimeAndTellsAfterThePut) {
   bench.good(Append{first, bench.portal, ListKind::priority, entry});  // the id is free again
 }
 
+// Rules: P4F-7.33, P4F-7.35, P4F-7.36, P4F-8.12, P4F-13.12.
 TEST(Match, TruncationAndNoTruncate) {
   Bench bench;
   Entry small = bench.entry();
@@ -137,6 +142,7 @@ TEST(Match, TruncationAndNoTruncate) {
   bench.expect_idle();
 }
 
+// Rules: P4F-7.28, P4F-7.30, P4F-13.12, P4F-13.14.
 TEST(Match, ManageLocalAdvancesAndMinFreeUnlinks) {
   Bench bench;
   Entry slab = bench.entry();
@@ -160,6 +166,7 @@ TEST(Match, ManageLocalAdvancesAndMinFreeUnlinks) {
   EXPECT_EQ(events[1].entry, id);
 }
 
+// Rules: P4F-7.78.
 TEST(Match, AutoUnlinkComesAfterTheEventsOfAllMessagesInTheEntry) {
   Bench bench;
   Entry slab = bench.entry();
@@ -179,6 +186,7 @@ TEST(Match, AutoUnlinkComesAfterTheEventsOfAllMessagesInTheEntry) {
   bench.good(Append{id, bench.portal, ListKind::priority, slab});  // the id may be reused after the event
 }
 
+// Rules: P4F-7.34.
 TEST(Match, NoTruncateLooksAtTheOffsetThatWillBeUsed) {
   Bench bench;
   Entry slab = bench.entry();
@@ -198,6 +206,7 @@ TEST(Match, NoTruncateLooksAtTheOffsetThatWillBeUsed) {
   EXPECT_EQ(bench.land().size(), 1u);
 }
 
+// Rules: P4F-7.58, P4F-7.59, P4F-7.61, P4F-7.63, P4F-7.79, P4F-7.80, P4F-8.14.
 TEST(Match, UnexpectedHeaderIsGivenToALaterEntry) {
   Bench bench;
   Entry holder = bench.entry(0);
@@ -232,6 +241,7 @@ TEST(Match, UnexpectedHeaderIsGivenToALaterEntry) {
   EXPECT_EQ(bench.nic.state().dropped_messages, 1u);  // the use-once claimer was never linked
 }
 
+// Rules: P4F-7.60.
 TEST(Match, HeaderClaimedBeforeItsDataHasLanded) {
   Bench bench;
   bench.append(bench.entry(), ListKind::overflow);
@@ -251,6 +261,7 @@ TEST(Match, HeaderClaimedBeforeItsDataHasLanded) {
   bench.good(Append{claimer, bench.portal, ListKind::priority, late});
 }
 
+// Rules: P4F-7.56, P4F-7.65, P4F-7.66, P4F-8.11.
 TEST(Match, PersistentEntryTakesAllItsHeadersInOrderThenIsLinked) {
   Bench bench;
   bench.append(bench.entry(), ListKind::overflow);
@@ -267,6 +278,7 @@ TEST(Match, PersistentEntryTakesAllItsHeadersInOrderThenIsLinked) {
   for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(posts[i].event.hdr_data, 1001 + i);
 }
 
+// Rules: P4F-20.1.
 TEST(Match, UnexpectedHeadersAreLimited) {
   Bench bench;
   bench.append(bench.entry(), ListKind::overflow);
@@ -278,6 +290,7 @@ TEST(Match, UnexpectedHeadersAreLimited) {
   EXPECT_EQ(bench.nic.state().dropped_messages, 1u);
 }
 
+// Rules: P4F-5.18, P4F-7.19, P4F-8.2, P4F-8.10, P4F-11.23.
 TEST(Match, RefusedMessagesAreAcknowledgedWithTheReason) {
   struct Row {
     const char* what;
@@ -313,6 +326,7 @@ TEST(Match, RefusedMessagesAreAcknowledgedWithTheReason) {
   }
 }
 
+// Rules: P4F-17.5, P4F-17.6, P4F-17.7.
 TEST(Match, FlowControlDisablesThePortalOnceAndTellsAfterEarlierMessages) {
   Bench bench;
   const PortalIndex controlled{3};
@@ -339,6 +353,7 @@ TEST(Match, FlowControlDisablesThePortalOnceAndTellsAfterEarlierMessages) {
   EXPECT_EQ(bench.land().at(0).hdr_data, 1004u);
 }
 
+// Rules: P4F-7.45, P4F-7.46, P4F-7.52, P4F-7.55.
 TEST(Match, CountersAndDisabledEvents) {
   Bench bench;
   const CounterId counter{0};
@@ -363,6 +378,7 @@ TEST(Match, CountersAndDisabledEvents) {
   EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{11, 0}));
 }
 
+// Rules: P4F-24.3.
 TEST(Match, AckDisabledByTheEntry) {
   Bench bench;
   Entry entry = bench.entry();
@@ -375,6 +391,7 @@ TEST(Match, AckDisabledByTheEntry) {
       << "the initiator forgets, and tells nobody";
 }
 
+// Rules: P4F-7.72, P4F-7.75.
 TEST(Match, UnlinkWhileInUse) {
   Bench bench;
   const EntryId id = bench.append(bench.entry());
@@ -396,6 +413,7 @@ TEST(Match, EmptyMessageCompletesAtOnce) {
 }
 
 // A message that unlinks a use-once entry makes two events: both have room, or the message is refused.
+// Rules: P4F-17.3, P4F-17.10.
 TEST(FlowControl, AQueueHasRoomForTheEndOfEachEntry) {
   Bench bench;
   const auto index = std::make_shared<QueueIndex>();
@@ -467,6 +485,7 @@ struct SmallQueue {
   void expect_all_kept() const { EXPECT_LE(index->waiting(), 4 + index->added); }
 };
 
+// Rules: P4F-17.10.
 TEST(FlowControl, OverflowEventsDoNotTakeTheRoomOfMessagesUnderWay) {
   SmallQueue queue;
   Bench& bench = queue.bench;
@@ -496,6 +515,7 @@ TEST(FlowControl, TheEndOfAnOverflowEntryHasASlotOfItsOwn) {
 }
 
 // Checked for both ways of a message, the short one and the general one.
+// Rules: P4F-5.15, P4F-5.16.
 TEST(Match, DisablingIsAnsweredWhenWhatWasMatchedHasEnded) {
   for (const bool controlled : {false, true}) {
     Bench bench;

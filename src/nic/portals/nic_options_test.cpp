@@ -26,6 +26,7 @@ CounterValue counted(const Put& like, Fail failure = Fail::ok, Kinds* told = nul
   return posted.empty() ? CounterValue{} : posted.back().value;
 }
 
+// Rules: P4F-6.13, P4F-6.14, P4F-6.16, P4F-6.17, P4F-6.19.
 TEST(PutOptions, WhatIsCounted) {
   Put put;
   put.ack_request = AckRequest::ack;
@@ -41,6 +42,7 @@ TEST(PutOptions, WhatIsCounted) {
   EXPECT_EQ(counted(put, Fail::dropped), (CounterValue{16, 1}));
 }
 
+// Rules: P4F-6.21.
 TEST(PutOptions, SuccessesNeedNotBeTold) {
   Put put;
   put.ack_request = AckRequest::ack;
@@ -52,6 +54,7 @@ TEST(PutOptions, SuccessesNeedNotBeTold) {
   EXPECT_EQ(told, (Kinds{EventKind::send, EventKind::ack}));
 }
 
+// Rules: P4F-7.48, P4F-7.53, P4F-7.54.
 TEST(EntryOptions, OverflowIsCountedWhetherItIsToldOrNot) {
   for (const bool disabled : {false, true}) {
     Bench bench;
@@ -76,6 +79,7 @@ TEST(EntryOptions, OverflowIsCountedWhetherItIsToldOrNot) {
   }
 }
 
+// Rules: P4F-7.41.
 TEST(EntryOptions, AnOverflowEntryWithoutHeadersForgetsWhatLanded) {
   Bench bench;
   Entry holder = bench.entry();
@@ -95,6 +99,7 @@ TEST(EntryOptions, AnOverflowEntryWithoutHeadersForgetsWhatLanded) {
 }
 
 // Two messages of 16 and 8 B wait. Checks the events, counts and effects of each kind of search.
+// Rules: P4F-9.5, P4F-9.6, P4F-9.8, P4F-9.9, P4F-9.10, P4F-9.11, P4F-9.12, P4F-9.13, P4F-9.14, P4F-9.15, P4F-9.16.
 TEST(Search, FindsWhatWaits) {
   struct Row {
     const char* what;
@@ -144,6 +149,7 @@ TEST(Search, LeavesAloneWhatHasNotLanded) {
   EXPECT_EQ(bench.event(EventKind::search).fail, Fail::no_match);
 }
 
+// Rules: P4F-10.20.
 TEST(Counter, CancelForgetsWhatWaits) {
   Bench bench;
   bench.good(CounterAlloc{CounterId{0}});
@@ -157,6 +163,7 @@ TEST(Counter, CancelForgetsWhatWaits) {
   EXPECT_NE(bench.error(CounterCancel{CounterId{7}}, Code::invalid), "");
 }
 
+// Rules: P4F-3.29, P4F-3.30, P4F-3.32, P4F-3.34, P4F-3.35, P4F-7.23.
 TEST(Refusals, AreCountedByReasonForTheirPartOfThePortalTable) {
   Bench bench;
   bench.good(TableSetup{0, 1000});
@@ -194,6 +201,7 @@ TEST(Refusals, AreCountedByReasonForTheirPartOfThePortalTable) {
   bench.expect_idle();
 }
 
+// Rules: P4F-3.33, P4F-7.10, P4F-7.11.
 TEST(Refusals, AnInterfaceHoldsAsManyEntriesAndHeadersAsItAskedFor) {
   Bench bench;
   TableSetup setup{0, 0};

@@ -47,6 +47,7 @@ TEST_F(TriggersTest, CountsAreTold) {
   EXPECT_EQ(out.list.size(), 2u);
 }
 
+// Rules: P4F-15.1, P4F-15.2, P4F-15.9, P4F-15.10.
 TEST_F(TriggersTest, WhatIsReachedFiresInTheOrderGiven) {
   wait(put(1, 3));
   wait(put(2, 1));
@@ -68,6 +69,7 @@ TEST_F(TriggersTest, FailuresLetNothingGoWhereOnlySuccessesDo) {
   EXPECT_EQ(run(), Names{1});
 }
 
+// Rules: P4F-15.3.
 TEST_F(TriggersTest, OneThatIsReachedAlreadyFiresAtOnce) {
   count(5);
   wait(put(1, 5));
@@ -92,6 +94,7 @@ TEST_F(TriggersTest, LimitsAreNamed) {
   EXPECT_NE(triggers.may_wait(increment).error().message.find("triggered_commands"), std::string::npos);
 }
 
+// Rules: P4F-10.20, P4F-10.22.
 TEST_F(TriggersTest, CancellingForgetsWhatWaitsAndEndsItsDescriptors) {
   const DescriptorRef descriptor = Descriptor::make();
   descriptor->begin();

@@ -47,6 +47,7 @@ TEST(Handle, AStaleOneNamesNothingWhateverCameAfter) {
   for (const ptl_handle_any_t handle : gone) EXPECT_EQ(table.find(handle), nullptr);
 }
 
+// Rules: P4F-22.1.
 TEST(Handle, AFullTableSaysSoAndKeepsReservedNumbersBack) {
   HandleTable<uint8_t> table(Kind::memory, 3, generation_last);
   ptl_handle_any_t last = 0;

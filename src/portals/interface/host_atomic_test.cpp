@@ -84,6 +84,7 @@ void expect_compared(Datatype type) {
   }
 }
 
+// Rules: P4F-12.1, P4F-12.2, P4F-12.3, P4F-12.4, P4F-12.5, P4F-12.8, P4F-12.9, P4F-12.25.
 TEST(HostAtomic, Integers) {
   expect_integers<int8_t>(Datatype::int8);
   expect_integers<uint8_t>(Datatype::uint8);
@@ -95,6 +96,7 @@ TEST(HostAtomic, Integers) {
   expect_integers<uint64_t>(Datatype::uint64);
 }
 
+// Rules: P4F-12.6, P4F-12.7, P4F-12.10.
 TEST(HostAtomic, ComparedSwaps) {
   expect_compared<int8_t>(Datatype::int8);
   expect_compared<uint16_t>(Datatype::uint16);
@@ -104,6 +106,7 @@ TEST(HostAtomic, ComparedSwaps) {
   expect_compared<double>(Datatype::float64);
 }
 
+// Rules: P4F-12.1, P4F-12.2, P4F-12.5.
 TEST(HostAtomic, FloatingPoint) {
   using enum AtomicOperation;
   expect_applied<float>(sum, Datatype::float32, {0.5f, 1.0f}, {0.25f, 2.0f}, {0.75f, 3.0f});
@@ -113,6 +116,7 @@ TEST(HostAtomic, FloatingPoint) {
   expect_applied<double>(swap, Datatype::float64, {1.0}, {2.0}, {2.0});
 }
 
+// Rules: P4F-12.2, P4F-12.6.
 TEST(HostAtomic, Complex) {
   using enum AtomicOperation;
   struct Single {

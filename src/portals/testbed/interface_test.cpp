@@ -261,6 +261,7 @@ TEST(Interface, EntryIdsOfAppendsThatNeverComeComeBack) {
 }
 
 // Messages were refused before the queue was full; the events of the host's own append then find no room in it.
+// Rules: P4F-17.10.
 TEST(Interface, UnderFlowControlNoEventOfAnAppendIsLost) {
   const auto bed = make_bed();
   portals::Interface& host = bed->rank(0);

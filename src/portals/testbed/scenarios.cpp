@@ -64,6 +64,7 @@ Result<std::string> contiguous_puts(Testbed& bed, uint64_t seed) {
 }
 
 // Messages land in an overflow entry first; entries appended later, in another order, find them there.
+// Rules: P4F-7.58, P4F-7.59, P4F-7.63, P4F-7.71, P4F-8.14.
 Result<std::string> unexpected_then_matched(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
@@ -249,6 +250,7 @@ Result<std::string> vector_scatter(Testbed& bed, uint64_t seed) {
 }
 
 // Three rings at once: each arrival triggers the put to the next rank, for several laps, without a host.
+// Rules: P4F-15.9, P4F-15.12.
 Result<std::string> triggered_ring(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
@@ -368,6 +370,7 @@ Result<std::string> faulting_handlers(Testbed& bed, uint64_t seed) {
 }
 
 // Messages without an entry are dropped; other messages in flight are not.
+// Rules: P4F-8.10.
 Result<std::string> no_match(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;

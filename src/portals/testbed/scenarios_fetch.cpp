@@ -91,6 +91,7 @@ Result<std::string> crossing_gets(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
+// Rules: P4F-12.22.
 Result<std::string> commuting_atomics(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;
@@ -159,6 +160,7 @@ Result<std::string> commuting_atomics(Testbed& bed, uint64_t seed) {
   return trace.text();
 }
 
+// Rules: P4F-12.22.
 Result<std::string> drawing_numbers(Testbed& bed, uint64_t seed) {
   SPL_ASSIGN(std::vector<Host> hosts, make_hosts(bed));
   Trace trace;

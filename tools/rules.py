@@ -22,8 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path("docs/rules")
-# Rules of a subject that no test holds yet: fewer is welcome, more is not. Here is all that may be missing.
-MISSING = {"portals4": 196}
+# How many rules of a subject no test holds yet. It only falls, and subjects that are not here lack nothing.
+MISSING: dict[str, int] = {"portals4": 30}
 # Tests and what they run; product code names no rules.
 SOURCES = ("src/**/*.cpp", "src/**/*.hpp", "tests/**/*.py", "tests/**/*.c", "tests/**/*.cpp", "tests/**/*.h")
 PRODUCT = re.compile(r"src/(?!.*(_test\.cpp$|/testing/|/testbed/)|torture/).*")
@@ -141,6 +141,10 @@ def wrong(root: Path, allowed: dict[str, int]) -> list[str]:
                 + ("write a test" if missing > allowed.get(subject, 0) else "lower the number")
                 + " (MISSING in tools/rules.py)"
             )
+    python = "".join(path.read_text(encoding="utf-8") for path in root.glob("tests/**/*.py"))
+    for file in sorted({test.partition(": ")[0] for tests in listed.values() for test in tests}):
+        if re.fullmatch(r"tests/.*\.(c|cpp)", file) and Path(file).name not in python:
+            found.append(f"{file} holds rules, but no test in Python runs it")
     by_test: dict[tuple[str, str], str] = {}
     for each in named(root):
         if PRODUCT.fullmatch(each.where.rpartition(":")[0]):

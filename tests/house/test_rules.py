@@ -95,6 +95,16 @@ def test_product_code_names_no_rules(tmp_path):
     assert rules.wrong(root, {"a": 1}) == ["src/nic/spin/x.cpp:1 names A-1.1, but only tests name rules"]
 
 
+@pytest.mark.parametrize(("runner", "complaints"), [("PROGRAMS = ['x.c']\n", 0), ("", 1)])
+def test_a_program_that_holds_rules_is_run(tmp_path, runner, complaints):
+    program = "/* Rules: A-1.1. */\nstatic void it(void) {\n}\n"
+    root = made(
+        tmp_path, 'tests = ["tests/x.c: it"]', sources={"tests/x.c": program, "tests/test_x.py": runner}
+    )
+    found = rules.wrong(root, {})
+    assert found == ["tests/x.c holds rules, but no test in Python runs it"] * complaints
+
+
 @pytest.mark.parametrize(("allowed", "cure"), [(0, "write a test"), (2, "lower the number")])
 def test_the_number_of_missing_tests_only_falls(tmp_path, allowed, cure):
     root = made(tmp_path, "tests = []", sources={})

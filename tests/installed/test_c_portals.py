@@ -79,6 +79,19 @@ def test_the_headers_functions_are_exported_and_nothing_else(prefix):
     assert "soname: [libportals.so.4]" in dynamic
 
 
+@pytest.mark.parametrize("language", [("cc", "-xc", "-std=c99"), ("c++", "-xc++", "-std=c++11")])
+def test_the_header_is_c99_and_needs_no_other(prefix, language):
+    # Rules: P4F-1.15.
+    flags = ("-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{prefix}/include")
+    run(*language, *flags, prefix / "include/portals4.h")
+    texts = [
+        (prefix / "include" / name).read_text(encoding="utf-8")
+        for name in ("portals4.h", "spinloom/process.h")
+    ]
+    found = [line for text in texts for line in re.findall(r"#include (\S+)", text)]
+    assert set(found) == {"<stdint.h>", '"spinloom/process.h"'}
+
+
 def test_a_handler_compiles_against_the_installed_headers(prefix, tmp_path):
     source = tmp_path / "mine.c"
     source.write_text(

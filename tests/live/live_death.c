@@ -43,6 +43,7 @@ static int fate(ptl_handle_eq_t eq) {
   }
 }
 
+/* Rules: P4F-11.22. */
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "puts";
   signal(SIGUSR1, SIG_IGN); /* Hydra's way to tell the others */

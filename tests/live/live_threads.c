@@ -24,6 +24,7 @@ static uint64_t length_of(unsigned thread, unsigned round) {
 }
 
 /* A message's arrival, by one of five ways to wait. */
+/* Rules: P4F-10.23. */
 static void await(struct Mine* mine, unsigned round) {
   ptl_event_t event;
   ptl_ct_event_t count;

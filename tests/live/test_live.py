@@ -113,6 +113,10 @@ def test_threads_wait_however_long_they_poll_first(build, spin):
     run("mpich", 3, build("live_threads.c"), 40, SPINLOOM_SPIN_US=spin)
 
 
+def test_each_event_goes_to_one_of_the_threads_that_read_its_queue(build):
+    assert answers_of(finished(build("live_readers.c"), 20000).stdout) == {0: 1}
+
+
 def test_threads_that_wait_for_what_is_freed_are_told(build):
     assert answers_of(finished(build("live_release.c")).stdout)[0] >= 24
 
@@ -189,6 +193,10 @@ def test_a_process_alone_is_a_job_of_one(build):
         done = subprocess.run([build(name), argument], capture_output=True, text=True, timeout=LIMIT_S)
         assert done.returncode == 0, done.stdout + done.stderr
         assert set(answers_of(done.stdout)) == {0}
+
+
+def test_a_process_is_its_user_s_and_opens_the_library_once(build):
+    assert answers_of(finished(build("live_user.c")).stdout) == {0: 4}
 
 
 @pytest.mark.parametrize("what", ["puts", "gets"])

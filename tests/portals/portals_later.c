@@ -37,8 +37,8 @@ static ptl_event_t next(void) {
   return event;
 }
 
-/* Rules: P4F-7.39, P4F-7.40, P4F-7.71, P4F-7.74, P4F-7.75, P4F-7.83, P4F-10.18, P4F-15.1, P4F-15.3, P4F-15.7,
- * P4F-15.8, P4F-15.9, P4F-15.16, P4F-15.17. */
+/* Rules: P4F-7.39, P4F-7.40, P4F-7.71, P4F-7.74, P4F-7.75, P4F-7.83, P4F-10.18, P4F-12.2, P4F-12.25, P4F-15.1,
+ * P4F-15.3, P4F-15.7, P4F-15.8, P4F-15.9, P4F-15.16, P4F-15.17. */
 int main(void) {
   ptl_pt_index_t pt;
   ptl_ct_event_t count;

@@ -46,7 +46,8 @@ static void put(ptl_handle_md_t md, ptl_ack_req_t ack, ptl_match_bits_t bits) {
 }
 
 /* Rules: P4F-6.16, P4F-6.17, P4F-6.20, P4F-6.21, P4F-6.23, P4F-7.35, P4F-7.41, P4F-7.48, P4F-7.54, P4F-7.55,
- * P4F-7.63, P4F-8.10, P4F-9.5, P4F-9.6, P4F-9.8, P4F-9.10, P4F-10.20, P4F-11.10, P4F-11.21, P4F-13.10, P4F-24.3. */
+ * P4F-7.63, P4F-8.10, P4F-9.5, P4F-9.6, P4F-9.8, P4F-9.10, P4F-10.20, P4F-10.23, P4F-11.10, P4F-11.21, P4F-13.10,
+ * P4F-24.3. */
 int main(void) {
   ptl_event_t event;
   ptl_ct_event_t count;

@@ -147,6 +147,7 @@ TEST_F(InitiatorTest, AGetEndsWithAllBytesOfItsReplyInMemory) {
   EXPECT_EQ(events(), Kinds{EventKind::reply});
 }
 
+// Rules: P4F-11.22.
 TEST_F(InitiatorTest, ALostPeerEndsWhatWaitsForIt) {
   initiator.put(put(8, AckRequest::ack), out);
   (void)initiator.packet_sent(take<Send>()[0].packet.message, out);

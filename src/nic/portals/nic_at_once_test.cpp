@@ -116,6 +116,7 @@ TEST(AtOnce, LongerPutsAndTriggeredOnesGoAsBefore) {
   EXPECT_TRUE(other.only<Send>().at_once) << "what a counter fires is a put, too";
 }
 
+// Rules: P4F-11.22.
 TEST(AtOnce, ToALostPeerItIsUndeliverable) {
   Bench bench(at_once_limits());
   bench.good(CounterAlloc{CounterId{0}});

@@ -206,7 +206,7 @@ TEST(Match, NoTruncateLooksAtTheOffsetThatWillBeUsed) {
   EXPECT_EQ(bench.land().size(), 1u);
 }
 
-// Rules: P4F-7.58, P4F-7.59, P4F-7.61, P4F-7.63, P4F-7.79, P4F-7.80, P4F-8.14.
+// Rules: P4F-7.58, P4F-7.59, P4F-7.63, P4F-7.79, P4F-7.80, P4F-8.14.
 TEST(Match, UnexpectedHeaderIsGivenToALaterEntry) {
   Bench bench;
   Entry holder = bench.entry(0);

@@ -47,7 +47,6 @@ TEST(Handle, AStaleOneNamesNothingWhateverCameAfter) {
   for (const ptl_handle_any_t handle : gone) EXPECT_EQ(table.find(handle), nullptr);
 }
 
-// Rules: P4F-22.1.
 TEST(Handle, AFullTableSaysSoAndKeepsReservedNumbersBack) {
   HandleTable<uint8_t> table(Kind::memory, 3, generation_last);
   ptl_handle_any_t last = 0;
@@ -61,6 +60,20 @@ TEST(Handle, AFullTableSaysSoAndKeepsReservedNumbersBack) {
   const ptl_handle_any_t again = table.add(0);
   EXPECT_NE(again, PTL_INVALID_HANDLE);
   EXPECT_NE(again, last);
+}
+
+// Tables whose handles come nearest to the reserved numbers.
+// Rules: P4F-22.1.
+TEST(Handle, NoneIsAReservedNumber) {
+  for (const Kind kind : {Kind::descriptor, Kind::entry, Kind::context}) {
+    HandleTable<uint8_t> table(kind, interface_count - 1, generation_last - 1);
+    for (uint32_t i = 0; i < place_count; ++i) {
+      const ptl_handle_any_t handle = table.add(0);
+      ASSERT_EQ(decode(handle).generation, generation_last);
+      ASSERT_TRUE(handle != PTL_INVALID_HANDLE && handle != PTL_EQ_NONE && handle != PTL_CT_NONE) << handle;
+    }
+    EXPECT_EQ(table.add(0), PTL_INVALID_HANDLE);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/limits.hpp"
 #include "portals4.h"
 #include "portals4_spin.h"
 
@@ -164,6 +165,9 @@ TEST(Header, SpecialNumbersHaveTheirValues) {
   static_assert(PTL_NID_ANY == 0xffff);
   static_assert(PTL_SIZE_MAX == UINT64_MAX);
 }
+
+// Rules: P4F-2.8.
+TEST(Header, NoNodeOfAJobIsAWildcard) { static_assert(spinloom::limits::rank_count_max < PTL_NID_ANY); }
 
 // Rules: P4F-2.9, P4F-2.10.
 TEST(Header, OptionsAndFeaturesOfInterfacesHaveTheirValues) {
@@ -348,7 +352,7 @@ TEST(Header, NamesOfPortals42HaveValuesOfTheirOwn) {
   static_assert(PTL_ME_ACK_DISABLE == 0x80000 && PTL_LE_ACK_DISABLE == PTL_ME_ACK_DISABLE);
 }
 
-// Rules: P4F-2.18.
+// Rules: P4F-2.18, P4F-24.2.
 TEST(Header, MasksHoldTheirOptionsAndNothingElse) {
   static_assert(PTL_ME_APPEND_OPTIONS_MASK == (0x7ffff | PTL_ME_ACK_DISABLE));
   static_assert(PTL_LE_APPEND_OPTIONS_MASK == (0x7fff | PTL_LE_ACK_DISABLE));

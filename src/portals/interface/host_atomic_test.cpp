@@ -31,7 +31,7 @@ void expect_applied(AtomicOperation operation, Datatype type, const std::vector<
   apply.dma = nic::DmaId{9};
   apply.operation = operation;
   apply.datatype = type;
-  std::memcpy(apply.operand.data(), &operand, sizeof operand);
+  apply.operand = nic::operand_of(type, &operand);
   apply.host = memory.data() + 1;
   apply.source = {nic::PayloadRef::Space::local, reinterpret_cast<const uint8_t*>(sources.data()),
                   sources.size() * sizeof(T)};
@@ -104,35 +104,51 @@ TEST(HostAtomic, ComparedSwaps) {
   expect_compared<uint64_t>(Datatype::uint64);
   expect_compared<float>(Datatype::float32);
   expect_compared<double>(Datatype::float64);
+  expect_compared<long double>(Datatype::long_double);
+}
+
+template <class T>
+void expect_reals(Datatype type) {
+  using enum AtomicOperation;
+  const T half = T{1} / 2, quarter = T{1} / 4;
+  expect_applied<T>(min, type, {half, -3}, {quarter, 2}, {quarter, -3});
+  expect_applied<T>(max, type, {half, -3}, {quarter, 2}, {half, 2});
+  expect_applied<T>(sum, type, {half, 1}, {quarter, 2}, {half + quarter, 3});
+  expect_applied<T>(product, type, {half, -3}, {quarter, 2}, {quarter / 2, -6});
+  expect_applied<T>(swap, type, {half, 1}, {quarter, 2}, {quarter, 2});
+}
+
+template <class T>
+struct Complex {
+  T re, im;
+  bool operator==(const Complex&) const = default;
+};
+
+template <class T>
+void expect_complex(Datatype type) {
+  using enum AtomicOperation;
+  using C = Complex<T>;
+  expect_applied<C>(sum, type, {{1, 2}, {0, 1}}, {{3, 5}, {0, 1}}, {{4, 7}, {0, 2}});
+  expect_applied<C>(product, type, {{1, 2}, {0, 1}}, {{3, 5}, {0, 1}}, {{-7, 11}, {-1, 0}});
+  expect_applied<C>(swap, type, {{1, 2}, {3, 4}}, {{3, 5}, {6, 7}}, {{3, 5}, {6, 7}});
+  expect_applied<C>(compare_swap, type, {{1, 2}}, {{3, 5}}, {{3, 5}}, {1, 2});
+  expect_applied<C>(compare_swap, type, {{1, 2}}, {{3, 5}}, {{1, 2}}, {1, 3});
+  expect_applied<C>(compare_swap_not_equal, type, {{1, 2}}, {{3, 5}}, {{3, 5}}, {1, 3});
+  expect_applied<C>(compare_swap_not_equal, type, {{1, 2}}, {{3, 5}}, {{1, 2}}, {1, 2});
 }
 
 // Rules: P4F-12.1, P4F-12.2, P4F-12.5.
 TEST(HostAtomic, FloatingPoint) {
-  using enum AtomicOperation;
-  expect_applied<float>(sum, Datatype::float32, {0.5f, 1.0f}, {0.25f, 2.0f}, {0.75f, 3.0f});
-  expect_applied<double>(product, Datatype::float64, {0.5, -3.0}, {0.25, 2.0}, {0.125, -6.0});
-  expect_applied<double>(min, Datatype::float64, {0.5, -3.0}, {0.25, 2.0}, {0.25, -3.0});
-  expect_applied<float>(max, Datatype::float32, {0.5f, -3.0f}, {0.25f, 2.0f}, {0.5f, 2.0f});
-  expect_applied<double>(swap, Datatype::float64, {1.0}, {2.0}, {2.0});
+  expect_reals<float>(Datatype::float32);
+  expect_reals<double>(Datatype::float64);
+  expect_reals<long double>(Datatype::long_double);
 }
 
-// Rules: P4F-12.2, P4F-12.6.
+// Rules: P4F-12.2, P4F-12.5, P4F-12.6.
 TEST(HostAtomic, Complex) {
-  using enum AtomicOperation;
-  struct Single {
-    float re, im;
-    bool operator==(const Single&) const = default;
-  };
-  struct Double {
-    double re, im;
-    bool operator==(const Double&) const = default;
-  };
-  expect_applied<Single>(sum, Datatype::complex64, {{1, 2}}, {{3, 5}}, {{4, 7}});
-  expect_applied<Single>(product, Datatype::complex64, {{1, 2}}, {{3, 5}}, {{-7, 11}});
-  expect_applied<Double>(product, Datatype::complex128, {{1, 2}, {0, 1}}, {{3, 5}, {0, 1}}, {{-7, 11}, {-1, 0}});
-  expect_applied<Double>(compare_swap, Datatype::complex128, {{1, 2}}, {{3, 5}}, {{3, 5}}, {1, 2});
-  expect_applied<Double>(compare_swap, Datatype::complex128, {{1, 2}}, {{3, 5}}, {{1, 2}}, {1, 3});
-  expect_applied<Double>(compare_swap_not_equal, Datatype::complex128, {{1, 2}}, {{3, 5}}, {{3, 5}}, {1, 3});
+  expect_complex<float>(Datatype::complex64);
+  expect_complex<double>(Datatype::complex128);
+  expect_complex<long double>(Datatype::long_double_complex);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = Path("docs/rules")
 # How many rules of a subject no test holds yet. It only falls, and subjects that are not here lack nothing.
-MISSING: dict[str, int] = {"portals4": 30}
+MISSING: dict[str, int] = {}
 # Tests and what they run; product code names no rules.
 SOURCES = ("src/**/*.cpp", "src/**/*.hpp", "tests/**/*.py", "tests/**/*.c", "tests/**/*.cpp", "tests/**/*.h")
 PRODUCT = re.compile(r"src/(?!.*(_test\.cpp$|/testing/|/testbed/)|torture/).*")

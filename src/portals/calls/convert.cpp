@@ -83,6 +83,8 @@ nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_pro
 
 nic::Rank source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id) {
   constexpr nic::Rank nobody{nic::Rank::any_value - 1};  // no job has so many nodes
+  const ptl_pid_t pid = match_id.phys.pid;
+  if (!interface.is_logical() && pid != PTL_PID_ANY && pid != process_id) return nobody;
   const bool takes_any = interface.is_logical() ? match_id.rank == PTL_RANK_ANY : match_id.phys.nid == PTL_NID_ANY;
   if (takes_any) return nic::Rank::any();
   const nic::Rank source = target_of(process, interface, match_id);

@@ -84,7 +84,12 @@ void PortalTable::link(uint32_t slot, Actions& out) {
   if (listed.entry.options.ct_peer_lost && has_lost(listed.entry.match_rank)) {
     triggers_.count(listed.entry.counter, {0, 1}, out);
   }
-  if (listed.entry.options.event_link_disable) return;
+  listed.link_event_due = !listed.entry.options.event_link_disable;
+  if (listed.claims_open == 0) post_link(listed, out);
+}
+
+void PortalTable::post_link(ListedEntry& listed, Actions& out) {
+  if (!std::exchange(listed.link_event_due, false)) return;
   queues_.post(portals_.find(listed.portal)->queue, entry_event(listed, EventKind::link), out);
 }
 

@@ -55,6 +55,7 @@ void PortalTable::claim_headers(uint32_t slot, Actions& out) {
     if (header.claimer == no_slot && matches(listed, header.key)) {
       header.claimer = slot;
       ++listed.messages_open;
+      ++listed.claims_open;
       const EntryOptions& options = listed.entry.options;
       listed.auto_unlinked = options.use_once;
       if (options.count_unexpected && options.manage_local && !options.use_once) {
@@ -62,7 +63,31 @@ void PortalTable::claim_headers(uint32_t slot, Actions& out) {
         const uint64_t free_bytes = room_at(listed.entry.length, listed.local_offset);
         listed.auto_unlinked = listed.entry.min_free > 0 && free_bytes < listed.entry.min_free;
       }
-      if (header.landed) post_overflow(index, out);
+      if (header.landed && listed.claims_open == 1) post_overflow(index, out);
+    }
+    index = next;
+  }
+}
+
+// True if no header before this one waits for the same claimer.
+bool PortalTable::is_first_claim(uint32_t index) const {
+  const uint32_t claimer = headers_[index].claimer;
+  for (index = headers_[index].previous; index != no_slot; index = headers_[index].previous) {
+    if (headers_[index].claimer == claimer) return false;
+  }
+  return true;
+}
+
+// Reports the claims of an entry in their order, up to one whose data is still to come.
+void PortalTable::post_claims(uint32_t claiming_entry, Actions& out) {
+  uint32_t open = entries_[claiming_entry].claims_open;
+  uint32_t index = portals_.find(entries_[claiming_entry].portal)->unexpected.first();
+  while (open > 0) {
+    const uint32_t next = headers_[index].next;
+    if (headers_[index].claimer == claiming_entry) {
+      if (!headers_[index].landed) return;
+      post_overflow(index, out);
+      --open;  // the last one may end the entry
     }
     index = next;
   }
@@ -81,8 +106,10 @@ void PortalTable::post_overflow(uint32_t index, Actions& out) {
 // Ends the claim of a header that is gone.
 void PortalTable::end_claim(uint32_t claiming_entry, Actions& out) {
   ListedEntry& claimer = entries_[claiming_entry];
-  SPL_ASSERT(claimer.messages_open > 0, "entry ", claimer.id);
+  SPL_ASSERT(claimer.messages_open > 0 && claimer.claims_open > 0, "entry ", claimer.id);
   --claimer.messages_open;
+  --claimer.claims_open;
+  if (claimer.claims_open == 0) post_link(claimer, out);
   post_unlinked(claiming_entry, out);
   release(claiming_entry, out);
 }

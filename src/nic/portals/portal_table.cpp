@@ -141,7 +141,8 @@ void PortalTable::detach(uint32_t slot, const Attached& attached, bool comes_bac
   ListedEntry& listed = entries_[slot];
   const PortalIndex index = listed.portal;
   const bool was_reserved = !listed.entry.options.event_comm_disable;
-  const uint32_t claimer = attached.header == no_slot ? no_slot : headers_[attached.header].claimer;
+  uint32_t claimer = attached.header == no_slot ? no_slot : headers_[attached.header].claimer;
+  if (claimer != no_slot && !is_first_claim(attached.header)) claimer = no_slot;  // one before it reports it, too
   if (claimer != no_slot) {
     const EventQueues::HostRequestScope host_request(queues_);
     report_overflow(attached.header, entries_[claimer], out);
@@ -160,7 +161,9 @@ void PortalTable::detach(uint32_t slot, const Attached& attached, bool comes_bac
   release(slot, out);
   if (claimer != no_slot) {
     const EventQueues::HostRequestScope host_request(queues_);
+    const bool has_more = entries_[claimer].claims_open > 1;
     end_claim(claimer, out);
+    if (has_more) post_claims(claimer, out);
   }
   if (const Portal* const portal = portals_.find(index); was_reserved && portal != nullptr && portal->flow_control) {
     queues_.unreserve(portal->queue);

@@ -9,7 +9,8 @@
 // Invariants: (1) an entry stays here while it is in a list, waits for its context, or messages and headers refer to
 //   it; (2) a use-once entry leaves its list before its event is posted; (3) an entry's auto-unlink event comes after
 //   the events of all its messages, its auto-free event after that of its last header, and before the auto-unlink event
-//   of the entry that took that header; (4) a claimed header makes its event when all of its data is there.
+//   of the entry that took that header; (4) a claimed header makes its event when all of its data is there and all
+//   headers before it that the entry has claimed have made theirs; the entry's link event comes after all of them.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -148,6 +149,7 @@ class PortalTable final : public EventQueues::Watcher {
   [[nodiscard]] MatchList& list_of_entry(const ListedEntry& listed);
   [[nodiscard]] bool use(uint32_t slot, uint64_t taken);
   void link(uint32_t slot, Actions& out);
+  void post_link(ListedEntry& listed, Actions& out);
   void post_unlinked(uint32_t slot, Actions& out);
   void unreserve_unlink_event(ListedEntry& listed);
   void release(uint32_t slot, Actions& out);
@@ -158,6 +160,8 @@ class PortalTable final : public EventQueues::Watcher {
                                      const MessageFields& fields, uint64_t offset, uint64_t taken);
   void claim_headers(uint32_t slot, Actions& out);
   void post_overflow(uint32_t header, Actions& out);
+  [[nodiscard]] bool is_first_claim(uint32_t header) const;
+  void post_claims(uint32_t claiming_entry, Actions& out);
   void end_claim(uint32_t claiming_entry, Actions& out);
   void report_overflow(uint32_t header, const ListedEntry& claimer, Actions& out);
   void count_overflow(const Entry& entry, const Event& event, Actions& out);

@@ -121,6 +121,40 @@ TEST_F(PortalTableTest, AClaimedHeaderIsToldWhenItsDataIsThere) {
   EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::auto_unlink}));
 }
 
+TEST_F(PortalTableTest, ClaimedHeadersAreToldInTheirOrderAndLinkComesLast) {
+  const uint32_t overflow = append(request(0, ListKind::overflow));
+  const auto first = attach(overflow);
+  const auto second = attach(overflow);
+  events();
+  append(request(1));
+  EXPECT_TRUE(events().empty());
+  EXPECT_EQ(*portals.unlink(EntryId{1}), UnlinkResult::in_use);
+  portals.landed(second.header, 8, 0, Fail::ok);
+  detach(overflow, second);
+  EXPECT_TRUE(events().empty());  // the first one's data is still to come
+  portals.landed(first.header, 4, 0, Fail::ok);
+  detach(overflow, first);
+  std::vector<uint64_t> lengths;
+  for (const Action& action : out.list) lengths.push_back(std::get<PostEvent>(action).event.manipulated_bytes);
+  EXPECT_EQ(lengths, (std::vector<uint64_t>{4, 8, 0}));
+  EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::put_overflow, EventKind::link}));
+  EXPECT_EQ(*portals.unlink(EntryId{1}), UnlinkResult::done);
+}
+
+TEST_F(PortalTableTest, AHeaderThatHasLandedWaitsForAClaimBeforeIt) {
+  const uint32_t overflow = append(request(0, ListKind::overflow));
+  const auto first = attach(overflow);
+  const auto second = attach(overflow);
+  portals.landed(second.header, 8, 0, Fail::ok);
+  detach(overflow, second);
+  events();
+  append(request(1));
+  EXPECT_TRUE(events().empty());
+  portals.landed(first.header, 8, 0, Fail::ok);
+  detach(overflow, first);
+  EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::put_overflow, EventKind::link}));
+}
+
 TEST_F(PortalTableTest, HeadersHaveALimit) {
   const uint32_t overflow = append(request(0, ListKind::overflow));
   for (int i = 0; i < 4; ++i) {

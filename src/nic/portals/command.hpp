@@ -119,8 +119,8 @@ enum class UnlinkResult : uint64_t { done, in_use };  // in_use: messages or kep
 
 // Posts events for the messages that wait unclaimed in overflow entries and that an entry like this matches, in the
 // order of their headers. A use-once entry finds the first message, other entries find all. With `remove`, the messages
-// leave as if the entry had been appended; then the search ends before the first message whose data is still to come.
-// The answer is the number of messages found.
+// leave as if the entry had been appended: one whose data is still to come is reported when it is there, and those
+// behind it wait for it. The answer is the number of messages found.
 struct Search {
   PortalIndex portal;
   Entry entry;

@@ -39,11 +39,13 @@ struct ListedEntry {
   uint64_t sequence = 0;       // sequence number of its append
   uint32_t messages_open = 0;
   uint32_t headers_kept = 0;   // unexpected headers that lie in this (overflow) entry
-  uint32_t claims_open = 0;    // headers that this entry has claimed and that are not reported; messages_open has them, too
+  uint32_t claims_open =
+      0;    // headers that this entry has claimed and that are not reported; messages_open has them, too
   bool linked = false;
   bool awaits_context = false;  // it is in no list until its context is activated
   bool claiming = false;  // takes headers that came before it; meanwhile counts as one of its own messages
   bool link_event_due = false;  // it is linked, but its event waits for those of its claims
+  bool is_search = false;  // it is no entry, but a search that removes what it finds
   bool auto_unlinked = false;
   bool unlink_event_reserved = false;  // flow control keeps room for its auto_unlink event
   bool unlink_reported = false;  // the auto_unlink event was due, so the auto_free event is due as well

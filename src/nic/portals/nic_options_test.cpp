@@ -141,12 +141,18 @@ TEST(Search, FindsWhatWaits) {
   }
 }
 
-TEST(Search, LeavesAloneWhatHasNotLanded) {
+TEST(Search, ReportsWhatItRemovesWhenTheDataIsThere) {
   Bench bench;
   bench.append(bench.entry(), ListKind::overflow);
   bench.arrive(1, 32, 0);
-  EXPECT_EQ(bench.good(Search{bench.portal, bench.entry(), true}), 0u);
-  EXPECT_EQ(bench.event(EventKind::search).fail, Fail::no_match);
+  bench.land();
+  EXPECT_EQ(bench.good(Search{bench.portal, bench.entry(), true}), 1u);
+  EXPECT_TRUE(bench.actions<PostEvent>().empty());
+  bench.arrive(1, 32, 16);
+  const std::vector<Event> events = bench.land();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1].kind, EventKind::put_overflow);
+  EXPECT_EQ(events[1].manipulated_bytes, 32u);
 }
 
 // Rules: P4F-10.20.

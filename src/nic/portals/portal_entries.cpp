@@ -148,7 +148,7 @@ bool PortalTable::use(uint32_t slot, uint64_t taken) {
 void PortalTable::post_unlinked(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries_[slot];
   const uint32_t open = listed.messages_open - (listed.claiming ? 1 : 0);
-  if (!listed.auto_unlinked || listed.unlink_reported || open > 0) return;
+  if (!listed.auto_unlinked || listed.is_search || listed.unlink_reported || open > 0) return;
   SPL_ASSERT(!listed.linked, "entry ", listed.id);
   listed.unlink_reported = true;
   unreserve_unlink_event(listed);
@@ -176,6 +176,7 @@ void PortalTable::forget(uint32_t slot) {
   const ListedEntry& listed = entries_[slot];
   SPL_ASSERT(!listed.linked && listed.messages_open == 0 && listed.headers_kept == 0, "entry ", listed.id, ": ",
              listed.messages_open, " messages, ", listed.headers_kept, " headers");
+  if (listed.is_search) return entries_.give_back(slot);
   contexts_.leave_entry(listed.entry.context);
   Part& part = tables_[table_of(listed.portal.value)];
   SPL_ASSERT(part.entries > 0, "portal ", listed.portal);

@@ -44,15 +44,17 @@ void PortalTable::landed(uint32_t index, uint64_t manipulated, uint64_t dropped,
   header.failure = failure;
 }
 
-void PortalTable::claim_headers(uint32_t slot, Actions& out) {
+uint64_t PortalTable::claim_headers(uint32_t slot, Actions& out) {
   ListedEntry& listed = entries_[slot];
   const Portal& portal = *portals_.find(listed.portal);
   SPL_ASSERT(listed.claiming && listed.list == ListKind::priority, "entry ", listed.id);
+  uint64_t headers_found = 0;
   uint32_t index = portal.unexpected.first();
   while (index != no_slot && !listed.auto_unlinked) {
     UnexpectedHeader& header = headers_[index];
     const uint32_t next = header.next;
     if (header.claimer == no_slot && matches(listed, header.key)) {
+      ++headers_found;
       header.claimer = slot;
       ++listed.messages_open;
       ++listed.claims_open;
@@ -67,6 +69,7 @@ void PortalTable::claim_headers(uint32_t slot, Actions& out) {
     }
     index = next;
   }
+  return headers_found;
 }
 
 // True if no header before this one waits for the same claimer.
@@ -109,7 +112,7 @@ void PortalTable::end_claim(uint32_t claiming_entry, Actions& out) {
   SPL_ASSERT(claimer.messages_open > 0 && claimer.claims_open > 0, "entry ", claimer.id);
   --claimer.messages_open;
   --claimer.claims_open;
-  if (claimer.claims_open == 0) post_link(claimer, out);
+  if (claimer.claims_open == 0 && !claimer.claiming) end_claims(claimer, out);
   post_unlinked(claiming_entry, out);
   release(claiming_entry, out);
 }
@@ -166,36 +169,64 @@ Result<uint64_t> PortalTable::search(const Search& request, Actions& out) {
   const EventQueues::HostRequestScope host_request(queues_);
   SPL_ASSIGN(const Portal* portal, portals_.get(request.portal));
   if (request.entry.counter.exists()) SPL_TRY(triggers_.check(request.entry.counter));
+  const uint64_t headers_found = request.remove ? remove_headers(request, out) : report_headers(request, out);
+  if (headers_found > 0) return headers_found;
+  Event none;
+  none.kind = EventKind::search;
+  none.fail = Fail::no_match;
+  none.portal = request.portal;
+  none.user_ptr = request.entry.user_ptr;
+  queues_.post(portal->queue, none, out);
+  count_end_of_search(request.entry, out);
+  return headers_found;
+}
+
+uint64_t PortalTable::report_headers(const Search& request, Actions& out) {
+  const Portal& portal = *portals_.find(request.portal);
   ListedEntry searching;
   searching.entry = request.entry;
   const EntryOptions& options = searching.entry.options;
   uint64_t headers_found = 0;
-  uint32_t index = portal->unexpected.first();
-  while (index != no_slot && !(headers_found > 0 && options.use_once)) {
+  for (uint32_t index = portal.unexpected.first(); index != no_slot; index = headers_[index].next) {
     const UnexpectedHeader& header = headers_[index];
-    const uint32_t next = header.next;
-    if (header.claimer == no_slot && matches(searching, header.key)) {
-      if (request.remove && !header.landed) break;  // messages behind this one must not overtake it
-      ++headers_found;
-      if (request.remove) {
-        report_overflow(index, searching, out);
-        release(forget_header(index), out);
-      } else {
-        const Event event = event_of(header, searching, EventKind::search);
-        if (!options.event_comm_disable) queues_.post(portal->queue, event, out);
-        count_overflow(searching.entry, event, out);
-      }
-    }
-    index = next;
+    if (header.claimer != no_slot || !matches(searching, header.key)) continue;
+    ++headers_found;
+    const Event event = event_of(header, searching, EventKind::search);
+    if (!options.event_comm_disable) queues_.post(portal.queue, event, out);
+    count_overflow(searching.entry, event, out);
+    if (options.use_once) return headers_found;
   }
-  Event last;
-  last.kind = EventKind::search;
-  last.fail = Fail::no_match;
-  last.portal = request.portal;
-  last.user_ptr = request.entry.user_ptr;
-  if (headers_found == 0) queues_.post(portal->queue, last, out);
-  if (headers_found == 0 || !options.use_once) count_overflow(searching.entry, last, out);  // the end of the search
+  if (headers_found > 0) count_end_of_search(request.entry, out);
   return headers_found;
+}
+
+// Claims the headers as an entry does that is appended; nothing is ever linked.
+uint64_t PortalTable::remove_headers(const Search& request, Actions& out) {
+  const uint32_t slot = entries_.take();
+  ListedEntry& searching = entries_[slot];
+  searching.entry = request.entry;
+  searching.entry.options.count_unexpected = false;
+  searching.portal = request.portal;
+  searching.is_search = true;
+  searching.claiming = true;
+  ++searching.messages_open;
+  const uint64_t headers_found = claim_headers(slot, out);
+  --searching.messages_open;
+  searching.claiming = false;
+  if (headers_found > 0 && searching.claims_open == 0) end_claims(searching, out);
+  release(slot, out);
+  return headers_found;
+}
+
+// All headers that an entry or a search has claimed are reported.
+void PortalTable::end_claims(ListedEntry& claimer, Actions& out) {
+  if (!claimer.is_search) return post_link(claimer, out);
+  if (!claimer.entry.options.use_once) count_end_of_search(claimer.entry, out);
+}
+
+// A search that has found nothing, or all there is, counts a failure at its end.
+void PortalTable::count_end_of_search(const Entry& searching, Actions& out) {
+  if (searching.options.ct_overflow) triggers_.count(searching.counter, {0, 1}, out);
 }
 
 }  // namespace spinloom::nic

@@ -64,7 +64,8 @@ class PortalTable final : public EventQueues::Watcher {
   // Entries.
   [[nodiscard]] Status append(const Append& request, Actions& out);
   [[nodiscard]] Result<UnlinkResult> unlink(EntryId id);
-  // Returns how many headers the search found. Work: the headers of one portal table entry.
+  // Returns how many headers the search found. A header that it removes is reported when its data is there. Work: the
+  // headers of one portal table entry.
   [[nodiscard]] Result<uint64_t> search(const Search& request, Actions& out);
   // A peer is lost: entries that only its messages match, and that want to be told, count a failure. Work: all entries,
   // once.
@@ -158,11 +159,15 @@ class PortalTable final : public EventQueues::Watcher {
   // portal_headers.cpp
   [[nodiscard]] uint32_t keep_header(uint32_t slot, const MatchKey& key, Operation operation,
                                      const MessageFields& fields, uint64_t offset, uint64_t taken);
-  void claim_headers(uint32_t slot, Actions& out);
+  uint64_t claim_headers(uint32_t slot, Actions& out);
+  [[nodiscard]] uint64_t remove_headers(const Search& request, Actions& out);
+  [[nodiscard]] uint64_t report_headers(const Search& request, Actions& out);
+  void count_end_of_search(const Entry& searching, Actions& out);
   void post_overflow(uint32_t header, Actions& out);
   [[nodiscard]] bool is_first_claim(uint32_t header) const;
   void post_claims(uint32_t claiming_entry, Actions& out);
   void end_claim(uint32_t claiming_entry, Actions& out);
+  void end_claims(ListedEntry& claimer, Actions& out);
   void report_overflow(uint32_t header, const ListedEntry& claimer, Actions& out);
   void count_overflow(const Entry& entry, const Event& event, Actions& out);
   [[nodiscard]] Event event_of(const UnexpectedHeader& header, const ListedEntry& claimer, EventKind kind) const;

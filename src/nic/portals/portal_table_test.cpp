@@ -155,6 +155,40 @@ TEST_F(PortalTableTest, AHeaderThatHasLandedWaitsForAClaimBeforeIt) {
   EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::put_overflow, EventKind::link}));
 }
 
+TEST_F(PortalTableTest, ASearchRemovesAHeaderWhoseDataIsStillToCome) {
+  const uint32_t overflow = append(request(0, ListKind::overflow));
+  const auto first = attach(overflow);
+  const auto second = attach(overflow);
+  portals.landed(second.header, 8, 0, Fail::ok);
+  detach(overflow, second);
+  events();
+  Entry all = request(1).entry;
+  ASSERT_TRUE(triggers.alloc({CounterId{0}}).ok());
+  all.counter = CounterId{0};
+  all.options.ct_overflow = true;
+  out.clear();
+  EXPECT_EQ(*portals.search({index, all, true}, out), 2u);
+  EXPECT_TRUE(events().empty());
+  EXPECT_EQ(*portals.search({index, all, false}, out), 0u);  // both are taken
+  EXPECT_EQ(events(), Kinds{EventKind::search});
+  portals.landed(first.header, 8, 0, Fail::ok);
+  detach(overflow, first);
+  EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::put_overflow}));
+  EXPECT_EQ(triggers.value(CounterId{0}), (CounterValue{2, 2}));  // the end of each search counts as a failure
+  EXPECT_EQ(portals.headers(), 0u);
+}
+
+TEST_F(PortalTableTest, AUseOnceSearchTakesOneHeader) {
+  const uint32_t overflow = append(request(0, ListKind::overflow, true));
+  const auto attached = attach(overflow);
+  events();
+  EXPECT_EQ(*portals.search({index, request(1, ListKind::priority, true).entry, true}, out), 1u);
+  EXPECT_TRUE(events().empty());
+  portals.landed(attached.header, 8, 0, Fail::ok);
+  detach(overflow, attached);
+  EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::auto_unlink, EventKind::auto_free}));
+}
+
 TEST_F(PortalTableTest, HeadersHaveALimit) {
   const uint32_t overflow = append(request(0, ListKind::overflow));
   for (int i = 0; i < 4; ++i) {

@@ -176,7 +176,7 @@ Result<uint64_t> PortalTable::search(const Search& request, Actions& out) {
   none.fail = Fail::no_match;
   none.portal = request.portal;
   none.user_ptr = request.entry.user_ptr;
-  queues_.post(portal->queue, none, out);
+  if (request.remove || !request.entry.options.event_comm_disable) queues_.post(portal->queue, none, out);
   count_end_of_search(request.entry, out);
   return headers_found;
 }

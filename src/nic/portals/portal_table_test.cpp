@@ -189,6 +189,17 @@ TEST_F(PortalTableTest, AUseOnceSearchTakesOneHeader) {
   EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::auto_unlink, EventKind::auto_free}));
 }
 
+TEST_F(PortalTableTest, ASearchThatFindsNothingSaysSo) {
+  Entry quiet = request(1).entry;
+  EXPECT_EQ(*portals.search({index, quiet, false}, out), 0u);
+  EXPECT_EQ(events(), Kinds{EventKind::search});
+  quiet.options.event_comm_disable = true;
+  EXPECT_EQ(*portals.search({index, quiet, false}, out), 0u);
+  EXPECT_TRUE(events().empty());
+  EXPECT_EQ(*portals.search({index, quiet, true}, out), 0u);  // one that removes says so in any case
+  EXPECT_EQ(events(), Kinds{EventKind::search});
+}
+
 TEST_F(PortalTableTest, HeadersHaveALimit) {
   const uint32_t overflow = append(request(0, ListKind::overflow));
   for (int i = 0; i < 4; ++i) {

@@ -11,6 +11,10 @@
 
 namespace spinloom::testbed {
 
+namespace {
+constexpr size_t kinds = 15;  // of work: the items, and answers apart from other packets
+}
+
 // One rank: its engine, and the mailbox of its host.
 class Loopback::Node final : public portals::Port {
  public:
@@ -103,7 +107,11 @@ Result<std::unique_ptr<Loopback>> Loopback::create(const LoopbackOptions& option
 }
 
 Loopback::Loopback(const LoopbackOptions& options) : options_(options) {
+  static_assert(std::variant_size_v<Item> == kinds - 1);
   if (options.racy_seed) random_.emplace(*options.racy_seed, "loopback");
+  for (size_t i = 0; options.leans && i < options.ranks * kinds; ++i) {
+    weights_.push_back(uint64_t{1} << 2 * random_->below(6));
+  }
   for (uint32_t rank = 0; rank < options.ranks; ++rank)
     nodes_.push_back(std::make_unique<Node>(*this, nic::Rank{rank}));
 }
@@ -142,11 +150,38 @@ size_t Loopback::oldest_header_before(size_t chosen) const {
   return chosen;
 }
 
+// Returns the place of the oldest transfer of the chosen item's rank; the chosen place if there is none.
+size_t Loopback::oldest_transfer_for(size_t chosen) const {
+  for (size_t place = 0; place < work_.size(); ++place) {
+    const bool is_transfer =
+        std::visit([]<class Kind>(const Kind&) { return portals::Transfer<Kind>; }, work_[place].item);
+    if (is_transfer && work_[place].rank == work_[chosen].rank) return place;
+  }
+  return chosen;
+}
+
+// Draws one of the oldest items.
+size_t Loopback::draw(size_t window) {
+  if (weights_.empty()) return random_->below(window);
+  const auto weight_of = [&](size_t place) {
+    const Work& work = work_[place];
+    const auto* const arrival = std::get_if<PacketArrival>(&work.item);
+    const size_t kind = arrival != nullptr && arrival->packet.is_answer() ? kinds - 1 : work.item.index();
+    return weights_[work.rank * kinds + kind];
+  };
+  uint64_t sum = 0;
+  for (size_t place = 0; place < window; ++place) sum += weight_of(place);
+  uint64_t drawn = random_->below(sum);
+  size_t place = 0;
+  for (; drawn >= weight_of(place); ++place) drawn -= weight_of(place);
+  return place;
+}
+
 Loopback::Work Loopback::take_work() {
   size_t chosen = 0;
   if (random_) {
     constexpr size_t window = 64;  // the number of oldest items among which the next one is chosen
-    chosen = random_->below(std::min(work_.size(), window));
+    chosen = draw(std::min(work_.size(), window));
     if (std::holds_alternative<nic::Command>(work_[chosen].item)) {
       const uint32_t rank = work_[chosen].rank;
       size_t first = 0;
@@ -154,6 +189,7 @@ Loopback::Work Loopback::take_work() {
       chosen = first;
     }
     if (options_.headers_in_order) chosen = oldest_header_before(chosen);
+    if (options_.transfers_first) chosen = oldest_transfer_for(chosen);
     overtakes_ += chosen > 0 ? 1 : 0;
   }
   Work work = std::move(work_[chosen]);

@@ -34,6 +34,10 @@ struct LoopbackOptions {
   std::optional<uint64_t> racy_seed;
   bool headers_in_order =
       false;  // racy, but the headers from one rank to another come in the order sent, as on real links
+  // Racy, but a rank's transfers are performed in order, before its other work: so bytes keep their order.
+  bool transfers_first = false;
+  // Racy, but the seed prefers some kinds of work of some ranks, up to 1,024 times: so rare orders come soon.
+  bool leans = false;
   Links* links = nullptr;  // outlives the driver; null: packets arrive without links
   uint64_t steps_max = 100'000'000;  // a run of more steps is an Error, because it probably never ends
 };
@@ -101,7 +105,9 @@ class Loopback final : private Links::Ends {
 
   explicit Loopback(const LoopbackOptions& options);
   [[nodiscard]] Work take_work();
+  [[nodiscard]] size_t draw(size_t window);
   [[nodiscard]] size_t oldest_header_before(size_t chosen) const;
+  [[nodiscard]] size_t oldest_transfer_for(size_t chosen) const;
   [[nodiscard]] bool have_all_parted() const;
   void rejoin_peers();
   void perform(uint32_t rank, nic::Actions& actions);
@@ -125,6 +131,7 @@ class Loopback final : private Links::Ends {
 
   LoopbackOptions options_;
   std::optional<Random> random_;
+  std::vector<uint64_t> weights_;  // with `leans`: for each rank and kind of work
   std::vector<std::unique_ptr<Node>> nodes_;
   std::deque<Work> work_;  // the oldest first
   std::vector<std::unique_ptr<uint8_t[]>> payloads_;

@@ -1,0 +1,158 @@
+// The calls of a rank, and operations that a counter starts.
+#include <algorithm>
+
+#include "portals/model/step.hpp"
+
+namespace spinloom::model {
+namespace {
+
+bool reached(Count value, uint16_t threshold) { return value.success + value.failure >= threshold; }
+
+}  // namespace
+
+void Step::post(uint16_t rank, bool departures, const Event& event) {
+  Queue& queue = process(rank).queues[departures ? 1 : 0];
+  ++queue.posted;
+  if (machine_.followed_ == nullptr) return queue.events.push_back(event);
+  const std::vector<Event>& seen = machine_.followed_->events[rank][departures ? 1 : 0];
+  agrees_ = agrees_ && queue.posted <= seen.size() && seen[queue.posted - 1u] == event;
+}
+
+void Step::return_from(uint16_t rank, const Returned& returned) {
+  Process& process = state_.processes[rank];
+  const uint16_t place = process.next++;
+  if (machine_.followed_ == nullptr) return process.returned.push_back(returned);
+  const std::vector<Returned>& seen = machine_.followed_->outcome->ranks[rank].returned;
+  agrees_ = agrees_ && place < seen.size() && seen[place] == returned;
+}
+
+void Step::add_to(uint16_t rank, uint8_t counter, Count count) {
+  if (counter == none) return;
+  Count& value = process(rank).counters[counter].value;
+  value.success = static_cast<uint16_t>(value.success + count.success);
+  value.failure = static_cast<uint16_t>(value.failure + count.failure);
+  fire(rank, counter);
+}
+
+void Step::set(uint16_t rank, uint8_t counter, Count count) {
+  process(rank).counters[counter].value = count;
+  fire(rank, counter);
+}
+
+// Operations start in the order in which their thresholds are reached; those released together in that of their calls.
+void Step::fire(uint16_t rank, uint8_t counter) {
+  Counter& fired = process(rank).counters[counter];
+  std::erase_if(fired.waiting, [&](uint16_t place) {
+    if (!reached(fired.value, operation({rank, place}).trigger->threshold)) return false;
+    process(rank).fired.push_back(place);
+    return true;
+  });
+}
+
+bool Step::may_call(uint16_t rank) const {
+  const Process& caller = process(rank);
+  const std::vector<Operation>& operations = machine_.program_.ranks[rank].operations;
+  if (!caller.is_alive || caller.next >= operations.size()) return false;
+  const Operation& operation = operations[caller.next];
+  if (operation.trigger) return true;
+  switch (operation.kind) {
+    case OperationKind::ct_wait: {
+      const Count value = caller.counters[operation.counter].value;
+      return value.success >= operation.number || value.failure > 0;
+    }
+    case OperationKind::eq_wait: {
+      const Queue& queue = caller.queues[operation.departures ? 1 : 0];
+      return queue.taken < queue.posted;
+    }
+    // Disabling returns when no message is being processed and the events of earlier ones are posted.
+    case OperationKind::pt_disable: return !caller.is_disabling || !is_under_way(rank);
+    default: return true;
+  }
+}
+
+uint16_t Step::ways_to_call(uint16_t rank) const {
+  const Operation& operation = machine_.program_.ranks[rank].operations[process(rank).next];
+  switch (operation.kind) {
+    case OperationKind::unlink: return 2;
+    case OperationKind::append: return machine_.rules_.owes_nothing ? 1 : 2;
+    case OperationKind::search: return 4;
+    case OperationKind::ct_inc:
+    case OperationKind::ct_set: return operation.trigger ? 2 : 1;
+    default: return 1;
+  }
+}
+
+void Step::call(uint16_t rank, uint16_t way) {
+  Process& caller = process(rank);
+  const uint16_t place = caller.next;
+  const Operation& called = operation({rank, place});
+  if (called.trigger) return return_from(rank, {wait_for_trigger(rank, place, way), {}, {}});
+  switch (called.kind) {
+    case OperationKind::unlink: return return_from(rank, {unlink(rank, place, way), {}, {}});
+    case OperationKind::append: return return_from(rank, {append(rank, place, way), {}, {}});
+    case OperationKind::search: return return_from(rank, {search(rank, place, way), {}, {}});
+    case OperationKind::ct_get:
+    case OperationKind::ct_wait: return return_from(rank, {Code::ok, caller.counters[called.counter].value, {}});
+    case OperationKind::pt_disable:
+      if (!caller.is_disabling) {
+        caller.is_enabled = false;
+        caller.is_disabling = true;
+        return;
+      }
+      caller.is_disabling = false;
+      return return_from(rank, {});
+    case OperationKind::eq_get:
+    case OperationKind::eq_wait: {
+      Queue& queue = caller.queues[called.departures ? 1 : 0];
+      if (queue.taken == queue.posted) return return_from(rank, {Code::empty, {}, {}});
+      const uint16_t taken = queue.taken++;
+      const std::vector<Event>& events =
+          machine_.followed_ != nullptr ? machine_.followed_->events[rank][called.departures ? 1 : 0] : queue.events;
+      return return_from(rank, {Code::ok, {}, events[taken]});
+    }
+    default: return return_from(rank, {perform(rank, place), {}, {}});
+  }
+}
+
+void Step::start_fired(uint16_t rank) {
+  Process& starter = process(rank);
+  const uint16_t place = starter.fired.front();
+  starter.fired.erase(starter.fired.begin());
+  const Code code = perform(rank, place);
+  (void)code;  // nobody hears of it
+}
+
+Code Step::perform(uint16_t rank, uint16_t place) {
+  const Operation& performed = operation({rank, place});
+  switch (performed.kind) {
+    case OperationKind::put:
+    case OperationKind::get:
+    case OperationKind::atomic:
+    case OperationKind::fetch_atomic: return issue(rank, place);
+    case OperationKind::ct_inc: add_to(rank, performed.counter, {performed.success, performed.failure}); break;
+    case OperationKind::ct_set: set(rank, performed.counter, {performed.success, performed.failure}); break;
+    case OperationKind::ct_cancel: process(rank).counters[performed.counter].waiting.clear(); break;
+    case OperationKind::pt_enable: process(rank).is_enabled = true; break;
+    default: break;
+  }
+  return Code::ok;
+}
+
+// The limit holds for operations that move data; for counts Portals 4 leaves it open (`way`).
+Code Step::wait_for_trigger(uint16_t rank, uint16_t place, uint16_t way) {
+  const Operation& waiting = operation({rank, place});
+  Counter& counter = process(rank).counters[waiting.trigger->counter];
+  const bool is_full = counter.waiting.size() >= machine_.setup(rank).triggered_max;
+  const bool is_limited = moves_data(waiting.kind) || way == 1;
+  if (!is_full && way == 1) agrees_ = false;  // that is the first way
+  if (is_full && is_limited) return Code::no_space;
+  if (moves_data(waiting.kind)) {
+    const Movement& moved = waiting.movement;
+    if (moved.ack == Ack::full && !moved.descriptor.has_queue) return Code::invalid;
+  }
+  counter.waiting.push_back(place);
+  fire(rank, waiting.trigger->counter);
+  return Code::ok;
+}
+
+}  // namespace spinloom::model

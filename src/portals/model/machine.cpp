@@ -1,0 +1,182 @@
+#include "portals/model/machine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "portals/model/step.hpp"
+
+namespace spinloom::model {
+namespace {
+
+// Memory of a rank that is read or written. Uses of one group never meet: an entry that manages its offset gives each
+// message a place of its own, and a use-once entry takes one message.
+struct Use {
+  uint16_t rank;
+  Region region;
+  bool is_written;
+  size_t group;
+};
+
+Region clipped(Region memory, const Movement& movement) {
+  if (movement.remote_offset >= memory.length) return {memory.offset, 0};
+  const auto room = static_cast<uint16_t>(memory.length - movement.remote_offset);
+  return {static_cast<uint16_t>(memory.offset + movement.remote_offset), std::min(room, movement.local.length)};
+}
+
+// What messages for this rank may do to an entry's memory.
+void add_uses_of(const Program& program, uint16_t rank, const Entry& entry, std::vector<Use>& uses) {
+  const size_t group = uses.size();
+  for (const RankProgram& initiator : program.ranks) {
+    for (const Operation& operation : initiator.operations) {
+      if (!moves_data(operation.kind) || operation.movement.target != rank) continue;
+      const bool is_written = has_source(operation);
+      const Region region = entry.manage_local ? entry.memory : clipped(entry.memory, operation.movement);
+      uses.push_back({rank, region, is_written, entry.manage_local || entry.use_once ? group : uses.size()});
+    }
+  }
+}
+
+std::vector<Use> uses_of(const Program& program) {
+  std::vector<Use> uses;
+  for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) {
+    for (const Operation& operation : program.ranks[rank].operations) {
+      if (operation.kind == OperationKind::append) add_uses_of(program, rank, operation.entry, uses);
+      if (!moves_data(operation.kind)) continue;
+      if (has_source(operation)) uses.push_back({rank, operation.movement.local, false, uses.size()});
+      if (has_reply(operation)) uses.push_back({rank, reply_region(operation), true, uses.size()});
+    }
+  }
+  return uses;
+}
+
+bool has_races_in(const Program& program) {
+  const std::vector<Use> uses = uses_of(program);
+  for (size_t one = 0; one < uses.size(); ++one) {
+    for (size_t other = one + 1; other < uses.size(); ++other) {
+      const bool conflicts = uses[one].is_written || uses[other].is_written;
+      const bool may_meet = uses[one].rank == uses[other].rank && uses[one].group != uses[other].group;
+      if (conflicts && may_meet && overlap(uses[one].region, uses[other].region)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Traits::Traits(const Program& program) : has_races(has_races_in(program)) {
+  for (const RankProgram& rank : program.ranks) {
+    std::vector<bool>& of_rank = watched.emplace_back(rank.setup.counters, false);
+    for (const Operation& operation : rank.operations) {
+      if (operation.trigger) of_rank.at(operation.trigger->counter) = true;
+      switch (operation.kind) {
+        case OperationKind::ct_set:
+        case OperationKind::ct_get:
+        case OperationKind::ct_wait: of_rank.at(operation.counter) = true; break;
+        default: break;
+      }
+    }
+  }
+}
+
+Followed::Followed(const Program& program, const Outcome& observed) : outcome(&observed) {
+  for (size_t rank = 0; rank < observed.ranks.size(); ++rank) {
+    const RankOutcome& seen = observed.ranks[rank];
+    auto& queues = events.emplace_back();
+    for (size_t place = 0; place < seen.returned.size(); ++place) {
+      const auto& taken = seen.returned[place].event;
+      if (taken) queues[program.ranks[rank].operations[place].departures ? 1 : 0].push_back(*taken);
+    }
+    queues[0].insert(queues[0].end(), seen.arrivals.begin(), seen.arrivals.end());
+    queues[1].insert(queues[1].end(), seen.departures.begin(), seen.departures.end());
+  }
+}
+
+State Machine::first() const {
+  State state;
+  for (uint16_t rank = 0; rank < program_.ranks.size(); ++rank) {
+    Process& process = state.processes.emplace_back();
+    process.counters.resize(setup(rank).counters);
+    process.memory.resize(setup(rank).memory_bytes);
+    for (uint16_t at = 0; at < process.memory.size(); ++at) process.memory[at] = first_byte(rank, at);
+  }
+  return state;
+}
+
+bool Machine::next(const State& state, std::vector<State>& states) const {
+  const Step now(*this, state);
+  bool has_steps = false;
+  const auto go = [&](auto change) {
+    has_steps = true;
+    Step step(*this, state);
+    change(step);
+    if (step.agrees()) states.push_back(step.take());
+  };
+  for (uint16_t rank = 0; rank < state.processes.size(); ++rank) {
+    if (now.may_call(rank)) {
+      for (uint16_t way = 0; way < now.ways_to_call(rank); ++way) go([&](Step& step) { step.call(rank, way); });
+    }
+    if (now.may_start_fired(rank)) go([&](Step& step) { step.start_fired(rank); });
+    if (now.may_report_disabled(rank)) go([&](Step& step) { step.report_disabled(rank); });
+    for (size_t claim = 0; claim < state.processes[rank].claims.size(); ++claim) {
+      if (now.may_report_claim(rank, claim)) go([&](Step& step) { step.report_claim(rank, claim); });
+    }
+    for (size_t entry = 0; entry < state.processes[rank].entries.size(); ++entry) {
+      if (now.may_report_link(rank, entry)) go([&](Step& step) { step.report_link(rank, entry); });
+      if (now.may_report_unlink(rank, entry)) go([&](Step& step) { step.report_unlink(rank, entry); });
+      if (now.may_free(rank, entry)) go([&](Step& step) { step.free(rank, entry); });
+    }
+  }
+  for (size_t message = 0; message < state.messages.size(); ++message) {
+    if (now.may_read(message)) go([&](Step& step) { step.read(message); });
+    if (now.may_send(message)) go([&](Step& step) { step.send(message); });
+    if (now.may_count_send(message)) go([&](Step& step) { step.count_send(message); });
+    if (now.may_match(message)) {
+      for (uint16_t way = 0; way < now.ways_to_match(message); ++way) go([&](Step& step) { step.match(message, way); });
+    }
+    if (now.may_move(message)) go([&](Step& step) { step.move(message); });
+    if (now.may_report(message)) go([&](Step& step) { step.report(message); });
+    if (now.may_count(message)) go([&](Step& step) { step.count(message); });
+    if (now.may_answer(message)) go([&](Step& step) { step.answer(message); });
+    if (now.may_count_answer(message)) go([&](Step& step) { step.count_answer(message); });
+  }
+  return has_steps;
+}
+
+Outcome Machine::outcome_of(const State& end) {
+  Outcome outcome;
+  for (const Process& process : end.processes) {
+    RankOutcome& seen = outcome.ranks.emplace_back();
+    seen.returned = process.returned;
+    const auto untaken = [](const Queue& queue) {
+      return std::vector<Event>(queue.events.begin() + queue.taken, queue.events.end());
+    };
+    seen.arrivals = untaken(process.queues[0]);
+    seen.departures = untaken(process.queues[1]);
+    for (const Counter& counter : process.counters) seen.counters.push_back(counter.value);
+    seen.memory = process.memory;
+    seen.dropped = process.dropped;
+    seen.permission_violations = process.permission_violations;
+    seen.operation_violations = process.operation_violations;
+  }
+  return outcome;
+}
+
+bool Machine::is_followed(const State& end) const {
+  for (size_t rank = 0; rank < end.processes.size(); ++rank) {
+    const Process& process = end.processes[rank];
+    const RankOutcome& seen = followed_->outcome->ranks[rank];
+    for (size_t queue = 0; queue < 2; ++queue) {
+      if (process.queues[queue].posted != followed_->events[rank][queue].size()) return false;
+    }
+    std::vector<Count> counters;
+    for (const Counter& counter : process.counters) counters.push_back(counter.value);
+    if (process.next != seen.returned.size() || counters != seen.counters || process.memory != seen.memory ||
+        process.dropped != seen.dropped || process.permission_violations != seen.permission_violations ||
+        process.operation_violations != seen.operation_violations) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace spinloom::model

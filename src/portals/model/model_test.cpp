@@ -1,0 +1,164 @@
+// The model alone: small programs whose outcomes can be counted by hand, and what its rules take away.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "portals/model/elements.hpp"
+#include "portals/model/grammar.hpp"
+#include "portals/model/machine.hpp"
+#include "portals/model/outcomes.hpp"
+#include "portals/model/text.hpp"
+
+namespace spinloom::model {
+namespace {
+
+Operation append(List list, bool use_once) {
+  Operation operation;
+  operation.kind = OperationKind::append;
+  operation.list = list;
+  operation.entry.memory.length = 8;
+  operation.entry.use_once = use_once;
+  operation.entry.link_disable = true;
+  return operation;
+}
+
+Operation put(Ack ack) {
+  Operation operation;
+  operation.movement.target = 1;
+  operation.movement.local.length = 8;
+  operation.movement.ack = ack;
+  operation.movement.descriptor.send_disable = true;
+  return operation;
+}
+
+Program two_ranks(std::vector<Operation> initiator, std::vector<Operation> target) {
+  return {{*placed({{}, std::move(initiator)}), *placed({{}, std::move(target)})}};
+}
+
+std::set<Outcome> all(const Program& program, const Rules& rules = {}) {
+  const auto found = outcomes(program, rules);
+  EXPECT_TRUE(found.has_value());
+  return found.value_or(std::set<Outcome>{});
+}
+
+TEST(Model, APutLandsOrIsDropped) {
+  const std::set<Outcome> seen = all(two_ranks({put(Ack::full)}, {append(List::priority, true)}));
+  ASSERT_EQ(seen.size(), 2u);
+  size_t dropped = 0;
+  for (const Outcome& outcome : seen) {
+    ASSERT_EQ(outcome.ranks[0].departures.size(), 1u);
+    const Event& ack = outcome.ranks[0].departures[0];
+    EXPECT_EQ(ack.fail == Fail::dropped, outcome.ranks[1].dropped == 1);
+    EXPECT_EQ(ack.moved, ack.fail == Fail::ok ? 8 : 0);
+    EXPECT_EQ(outcome.ranks[1].arrivals.size(), ack.fail == Fail::ok ? 2u : 0u);
+    dropped += outcome.ranks[1].dropped;
+  }
+  EXPECT_EQ(dropped, 1u);
+}
+
+TEST(Model, AnUnexpectedMessageIsFoundOnce) {
+  const Program program = two_ranks(
+      {put(Ack::none)}, {append(List::overflow, false), append(List::priority, true), append(List::priority, true)});
+  for (const Outcome& outcome : all(program)) {
+    size_t taken = 0;
+    for (const Event& event : outcome.ranks[1].arrivals) {
+      taken += event.kind == EventKind::put_overflow || (event.kind == EventKind::put && event.list == List::priority);
+    }
+    EXPECT_EQ(taken, 1u - outcome.ranks[1].dropped) << text_of(program, outcome);
+  }
+}
+
+TEST(Model, MessagesOfAPairMatchInOrder) {
+  const Program program =
+      two_ranks({put(Ack::none), put(Ack::none)}, {append(List::priority, true), append(List::priority, true)});
+  for (const Outcome& outcome : all(program)) {
+    for (const Event& event : outcome.ranks[1].arrivals) {
+      if (event.kind != EventKind::put || outcome.ranks[1].dropped > 0) continue;
+      EXPECT_EQ(event.user_ptr - name_of(1, 0), event.hdr_data - name_of(0, 0)) << text_of(program, outcome);
+    }
+  }
+}
+
+TEST(Model, WhoHasSeenTheEventMayUnlink) {
+  Operation wait;
+  wait.kind = OperationKind::eq_wait;
+  Operation unlink;
+  unlink.kind = OperationKind::unlink;
+  const Program program = two_ranks({put(Ack::none)}, {append(List::priority, false), wait, unlink});
+  for (const Outcome& outcome : all(program)) {
+    if (outcome.ranks[1].returned.size() < 3) continue;  // the put was too early
+    EXPECT_EQ(outcome.ranks[1].returned[2].code, Code::ok);
+  }
+}
+
+TEST(Model, EachChoiceOnlyTakesOutcomesAway) {
+  std::array<size_t, 6> taken{};
+  for (const Grammar& grammar : grammars()) {
+    for (uint64_t number = 0; number < programs_of(grammar); number += 331) {
+      const auto program = program_at(grammar, number);
+      if (!program) continue;
+      const std::set<Outcome> allowed = all(*program);
+      std::array<Rules, 6> choices;
+      choices[0].owes_nothing = true;
+      choices[1].reports_nothing_at_once = true;
+      choices[2].counts_with_event = true;
+      choices[3].claims_hold_places = true;
+      choices[4].search_needs_no_entry = true;
+      choices[5].unlink_tells_of_messages = true;
+      for (size_t i = 0; i < choices.size(); ++i) {
+        const std::set<Outcome> fewer = all(*program, choices[i]);
+        ASSERT_TRUE(std::includes(allowed.begin(), allowed.end(), fewer.begin(), fewer.end()))
+            << grammar.name << ':' << number << ", choice " << i << '\n'
+            << text_of(*program);
+        taken[i] += allowed.size() - fewer.size();
+      }
+    }
+  }
+  EXPECT_GT(taken[0], 0u);
+  EXPECT_GT(taken[2], 0u);
+  EXPECT_GT(taken[5], 0u);
+}
+
+TEST(Model, FollowsItsOwnOutcomesAndNoOthers) {
+  const Program program =
+      two_ranks({put(Ack::full), put(Ack::none)}, {append(List::overflow, true), append(List::priority, true)});
+  for (const Outcome& outcome : all(program)) {
+    EXPECT_EQ(is_allowed(program, outcome), true) << text_of(program, outcome);
+    Outcome spoiled = outcome;
+    ++spoiled.ranks[0].departures.at(0).moved;
+    EXPECT_EQ(is_allowed(program, spoiled), false);
+    spoiled = outcome;
+    spoiled.ranks[1].memory[0] ^= 0x80;
+    EXPECT_EQ(is_allowed(program, spoiled), false);
+  }
+}
+
+TEST(Elements, TheOperandStandsOnTheLeft) {
+  const auto swapped = [](AtomicKind kind, int64_t operand, int64_t target, bool is_signed = true) {
+    Movement movement;
+    movement.atomic = kind;
+    movement.operand = operand;
+    movement.is_signed = is_signed;
+    const int64_t source = 0x55;
+    std::array<uint8_t, 8> from{};
+    std::array<uint8_t, 8> to{};
+    std::memcpy(from.data(), &source, 8);
+    std::memcpy(to.data(), &target, 8);
+    apply(movement, from, to);
+    std::memcpy(&target, to.data(), 8);
+    return target;
+  };
+  EXPECT_EQ(swapped(AtomicKind::compare_swap_less, 1, 2), 0x55);
+  EXPECT_EQ(swapped(AtomicKind::compare_swap_less, 2, 1), 1);
+  EXPECT_EQ(swapped(AtomicKind::compare_swap_less, -1, 1), 0x55);
+  EXPECT_EQ(swapped(AtomicKind::compare_swap_less, -1, 1, false), 1);
+  EXPECT_EQ(swapped(AtomicKind::compare_swap, 7, 7), 0x55);
+  EXPECT_EQ(swapped(AtomicKind::masked_swap, 0xf0, 0x0f), 0x5f);
+  EXPECT_EQ(swapped(AtomicKind::logical_xor, 0, 3), 0);
+  EXPECT_EQ(swapped(AtomicKind::max, 0, -3), 0x55);
+  EXPECT_EQ(swapped(AtomicKind::max, 0, -3, false), -3);
+}
+
+}  // namespace
+}  // namespace spinloom::model

@@ -1,0 +1,113 @@
+// State - a moment of a program's run: every rank, and every operation that moves data and is not over.
+//
+// Contract: plain values; equal states have equal keys, and equal futures.
+// Threads: plain values. Time: none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "portals/model/outcome.hpp"
+#include "portals/model/program.hpp"
+
+namespace spinloom::model {
+
+// An operation's name: its rank and its place in that rank's program.
+struct OperationName {
+  uint16_t rank = 0;
+  uint16_t place = 0;
+  auto operator<=>(const OperationName&) const = default;
+};
+
+// The target's side of a message. Each stage is one step.
+enum class Stage : uint8_t {
+  unmatched,  // every message of the pair before it is matched before it
+  matched,    // its entry is in use; its bytes have not moved
+  moved,      // its bytes are there
+  reported,   // its full event is in the queue, and it uses its entry no more
+  ended,      // it is counted; what is left is the answer
+  lost        // the target is dead
+};
+// The answer: an acknowledgement or a reply.
+enum class Answer : uint8_t { to_come, seen, ended };
+
+struct Message {
+  OperationName name;
+  uint16_t target = 0;
+  Stage stage = Stage::unmatched;
+  bool is_read = false;  // the source bytes are captured
+  bool is_sent = false;  // the send event is posted
+  bool is_send_counted = false;
+  Answer answer = Answer::to_come;
+  Fail fail = Fail::ok;
+  List list = List::priority;
+  uint16_t entry = 0;   // the operation that appended the entry
+  uint16_t offset = 0;  // in the entry
+  uint16_t moved = 0;   // bytes
+  std::vector<uint8_t> bytes;  // the source bytes; when they have moved, those of the reply
+};
+
+struct ListedEntry {
+  uint16_t appended_by = 0;
+  List list = List::priority;
+  bool is_linked = true;       // false: it has unlinked itself
+  bool is_link_reported = true;
+  bool is_unlink_reported = false;
+  uint16_t local_offset = 0;
+};
+
+// An unexpected header.
+struct Header {
+  OperationName name;
+  uint16_t entry = 0;
+  uint16_t offset = 0;
+  uint16_t moved = 0;
+};
+
+// An unexpected header that an append, or a search that removes, has taken, while its data is still arriving.
+struct Claim {
+  uint16_t taken_by = 0;  // the operation
+  Header header;
+};
+
+struct Counter {
+  Count value;
+  std::vector<uint16_t> waiting;  // triggered operations, in the order of their calls
+};
+
+struct Queue {
+  uint16_t posted = 0;
+  uint16_t taken = 0;
+  std::vector<Event> events;  // empty while an observed outcome is followed
+};
+
+struct Process {
+  bool is_alive = true;
+  uint16_t next = 0;  // place of the next call
+  bool is_disabling = false;
+  bool is_enabled = true;
+  bool reports_disabled = false;  // flow control owes an event
+  std::vector<ListedEntry> entries;  // in the order of their appends, both lists
+  std::vector<Header> headers;       // in the order of arrival
+  std::vector<Claim> claims;         // in the order in which they are reported
+  std::vector<Counter> counters;
+  std::vector<uint16_t> fired;  // triggered operations that are to start, the first first
+  std::array<Queue, 2> queues;  // arrivals, departures
+  std::vector<uint8_t> memory;
+  std::vector<Returned> returned;  // empty while an observed outcome is followed
+  uint16_t dropped = 0;
+  uint16_t permission_violations = 0;
+  uint16_t operation_violations = 0;
+};
+
+struct State {
+  std::vector<Process> processes;
+  std::vector<Message> messages;  // in the order in which they were issued
+
+  // Bytes that two states have in common if and only if they are equal.
+  [[nodiscard]] std::string key() const;
+};
+
+}  // namespace spinloom::model

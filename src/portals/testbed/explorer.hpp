@@ -1,0 +1,39 @@
+// Explorer - runs programs of the model over the loopback driver, whose schedule is drawn by seed.
+//
+// Contract: run_loopback() gives the outcome of one schedule: the same seed gives the same one. explore() draws
+//   schedules until every expected outcome has been seen, and judges each.
+// Threads: one owner. Time: none.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "base/result.hpp"
+#include "portals/model/outcome.hpp"
+#include "portals/model/program.hpp"
+#include "portals/model/rules.hpp"
+
+namespace spinloom::testbed {
+
+// What our engine never shows of that which Portals 4 allows. With these choices the model's outcomes are exactly those
+// of the loopback driver.
+inline constexpr model::Rules our_choices{.owes_nothing = true,
+                                          .reports_nothing_at_once = true,
+                                          .counts_with_event = true,
+                                          .claims_hold_places = true,
+                                          .search_needs_no_entry = true,
+                                          .unlink_tells_of_messages = true};
+
+[[nodiscard]] Result<model::Outcome> run_loopback(const model::Program& program, uint64_t seed);
+
+struct Exploration {
+  uint64_t schedules = 0;
+  std::set<model::Outcome> seen;
+  std::set<model::Outcome> missing;  // expected, and never seen
+};
+// Seeds begin at 1. An outcome that is not expected is an Error that shows it and the seed.
+[[nodiscard]] Result<Exploration> explore(const model::Program& program, const std::set<model::Outcome>& expected,
+                                          uint64_t schedules_max);
+
+}  // namespace spinloom::testbed

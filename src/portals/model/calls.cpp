@@ -65,6 +65,7 @@ bool Step::may_call(uint16_t rank) const {
       return queue.taken < queue.posted;
     }
     // Disabling returns when no message is being processed and the events of earlier ones are posted.
+    case OperationKind::settle: return false;
     case OperationKind::pt_disable: return !caller.is_disabling || !is_under_way(rank);
     default: return true;
   }
@@ -72,12 +73,11 @@ bool Step::may_call(uint16_t rank) const {
 
 uint16_t Step::ways_to_call(uint16_t rank) const {
   const Operation& operation = machine_.program_.ranks[rank].operations[process(rank).next];
+  if (operation.trigger) return machine_.rules_.counts_wait_freely ? 1 : 2;
   switch (operation.kind) {
     case OperationKind::unlink: return 2;
     case OperationKind::append: return machine_.rules_.owes_nothing ? 1 : 2;
     case OperationKind::search: return 4;
-    case OperationKind::ct_inc:
-    case OperationKind::ct_set: return operation.trigger ? 2 : 1;
     default: return 1;
   }
 }
@@ -114,6 +114,12 @@ void Step::call(uint16_t rank, uint16_t way) {
   }
 }
 
+void Step::pass_settle() {
+  for (uint16_t rank = 0; rank < state_.processes.size(); ++rank) {
+    if (process(rank).next < machine_.program_.ranks[rank].operations.size()) return_from(rank, {});
+  }
+}
+
 void Step::start_fired(uint16_t rank) {
   Process& starter = process(rank);
   const uint16_t place = starter.fired.front();
@@ -138,14 +144,17 @@ Code Step::perform(uint16_t rank, uint16_t place) {
   return Code::ok;
 }
 
-// The limit holds for operations that move data; for counts Portals 4 leaves it open (`way`).
+// Portals 4 leaves open whether operations that count are limited, too (`way`).
 Code Step::wait_for_trigger(uint16_t rank, uint16_t place, uint16_t way) {
   const Operation& waiting = operation({rank, place});
   Counter& counter = process(rank).counters[waiting.trigger->counter];
-  const bool is_full = counter.waiting.size() >= machine_.setup(rank).triggered_max;
-  const bool is_limited = moves_data(waiting.kind) || way == 1;
-  if (!is_full && way == 1) agrees_ = false;  // that is the first way
-  if (is_full && is_limited) return Code::no_space;
+  const uint16_t most = machine_.setup(rank).triggered_max;
+  const auto moving = std::count_if(counter.waiting.begin(), counter.waiting.end(),
+                                    [&](uint16_t other) { return moves_data(operation({rank, other}).kind); });
+  const bool is_full_of_moving = moves_data(waiting.kind) && moving >= most;
+  const bool is_full = counter.waiting.size() >= most;
+  if (way == 1 && is_full == is_full_of_moving) agrees_ = false;
+  if (way == 0 ? is_full_of_moving : is_full) return Code::no_space;
   if (moves_data(waiting.kind)) {
     const Movement& moved = waiting.movement;
     if (moved.ack == Ack::full && !moved.descriptor.has_queue) return Code::invalid;

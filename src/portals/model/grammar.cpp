@@ -5,9 +5,9 @@
 namespace spinloom::model {
 namespace {
 
-constexpr uint16_t slot_bytes = 32;  // of an operation's memory
+constexpr uint16_t slot_bytes = 32;  // the memory of one operation
 constexpr uint16_t slots = 8;
-constexpr uint16_t own_place = any;  // as a remote offset: the operation's own
+constexpr uint16_t own_place = any;  // a remote offset that means: the operation's own
 
 Operation call(OperationKind kind) {
   Operation operation;

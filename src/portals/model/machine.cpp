@@ -23,7 +23,7 @@ Region clipped(Region memory, const Movement& movement) {
   return {static_cast<uint16_t>(memory.offset + movement.remote_offset), std::min(room, movement.local.length)};
 }
 
-// What messages for this rank may do to an entry's memory.
+// Adds the uses that messages for this rank may make of an entry's memory.
 void add_uses_of(const Program& program, uint16_t rank, const Entry& entry, std::vector<Use>& uses) {
   const size_t group = uses.size();
   for (const RankProgram& initiator : program.ranks) {
@@ -139,7 +139,21 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
     if (now.may_answer(message)) go([&](Step& step) { step.answer(message); });
     if (now.may_count_answer(message)) go([&](Step& step) { step.count_answer(message); });
   }
-  return has_steps;
+  if (has_steps || !may_pass_settle(state)) return has_steps;
+  go([](Step& step) { step.pass_settle(); });
+  return true;
+}
+
+// True if every rank that has not ended waits for all to be quiet.
+bool Machine::may_pass_settle(const State& state) const {
+  bool has_any = false;
+  for (uint16_t rank = 0; rank < state.processes.size(); ++rank) {
+    const uint16_t next = state.processes[rank].next;
+    if (next >= program_.ranks[rank].operations.size()) continue;
+    if (operation({rank, next}).kind != OperationKind::settle) return false;
+    has_any = true;
+  }
+  return has_any;
 }
 
 Outcome Machine::outcome_of(const State& end) {

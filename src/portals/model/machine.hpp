@@ -1,8 +1,8 @@
 // Machine - the steps that Portals 4 allows from a state: calls of the ranks, and what their interfaces do meanwhile.
 //
 // Contract: next() adds every state that one step leads to; false if there is no step, so that the state is an end. A
-//   program may be followed along an observed outcome: then only steps that agree with it are added. The rules are those of the Portals 4 interface; nothing here knows an
-//   implementation of it.
+//   program may be followed along an observed outcome: then only steps that agree with it are added. The rules are
+//   those of the Portals 4 interface; nothing here knows an implementation of it.
 // Invariants: (1) a state without a next one is an end: outcome_of() is what the program has seen; (2) every run ends,
 //   because each step uses something up.
 // Threads: pure; one machine may be asked by several. Time: none.
@@ -18,7 +18,7 @@
 
 namespace spinloom::model {
 
-// What follows from a program alone, and makes steps fewer without taking outcomes away.
+// Properties of a program that make steps fewer without taking outcomes away.
 struct Traits {
   explicit Traits(const Program& program);
   // Counters whose value matters before the end.
@@ -47,6 +47,7 @@ class Machine {
 
  private:
   friend class Step;
+  [[nodiscard]] bool may_pass_settle(const State& state) const;
   [[nodiscard]] const Operation& operation(OperationName name) const {
     return program_.ranks[name.rank].operations[name.place];
   }

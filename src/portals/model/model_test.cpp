@@ -93,19 +93,20 @@ TEST(Model, WhoHasSeenTheEventMayUnlink) {
 }
 
 TEST(Model, EachChoiceOnlyTakesOutcomesAway) {
-  std::array<size_t, 6> taken{};
+  std::array<size_t, 7> taken{};
   for (const Grammar& grammar : grammars()) {
     for (uint64_t number = 0; number < programs_of(grammar); number += 331) {
       const auto program = program_at(grammar, number);
       if (!program) continue;
       const std::set<Outcome> allowed = all(*program);
-      std::array<Rules, 6> choices;
+      std::array<Rules, 7> choices;
       choices[0].owes_nothing = true;
       choices[1].reports_nothing_at_once = true;
       choices[2].counts_with_event = true;
       choices[3].claims_hold_places = true;
       choices[4].search_needs_no_entry = true;
       choices[5].unlink_tells_of_messages = true;
+      choices[6].counts_wait_freely = true;
       for (size_t i = 0; i < choices.size(); ++i) {
         const std::set<Outcome> fewer = all(*program, choices[i]);
         ASSERT_TRUE(std::includes(allowed.begin(), allowed.end(), fewer.begin(), fewer.end()))

@@ -58,7 +58,7 @@ struct Count {
 };
 
 enum class Code : uint8_t { ok, empty, in_use, invalid, no_space };
-// What a call returned.
+// The result of a call.
 struct Returned {
   Code code = Code::ok;
   Count count;  // ct_get, ct_wait

@@ -30,6 +30,7 @@ enum class OperationKind : uint8_t {
   pt_enable,
   eq_get,
   eq_wait,
+  settle,  // returns when all ranks have come to theirs and nothing is under way
 };
 enum class List : uint8_t { priority, overflow };
 enum class Ack : uint8_t { none, full, counted, operation_completed };
@@ -113,7 +114,7 @@ struct Descriptor {
 struct Movement {
   uint16_t target = 0;
   Region local;   // the source; of a get the destination
-  uint16_t fetch_offset = 0;  // where the values before a fetching atomic go
+  uint16_t fetch_offset = 0;  // the place of the values before a fetching atomic
   uint16_t match_bits = 0;
   uint16_t remote_offset = 0;
   Ack ack = Ack::none;
@@ -154,16 +155,16 @@ struct Operation {
          kind == OperationKind::fetch_atomic;
 }
 
-// What a rank has before it calls anything.
+// The state of a rank before its first call.
 struct Setup {
   bool flow_control = false;
-  bool has_queue = true;  // for the portal table entry
+  bool has_queue = true;  // the portal table entry posts to `arrivals`
   uint16_t user = 0;
   uint16_t counters = 0;
   uint16_t entries_max = any;
   uint16_t list_max = any;
   uint16_t headers_max = any;
-  uint16_t triggered_max = any;  // for each counter
+  uint16_t triggered_max = any;  // the most operations that wait for one counter
   uint16_t memory_bytes = 64;
   auto operator<=>(const Setup&) const = default;
 };

@@ -93,6 +93,12 @@ Operation random_operation(Random& random, uint16_t ranks) {
 }  // namespace
 
 Program random_program(Random& random, uint16_t ranks, uint16_t calls) {
+  return random_history(random, ranks, calls, 1);
+}
+
+Program random_history(Random& random, uint16_t ranks, uint16_t calls, uint16_t windows) {
+  Operation settle;
+  settle.kind = OperationKind::settle;
   for (;;) {
     Program program;
     for (uint16_t rank = 0; rank < ranks; ++rank) {
@@ -105,7 +111,10 @@ Program random_program(Random& random, uint16_t ranks, uint16_t calls) {
       if (random.chance(1, 8)) made.setup.list_max = 1;
       if (random.chance(1, 8)) made.setup.entries_max = 2;
       if (random.chance(1, 8)) made.setup.triggered_max = 1;
-      while (made.operations.size() < calls) made.operations.push_back(random_operation(random, ranks));
+      for (uint16_t window = 0; window < windows; ++window) {
+        if (window > 0) made.operations.push_back(settle);
+        for (uint16_t i = 0; i < calls; ++i) made.operations.push_back(random_operation(random, ranks));
+      }
       auto with_memory = placed(std::move(made));
       if (!with_memory) break;
       program.ranks.push_back(std::move(*with_memory));

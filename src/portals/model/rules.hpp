@@ -7,7 +7,7 @@
 namespace spinloom::model {
 
 struct Rules {
-  // What is owed comes with the event that makes it due: overflow events of headers that were taken while their data
+  // Owed events come with the event that makes them due: overflow events of headers that were taken while their data
   // arrived, LINK behind them, AUTO_UNLINK, AUTO_FREE, PT_DISABLED.
   bool owes_nothing = false;
   // A put or an atomic of which no byte lands is reported when it is matched.
@@ -18,6 +18,8 @@ struct Rules {
   bool claims_hold_places = false;
   // A search needs no place of its own among the entries.
   bool search_needs_no_entry = false;
+  // The limit of operations that wait for a counter holds for those that move data, and counts only those.
+  bool counts_wait_freely = false;
   // Unlinking an entry that has unlinked itself says in_use as long as a message uses it, and invalid afterwards, even
   // if headers refer to it.
   bool unlink_tells_of_messages = false;

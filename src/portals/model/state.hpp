@@ -44,7 +44,7 @@ struct Message {
   Fail fail = Fail::ok;
   List list = List::priority;
   uint16_t entry = 0;   // the operation that appended the entry
-  uint16_t offset = 0;  // in the entry
+  uint16_t offset = 0;  // the place in the entry
   uint16_t moved = 0;   // bytes
   std::vector<uint8_t> bytes;  // the source bytes; when they have moved, those of the reply
 };
@@ -89,9 +89,9 @@ struct Process {
   bool is_disabling = false;
   bool is_enabled = true;
   bool reports_disabled = false;  // flow control owes an event
-  std::vector<ListedEntry> entries;  // in the order of their appends, both lists
-  std::vector<Header> headers;       // in the order of arrival
-  std::vector<Claim> claims;         // in the order in which they are reported
+  std::vector<ListedEntry> entries;  // both lists, in the order of their appends
+  std::vector<Header> headers;       // the first to arrive first
+  std::vector<Claim> claims;         // the first to be reported first
   std::vector<Counter> counters;
   std::vector<uint16_t> fired;  // triggered operations that are to start, the first first
   std::array<Queue, 2> queues;  // arrivals, departures
@@ -104,7 +104,7 @@ struct Process {
 
 struct State {
   std::vector<Process> processes;
-  std::vector<Message> messages;  // in the order in which they were issued
+  std::vector<Message> messages;  // the first to be issued first
 
   // Bytes that two states have in common if and only if they are equal.
   [[nodiscard]] std::string key() const;

@@ -24,11 +24,13 @@ class Step {
   [[nodiscard]] bool may_call(uint16_t rank) const;
   [[nodiscard]] uint16_t ways_to_call(uint16_t rank) const;
   void call(uint16_t rank, uint16_t way);
+  // Every rank that has not ended goes on behind its settle().
+  void pass_settle();
   // The first triggered operation that has fired.
   [[nodiscard]] bool may_start_fired(uint16_t rank) const { return !process(rank).fired.empty(); }
   void start_fired(uint16_t rank);
 
-  // What a portal table entry owes.
+  // Events that a portal table entry owes.
   [[nodiscard]] bool may_report_disabled(uint16_t rank) const;
   void report_disabled(uint16_t rank);
   [[nodiscard]] bool may_report_claim(uint16_t rank, size_t claim) const;

@@ -1,6 +1,7 @@
 #include "portals/testbed/explorer.hpp"
 
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,7 @@ Result<model::Outcome> run_loopback(const model::Program& program, uint64_t seed
   }
   SPL_ASSIGN(const auto run, ProgramRun::create(program, pointers));
   SPL_TRY(loopback->run());
-  const uint64_t calls_of_eight = 1 + random.below(7);  // how often a rank calls, if one can
+  const uint64_t calls_of_eight = 1 + random.below(7);  // a rank that can call does so as often
   for (;;) {
     std::vector<uint16_t> callers;
     for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) {
@@ -41,10 +42,60 @@ Result<model::Outcome> run_loopback(const model::Program& program, uint64_t seed
     if (!callers.empty() && random.chance(calls_of_eight, 8)) {
       SPL_TRY(run->call(callers[random.below(callers.size())]));
     } else if (!loopback->step() && callers.empty()) {
-      break;
+      bool is_settling = false;
+      for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) is_settling |= run->is_settling(rank);
+      if (!is_settling) break;
+      run->pass_settle();
     }
   }
   SPL_TRY(loopback->run());
+  return run->finish();
+}
+
+namespace {
+
+// Every rank calls until it has ended or settles.
+Status call_in_turns(const model::Program& program, ProgramRun& run, Random& random) {
+  for (;;) {
+    std::vector<uint16_t> callers;
+    for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) {
+      if (run.has_calls(rank) && !run.is_settling(rank)) callers.push_back(rank);
+    }
+    if (callers.empty()) return {};
+    const uint16_t caller = callers[random.below(callers.size())];
+    if (run.may_call(caller)) SPL_TRY(run.call(caller));
+  }
+}
+
+Status call_by_threads(const model::Program& program, ProgramRun& run) {
+  std::vector<Status> results(program.ranks.size());
+  std::vector<std::thread> threads;
+  for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) {
+    threads.emplace_back([&run, &results, rank] {
+      while (results[rank].ok() && run.has_calls(rank) && !run.is_settling(rank)) {
+        if (run.may_call(rank)) results[rank] = run.call(rank);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& result : results) SPL_TRY(result);
+  return {};
+}
+
+}  // namespace
+
+Result<model::Outcome> run_program(const model::Program& program, Testbed& bed, Random& random, Callers callers) {
+  std::vector<portals::Interface*> interfaces;
+  for (uint32_t rank = 0; rank < bed.ranks(); ++rank) interfaces.push_back(&bed.rank(rank));
+  SPL_ASSIGN(const auto run, ProgramRun::create(program, interfaces));
+  SPL_TRY(bed.settle());
+  for (bool is_over = false; !is_over;) {
+    SPL_TRY(callers == Callers::one_thread ? call_in_turns(program, *run, random) : call_by_threads(program, *run));
+    SPL_TRY(bed.settle());
+    is_over = true;
+    for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) is_over = is_over && !run->is_settling(rank);
+    run->pass_settle();
+  }
   return run->finish();
 }
 

@@ -9,23 +9,32 @@
 #include <set>
 #include <string>
 
+#include "base/random.hpp"
 #include "base/result.hpp"
 #include "portals/model/outcome.hpp"
 #include "portals/model/program.hpp"
 #include "portals/model/rules.hpp"
+#include "portals/testbed/testbed.hpp"
 
 namespace spinloom::testbed {
 
-// What our engine never shows of that which Portals 4 allows. With these choices the model's outcomes are exactly those
+// The choices of our engine among what Portals 4 allows. With these choices the model's outcomes are exactly those
 // of the loopback driver.
 inline constexpr model::Rules our_choices{.owes_nothing = true,
                                           .reports_nothing_at_once = true,
                                           .counts_with_event = true,
                                           .claims_hold_places = true,
                                           .search_needs_no_entry = true,
+                                          .counts_wait_freely = true,
                                           .unlink_tells_of_messages = true};
 
 [[nodiscard]] Result<model::Outcome> run_loopback(const model::Program& program, uint64_t seed);
+
+// Runs a program that never waits for ever over any testbed, and gives its outcome. Each rank has a thread of its own, or
+// one thread calls for all of them, in an order that is drawn.
+enum class Callers : uint8_t { one_thread, thread_each };
+[[nodiscard]] Result<model::Outcome> run_program(const model::Program& program, Testbed& bed, Random& random,
+                                                 Callers callers);
 
 struct Exploration {
   uint64_t schedules = 0;

@@ -17,7 +17,7 @@ namespace {
 
 // A run of these tests explores one program of so many; SPINLOOM_TEST_CASES=47 explores all.
 constexpr uint64_t programs_of_one = 47;
-// Of a program with more outcomes than these, rare ones may take too long to come.
+// A program with more outcomes has rare ones, which may take too long to come.
 constexpr size_t outcomes_max = 64;
 constexpr uint64_t schedules_max = 100'000;
 constexpr uint64_t schedules_of_many = 2'000;
@@ -71,6 +71,17 @@ TEST(Explorer, RandomProgramsDoWhatTheModelAllows) {
       if (!allowed) return;  // too many states
       ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
     }
+  });
+}
+
+TEST(Explorer, LongHistoriesAreWhatTheModelAllows) {
+  for_seeds(60, [](Random& random) {
+    const model::Program program = model::random_history(random, 2, static_cast<uint16_t>(1 + random.below(4)), 6);
+    const auto outcome = run_loopback(program, random.next());
+    ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
+    const auto allowed = model::is_allowed(program, *outcome);
+    if (!allowed) return;  // too many states
+    ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
   });
 }
 

@@ -12,7 +12,7 @@
 namespace spinloom::testbed {
 
 namespace {
-constexpr size_t kinds = 15;  // of work: the items, and answers apart from other packets
+constexpr size_t kinds = 15;  // the items, and answers apart from other packets
 }
 
 // One rank: its engine, and the mailbox of its host.

@@ -131,7 +131,7 @@ class Loopback final : private Links::Ends {
 
   LoopbackOptions options_;
   std::optional<Random> random_;
-  std::vector<uint64_t> weights_;  // with `leans`: for each rank and kind of work
+  std::vector<uint64_t> weights_;  // `leans`: one for each rank and kind of work
   std::vector<std::unique_ptr<Node>> nodes_;
   std::deque<Work> work_;  // the oldest first
   std::vector<std::unique_ptr<uint8_t[]>> payloads_;

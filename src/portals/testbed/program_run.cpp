@@ -79,7 +79,7 @@ std::optional<nic::Trigger> trigger_of(const std::vector<nic::CounterId>& counte
   return nic::Trigger{counters.at(operation.trigger->counter), operation.trigger->threshold};
 }
 
-// What a call returned; other errors than those of Portals 4 are Errors.
+// Translates the result of a call. Errors that Portals 4 does not know stay Errors.
 Result<model::Returned> returned(const Status& status) {
   if (status) return model::Returned{};
   switch (status.error().code) {
@@ -131,6 +131,7 @@ bool ProgramRun::may_call(uint16_t number) {
   if (!has_calls(number)) return false;
   Rank& rank = ranks_[number];
   const model::Operation& operation = program_.ranks[number].operations[next_of(number)];
+  if (operation.kind == OperationKind::settle) return false;
   if (operation.trigger) return true;
   if (operation.kind == OperationKind::ct_wait) {
     const nic::CounterValue value = rank.interface->ct_get(rank.counters.at(operation.counter));
@@ -140,6 +141,16 @@ bool ProgramRun::may_call(uint16_t number) {
   std::optional<model::Event>& ahead = rank.ahead[operation.departures ? 1 : 0];
   if (!ahead) ahead = take(rank, operation.departures);
   return ahead.has_value();
+}
+
+bool ProgramRun::is_settling(uint16_t rank) const {
+  return has_calls(rank) && program_.ranks[rank].operations[next_of(rank)].kind == OperationKind::settle;
+}
+
+void ProgramRun::pass_settle() {
+  for (uint16_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (is_settling(rank)) ranks_[rank].seen.returned.emplace_back();
+  }
 }
 
 Status ProgramRun::call(uint16_t number) {
@@ -196,6 +207,7 @@ Result<model::Returned> ProgramRun::perform(uint16_t number, const model::Operat
     case OperationKind::ct_cancel: return returned(interface.ct_cancel(rank.counters.at(operation.counter)));
     case OperationKind::pt_disable: return returned(interface.pt_disable(rank.portal));
     case OperationKind::pt_enable: return returned(interface.pt_enable(rank.portal));
+    case OperationKind::settle: break;
     case OperationKind::eq_get:
     case OperationKind::eq_wait: {
       auto event = std::exchange(rank.ahead[operation.departures ? 1 : 0], std::nullopt);
@@ -203,7 +215,7 @@ Result<model::Returned> ProgramRun::perform(uint16_t number, const model::Operat
       return model::Returned{event ? model::Code::ok : model::Code::empty, {}, event};
     }
   }
-  return fail(Code::unsupported, "no such operation");
+  return fail(Code::unsupported, "a program's ranks settle together");
 }
 
 // Changes a counter and waits until the host can read the new value, as the C functions do.

@@ -30,6 +30,9 @@ class ProgramRun {
   [[nodiscard]] bool has_calls(uint16_t rank) const { return next_of(rank) < program_.ranks[rank].operations.size(); }
   [[nodiscard]] bool may_call(uint16_t rank);
   [[nodiscard]] Status call(uint16_t rank);
+  // The rank has come to a settle(): it goes on when all others have, and nothing is under way.
+  [[nodiscard]] bool is_settling(uint16_t rank) const;
+  void pass_settle();
   [[nodiscard]] Result<model::Outcome> finish();
 
  private:
@@ -39,7 +42,7 @@ class ProgramRun {
     nic::PortalIndex portal;
     std::vector<nic::CounterId> counters;
     std::vector<uint8_t> memory;
-    std::vector<nic::EntryId> entries;  // by the operation that appended; none: there is no such entry
+    std::vector<nic::EntryId> entries;  // indexed by the operation that appended; none: there is no such entry
     std::optional<model::Event> ahead[2];  // an event that may_call() has taken
     model::RankOutcome seen;
   };

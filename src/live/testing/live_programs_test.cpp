@@ -1,0 +1,82 @@
+// Random programs and long histories over the live driver, judged by the model of Portals 4 (portals/model).
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "base/testing/seeds.hpp"
+#include "live/testing/live_testbed.hpp"
+#include "portals/model/grammar.hpp"
+#include "portals/model/outcomes.hpp"
+#include "portals/model/text.hpp"
+#include "portals/testbed/explorer.hpp"
+
+namespace spinloom::live {
+namespace {
+
+struct Way {
+  const char* name;
+  LiveTestbed::Over over = LiveTestbed::Over::shared_memory;
+  testbed::Callers callers = testbed::Callers::one_thread;
+  uint32_t gateways = 0;
+};
+
+class LivePrograms : public testing::TestWithParam<Way> {
+ protected:
+  static std::unique_ptr<LiveTestbed> testbed_of(const Way& way) {
+    nic::NicLimits limits;
+    limits.payload_bytes = 128;
+    limits.transfer_bytes = 1 << 30;
+    limits.packet_buffer_bytes = 64 * 128;
+    limits.nic_memory_bytes = 1 << 16;
+    ShmOptions options;
+    options.lend_from_bytes = 8;
+    Bridging bridging;
+    bridging.gateways = way.gateways;
+    auto bed = LiveTestbed::create(2, limits, options, Time{20'000'000}, nullptr, way.over, bridging);
+    EXPECT_TRUE(bed.ok()) << bed.error().message;
+    return bed.ok() ? std::move(*bed) : nullptr;
+  }
+
+  // The same testbed runs many programs: each gives all back.
+  static void judge(const model::Program& program, LiveTestbed& bed, Random& random) {
+    const auto outcome = testbed::run_program(program, bed, random, GetParam().callers);
+    ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
+    const auto allowed = model::is_allowed(program, *outcome);
+    if (!allowed) return;  // too many states
+    ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
+  }
+};
+
+TEST_P(LivePrograms, DoWhatTheModelAllows) {
+  const auto bed = testbed_of(GetParam());
+  ASSERT_NE(bed, nullptr);
+  for_seeds(60, [&](Random& random) {
+    judge(model::random_program(random, 2, static_cast<uint16_t>(2 + random.below(4))), *bed, random);
+  });
+}
+
+TEST_P(LivePrograms, HaveHistoriesThatTheModelAllows) {
+  const auto bed = testbed_of(GetParam());
+  ASSERT_NE(bed, nullptr);
+  for_seeds(10, [&](Random& random) {
+    judge(model::random_history(random, 2, static_cast<uint16_t>(1 + random.below(4)), 8), *bed, random);
+  });
+}
+
+using Over = LiveTestbed::Over;
+constexpr auto threads = testbed::Callers::thread_each;
+constexpr auto one = testbed::Callers::one_thread;
+INSTANTIATE_TEST_SUITE_P(Drivers, LivePrograms,
+                         testing::Values(Way{"SharedMemory"}, Way{"SharedMemoryThreads", Over::shared_memory, threads},
+                                         Way{"Udp", Over::udp}, Way{"UdpThreads", Over::udp, threads},
+                                         Way{"LossyUdpThreads", Over::lossy_udp, threads}, Way{"Fabric", Over::fabric},
+                                         Way{"FabricThreads", Over::fabric, threads},
+                                         Way{"FabricInPieces", Over::fabric_in_pieces},
+                                         Way{"FabricDisturbedThreads", Over::fabric_disturbed, threads},
+                                         Way{"Bridge", Over::shared_memory, one, 1},
+                                         Way{"BridgeThreads", Over::shared_memory, threads, 1}),
+                         [](const auto& all) { return std::string(all.param.name); });
+
+}  // namespace
+}  // namespace spinloom::live

@@ -1,5 +1,6 @@
 // Random programs and long histories over the live driver, judged by the model of Portals 4 (portals/model).
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -38,8 +39,11 @@ class LivePrograms : public testing::TestWithParam<Way> {
     return bed.ok() ? std::move(*bed) : nullptr;
   }
 
-  // The same testbed runs many programs: each gives all back.
-  static void judge(const model::Program& program, LiveTestbed& bed, Random& random) {
+  // Runs a program and judges its outcome. Programs give all back, so one testbed runs many.
+  static void judge(model::Program program, LiveTestbed& bed, Random& random) {
+    for (model::RankProgram& rank : program.ranks) {  // the driver tells whose process a peer is
+      rank.setup.user = static_cast<uint16_t>(geteuid());
+    }
     const auto outcome = testbed::run_program(program, bed, random, GetParam().callers);
     ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
     const auto allowed = model::is_allowed(program, *outcome);

@@ -13,7 +13,7 @@ bool reached(Count value, uint16_t threshold) { return value.success + value.fai
 void Step::post(uint16_t rank, bool departures, const Event& event) {
   Queue& queue = process(rank).queues[departures ? 1 : 0];
   ++queue.posted;
-  if (machine_.followed_ == nullptr) return queue.events.push_back(event);
+  if (!machine_.follows(rank)) return queue.events.push_back(event);
   const std::vector<Event>& seen = machine_.followed_->events[rank][departures ? 1 : 0];
   agrees_ = agrees_ && queue.posted <= seen.size() && seen[queue.posted - 1u] == event;
 }
@@ -21,7 +21,8 @@ void Step::post(uint16_t rank, bool departures, const Event& event) {
 void Step::return_from(uint16_t rank, const Returned& returned) {
   Process& process = state_.processes[rank];
   const uint16_t place = process.next++;
-  if (machine_.followed_ == nullptr) return process.returned.push_back(returned);
+  if (rank == machine_.program_.killed) return;
+  if (!machine_.follows(rank)) return process.returned.push_back(returned);
   const std::vector<Returned>& seen = machine_.followed_->outcome->ranks[rank].returned;
   agrees_ = agrees_ && place < seen.size() && seen[place] == returned;
 }
@@ -107,7 +108,7 @@ void Step::call(uint16_t rank, uint16_t way) {
       if (queue.taken == queue.posted) return return_from(rank, {Code::empty, {}, {}});
       const uint16_t taken = queue.taken++;
       const std::vector<Event>& events =
-          machine_.followed_ != nullptr ? machine_.followed_->events[rank][called.departures ? 1 : 0] : queue.events;
+          machine_.follows(rank) ? machine_.followed_->events[rank][called.departures ? 1 : 0] : queue.events;
       return return_from(rank, {Code::ok, {}, events[taken]});
     }
     default: return return_from(rank, {perform(rank, place), {}, {}});

@@ -111,6 +111,8 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
     change(step);
     if (step.agrees()) states.push_back(step.take());
   };
+  if (now.may_die()) go([](Step& step) { step.die(); });
+  if (now.may_cut_off()) go([](Step& step) { step.cut_off(); });
   for (uint16_t rank = 0; rank < state.processes.size(); ++rank) {
     if (now.may_call(rank)) {
       for (uint16_t way = 0; way < now.ways_to_call(rank); ++way) go([&](Step& step) { step.call(rank, way); });
@@ -127,6 +129,9 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
     }
   }
   for (size_t message = 0; message < state.messages.size(); ++message) {
+    if (now.may_lose(message)) {
+      for (uint16_t way = 0; way < 3; ++way) go([&](Step& step) { step.lose(message, way); });
+    }
     if (now.may_read(message)) go([&](Step& step) { step.read(message); });
     if (now.may_send(message)) go([&](Step& step) { step.send(message); });
     if (now.may_count_send(message)) go([&](Step& step) { step.count_send(message); });
@@ -160,6 +165,7 @@ Outcome Machine::outcome_of(const State& end) {
   Outcome outcome;
   for (const Process& process : end.processes) {
     RankOutcome& seen = outcome.ranks.emplace_back();
+    if (!process.is_alive) continue;
     seen.returned = process.returned;
     const auto untaken = [](const Queue& queue) {
       return std::vector<Event>(queue.events.begin() + queue.taken, queue.events.end());
@@ -178,6 +184,10 @@ Outcome Machine::outcome_of(const State& end) {
 bool Machine::is_followed(const State& end) const {
   for (size_t rank = 0; rank < end.processes.size(); ++rank) {
     const Process& process = end.processes[rank];
+    if (rank == program_.killed) {
+      if (process.is_alive) return false;
+      continue;
+    }
     const RankOutcome& seen = followed_->outcome->ranks[rank];
     for (size_t queue = 0; queue < 2; ++queue) {
       if (process.queues[queue].posted != followed_->events[rank][queue].size()) return false;

@@ -41,6 +41,7 @@ class Machine {
 
   [[nodiscard]] State first() const;
   bool next(const State& state, std::vector<State>& states) const;
+  // A rank that has died has an empty outcome.
   [[nodiscard]] static Outcome outcome_of(const State& end);
   // True if the end is the followed outcome; its events and what its calls returned have agreed on the way.
   [[nodiscard]] bool is_followed(const State& end) const;
@@ -51,6 +52,7 @@ class Machine {
   [[nodiscard]] const Operation& operation(OperationName name) const {
     return program_.ranks[name.rank].operations[name.place];
   }
+  [[nodiscard]] bool follows(uint16_t rank) const { return followed_ != nullptr && rank != program_.killed; }
   [[nodiscard]] const Setup& setup(uint16_t rank) const { return program_.ranks[rank].setup; }
 
   const Program& program_;

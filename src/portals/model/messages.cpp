@@ -97,7 +97,7 @@ void Step::count_send(size_t index) {
 // Messages of a pair are matched in the order of their issue.
 bool Step::may_match(size_t index) const {
   const Message& message = state_.messages[index];
-  if (message.stage != Stage::unmatched) return false;
+  if (message.stage != Stage::unmatched || !process(message.target).is_alive) return false;
   for (size_t before = index; before > 0; --before) {
     const Message& other = state_.messages[before - 1];
     if (other.name.rank != message.name.rank || other.target != message.target) break;

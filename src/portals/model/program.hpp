@@ -177,6 +177,7 @@ struct RankProgram {
 
 struct Program {
   std::vector<RankProgram> ranks;
+  uint16_t killed = any;  // a rank that dies at some moment; nobody knows what it has seen
   auto operator<=>(const Program&) const = default;
 };
 

@@ -42,6 +42,14 @@ class Step {
   [[nodiscard]] bool may_free(uint16_t rank, size_t entry) const;
   void free(uint16_t rank, size_t entry);
 
+  // The rank that is to die does; messages from it that have not been matched yet are cut off; one to it is lost.
+  [[nodiscard]] bool may_die() const;
+  void die();
+  [[nodiscard]] bool may_cut_off() const;
+  void cut_off();
+  [[nodiscard]] bool may_lose(size_t message) const;
+  void lose(size_t message, uint16_t way);
+
   // Messages.
   [[nodiscard]] bool may_read(size_t message) const;
   void read(size_t message);

@@ -157,6 +157,7 @@ std::string text_of(const Program& program) {
   std::ostringstream out;
   for (size_t rank = 0; rank < program.ranks.size(); ++rank) {
     const Setup& setup = program.ranks[rank].setup;
+    if (rank == program.killed) out << "dies at some moment: ";
     out << "rank " << rank << ": " << setup.counters << " counters";
     Fields(out)
         .flag("flow_control", setup.flow_control)

@@ -34,14 +34,29 @@ Result<model::Outcome> run_loopback(const model::Program& program, uint64_t seed
   SPL_ASSIGN(const auto run, ProgramRun::create(program, pointers));
   SPL_TRY(loopback->run());
   const uint64_t calls_of_eight = 1 + random.below(7);  // a rank that can call does so as often
+  const bool kills = program.killed != model::any;
+  uint64_t life = kills ? random.below(60) : UINT64_MAX;  // steps until the rank dies
+  bool is_told = !kills;
   for (;;) {
     std::vector<uint16_t> callers;
     for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) {
       if (run->may_call(rank)) callers.push_back(rank);
     }
-    if (!callers.empty() && random.chance(calls_of_eight, 8)) {
+    if (kills && life-- == 0) {
+      loopback->kill(program.killed);
+      run->kill(program.killed);
+    } else if (!callers.empty() && random.chance(calls_of_eight, 8)) {
       SPL_TRY(run->call(callers[random.below(callers.size())]));
-    } else if (!loopback->step() && callers.empty()) {
+    } else if (loopback->step() || !callers.empty()) {
+      continue;
+    } else if (kills && life < 60) {
+      life = 0;  // all is quiet: it dies now
+    } else if (!is_told) {
+      is_told = true;
+      for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) {
+        if (rank != program.killed) loopback->tell_lost(rank, nic::Rank{program.killed});
+      }
+    } else {
       bool is_settling = false;
       for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) is_settling |= run->is_settling(rank);
       if (!is_settling) break;

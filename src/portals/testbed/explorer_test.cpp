@@ -74,6 +74,21 @@ TEST(Explorer, RandomProgramsDoWhatTheModelAllows) {
   });
 }
 
+TEST(Explorer, WhatIsSeenOfADeathIsAllowed) {
+  for_seeds(400, [](Random& random) {
+    model::Program program = model::random_program(random, 2, static_cast<uint16_t>(2 + random.below(3)));
+    if (model::Traits(program).has_races) return;  // the dead rank's memory would be read
+    program.killed = static_cast<uint16_t>(random.below(2));
+    for (int schedule = 0; schedule < 8; ++schedule) {
+      const auto outcome = run_loopback(program, random.next());
+      ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
+      const auto allowed = model::is_allowed(program, *outcome);
+      if (!allowed) return;  // too many states
+      ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
+    }
+  });
+}
+
 TEST(Explorer, LongHistoriesAreWhatTheModelAllows) {
   for_seeds(60, [](Random& random) {
     const model::Program program = model::random_history(random, 2, static_cast<uint16_t>(1 + random.below(4)), 6);

@@ -355,6 +355,10 @@ model::Event ProgramRun::event_of(const Rank& rank, const nic::Event& event) con
 Result<model::Outcome> ProgramRun::finish() {
   model::Outcome outcome;
   for (Rank& rank : ranks_) {
+    if (rank.is_dead) {
+      outcome.ranks.emplace_back();
+      continue;
+    }
     for (const bool departures : {false, true}) {
       std::vector<model::Event>& left = departures ? rank.seen.departures : rank.seen.arrivals;
       if (auto& ahead = rank.ahead[departures ? 1 : 0]) left.push_back(*ahead);

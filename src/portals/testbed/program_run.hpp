@@ -27,12 +27,16 @@ class ProgramRun {
   static Result<std::unique_ptr<ProgramRun>> create(const model::Program& program,
                                                     std::vector<portals::Interface*> interfaces);
 
-  [[nodiscard]] bool has_calls(uint16_t rank) const { return next_of(rank) < program_.ranks[rank].operations.size(); }
+  [[nodiscard]] bool has_calls(uint16_t rank) const {
+    return !ranks_[rank].is_dead && next_of(rank) < program_.ranks[rank].operations.size();
+  }
   [[nodiscard]] bool may_call(uint16_t rank);
   [[nodiscard]] Status call(uint16_t rank);
   // The rank has come to a settle(): it goes on when all others have, and nothing is under way.
   [[nodiscard]] bool is_settling(uint16_t rank) const;
   void pass_settle();
+  // The rank has died: it calls nothing any more, and its outcome is empty.
+  void kill(uint16_t rank) { ranks_[rank].is_dead = true; }
   [[nodiscard]] Result<model::Outcome> finish();
 
  private:
@@ -45,6 +49,7 @@ class ProgramRun {
     std::vector<nic::EntryId> entries;  // indexed by the operation that appended; none: there is no such entry
     std::optional<model::Event> ahead[2];  // an event that may_call() has taken
     model::RankOutcome seen;
+    bool is_dead = false;
   };
 
   explicit ProgramRun(const model::Program& program) : program_(program) {}

@@ -1,8 +1,9 @@
 """Puts each mistake of mutants.toml into a copy of the engine and tortures it until the mistake is found.
 
-    python tests/torture/mutants.py [PART OF A NAME OR OF A FILE ...]
+    python tests/torture/mutants.py [--explore] [PART OF A NAME OR OF A FILE ...]
 
-It prints a row for each mutant: the scenario, the seed, what was seen. It exits with 1 when one is missed or
+With --explore the explorer of src/portals/testbed looks for those that say `explored`, instead of torture for
+those that do not say `tortured = false`. It prints a row for each mutant: the scenario, the seed, what was seen. It exits with 1 when one is missed or
 does not compile.
 
 The copy lies in build/mutants. A mutant is found when a run reports a violation, or dies. Seeds 1 to 1,000 of
@@ -35,6 +36,8 @@ class Mutant:
     file: str
     text: str
     by: str
+    tortured: bool = True  # torture finds it
+    explored: bool = False  # the explorer finds it: programs whose outcomes the model of Portals 4 knows
 
     def applied(self, source: str) -> str:
         if source.count(self.text) != 1:
@@ -83,11 +86,9 @@ def prepare() -> None:
     )
 
 
-def build() -> str:
+def build(target: str = "spinloom_torture_run") -> str:
     """Returns the compiler's complaint; empty where it succeeds."""
-    done = subprocess.run(
-        ["ninja", "-C", PLACE / "build", "-j2", "spinloom_torture_run"], capture_output=True, text=True
-    )
+    done = subprocess.run(["ninja", "-C", PLACE / "build", "-j2", target], capture_output=True, text=True)
     return done.stdout[-3000:] if done.returncode != 0 else ""
 
 
@@ -127,18 +128,39 @@ def hunt(seeds: tuple[tuple[int, int], ...] = SEEDS, file: str = "") -> Violatio
     return None
 
 
+def explore() -> Violation | None:
+    """What the explorer's tests see first."""
+    program = PLACE / "build/bin/spinloom_portals_testbed_test"
+    command = [program, "--gtest_filter=*Explorer*", "--gtest_brief=1"]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit_processor_time)
+    if done.returncode == 0:
+        return None
+    replay = re.search(r"replay: SPINLOOM_TEST_SEED=(\d+) .*--gtest_filter=(\S+)", done.stdout)
+    wrong = re.search(r"Failure\n(.*)", done.stdout)
+    return Violation(
+        replay[2] if replay else "explorer",
+        int(replay[1]) if replay else 0,
+        1,
+        wrong[1] if wrong else "the process died",
+    )
+
+
 def main(parts: list[str]) -> int:
     sys.path.insert(0, str(ROOT / "python"))
+    explores = "--explore" in parts
+    parts = [part for part in parts if part != "--explore"]
     chosen = [
         mutant
         for mutant in mutants()
-        if not parts or any(part in mutant.name or part in mutant.file for part in parts)
+        if (mutant.explored if explores else mutant.tortured)
+        and (not parts or any(part in mutant.name or part in mutant.file for part in parts))
     ]
+    target = "spinloom_portals_testbed_test" if explores else "spinloom_torture_run"
     prepare()
-    if complaint := build():
+    if complaint := build(target):
         print(f"the engine as it is does not compile:\n{complaint}")
         return 1
-    violation = hunt(SEEDS[:1])  # there is nothing to find without a mutant
+    violation = explore() if explores else hunt(SEEDS[:1])  # there is nothing to find without a mutant
     if violation is not None:
         print(f"the engine as it is: {violation.scenario}, seed {violation.seed}: {violation.sentence}")
         return 1
@@ -149,8 +171,9 @@ def main(parts: list[str]) -> int:
         source = path.read_text(encoding="utf-8")
         path.write_text(mutant.applied(source), encoding="utf-8")
         began = time.monotonic()
-        complaint = build()
-        violation = hunt(file=mutant.file) if not complaint else None
+        violation = None
+        if not (complaint := build(target)):
+            violation = explore() if explores else hunt(file=mutant.file)
         path.write_text(source, encoding="utf-8")
         if complaint:
             missed += 1

@@ -3,7 +3,9 @@
     python tests/torture/mutants.py [--explore] [PART OF A NAME OR OF A FILE ...]
 
 With --explore the explorer of src/portals/testbed looks for those that say `explored`, instead of torture for
-those that do not say `tortured = false`. It prints a row for each mutant: the scenario, the seed, what was seen. It exits with 1 when one is missed or
+those that do not say `tortured = false`.
+
+It prints a row for each mutant: the scenario, the seed, what was seen. It exits with 1 when one is missed or
 does not compile.
 
 The copy lies in build/mutants. A mutant is found when a run reports a violation, or dies. Seeds 1 to 1,000 of

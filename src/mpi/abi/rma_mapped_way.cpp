@@ -33,8 +33,8 @@ int RmaMappedWay::complete() {
 }
 
 int RmaMappedWay::close_test(int* done) {
-  if (!is_leaving_) meeting_.leave_begin();
-  is_leaving_ = true;
+  if (!has_left_) meeting_.leave_begin();
+  has_left_ = true;
   return code_of(meeting_.leave_test(), done);
 }
 

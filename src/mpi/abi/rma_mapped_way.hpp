@@ -70,7 +70,7 @@ class RmaMappedWay final : public RmaWay {
   std::vector<WindowMeeting::Kind> holds_;
   bool is_posted_ = false;
   bool is_starting_ = false;
-  bool is_leaving_ = false;
+  bool has_left_ = false;
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

@@ -121,6 +121,7 @@ TEST_F(PortalTableTest, AClaimedHeaderIsToldWhenItsDataIsThere) {
   EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::auto_unlink}));
 }
 
+// Rules: P4F-7.56, P4F-7.60, P4F-7.66.
 TEST_F(PortalTableTest, ClaimedHeadersAreToldInTheirOrderAndLinkComesLast) {
   const uint32_t overflow = append(request(0, ListKind::overflow));
   const auto first = attach(overflow);
@@ -155,6 +156,7 @@ TEST_F(PortalTableTest, AHeaderThatHasLandedWaitsForAClaimBeforeIt) {
   EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::put_overflow, EventKind::link}));
 }
 
+// Rules: P4F-9.11, P4F-9.15.
 TEST_F(PortalTableTest, ASearchRemovesAHeaderWhoseDataIsStillToCome) {
   const uint32_t overflow = append(request(0, ListKind::overflow));
   const auto first = attach(overflow);
@@ -178,6 +180,7 @@ TEST_F(PortalTableTest, ASearchRemovesAHeaderWhoseDataIsStillToCome) {
   EXPECT_EQ(portals.headers(), 0u);
 }
 
+// Rules: P4F-9.10.
 TEST_F(PortalTableTest, AUseOnceSearchTakesOneHeader) {
   const uint32_t overflow = append(request(0, ListKind::overflow, true));
   const auto attached = attach(overflow);
@@ -189,6 +192,7 @@ TEST_F(PortalTableTest, AUseOnceSearchTakesOneHeader) {
   EXPECT_EQ(events(), (Kinds{EventKind::put_overflow, EventKind::auto_unlink, EventKind::auto_free}));
 }
 
+// Rules: P4F-9.7, P4F-9.18, P4F-9.20.
 TEST_F(PortalTableTest, ASearchThatFindsNothingSaysSo) {
   Entry quiet = request(1).entry;
   EXPECT_EQ(*portals.search({index, quiet, false}, out), 0u);

@@ -115,7 +115,7 @@ void PortalTable::disable(PortalIndex index, bool post_event) {
   Portal& portal = *portals_.find(index);
   SPL_ASSERT(portal.flow_control, "portal ", index);
   portal.enabled = false;
-  portal.disabled_event_due = post_event;
+  portal.disabled_event_due = portal.disabled_event_due || post_event;
   contexts_.tally(Telemetry::portals_disabled);
   ++portal.messages_open;  // ends after the messages that were matched before, and posts the event then
 }

@@ -251,6 +251,24 @@ TEST_F(PortalTableTest, WhoDisablesIsAnsweredWhenItsMessagesHaveEnded) {
   EXPECT_EQ(std::get<Answer>(out.list[0]).token, 9u);
 }
 
+TEST_F(PortalTableTest, AnEventThatIsDueComesAlthoughAQuietEntryDisablesAgain) {
+  constexpr PortalIndex controlled{1};
+  ASSERT_TRUE(portals.alloc({controlled, queue, true}).ok());
+  Append one = request(0);
+  one.portal = controlled;
+  const uint32_t slot = append(one);
+  const auto attached = portals.attach(slot, key, Operation::put, {}, 0, 8);
+  portals.disable(controlled, true);
+  portals.leave(controlled, out);
+  EXPECT_TRUE(portals.enable({controlled, true}).ok());
+  portals.disable(controlled, false);
+  portals.leave(controlled, out);
+  events();
+  portals.detach(slot, attached, false, out);
+  portals.leave(controlled, out);
+  EXPECT_EQ(events(), Kinds{EventKind::pt_disabled});
+}
+
 TEST_F(PortalTableTest, RefusalsAreCountedByKindAndByPartOfTheTable) {
   const PortalIndex other{limits::portal_table_max / limits::portal_tables};
   portals.count_refusal(index, Fail::perm_violation);

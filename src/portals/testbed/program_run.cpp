@@ -156,8 +156,8 @@ void ProgramRun::pass_settle() {
 Status ProgramRun::call(uint16_t number) {
   Rank& rank = ranks_[number];
   const auto place = static_cast<uint16_t>(next_of(number));
-  SPL_ASSIGN(model::Returned said, perform(number, program_.ranks[number].operations[place], place));
-  rank.seen.returned.push_back(std::move(said));
+  SPL_ASSIGN(const model::Returned said, perform(number, program_.ranks[number].operations[place], place));
+  rank.seen.returned.push_back(said);
   return {};
 }
 

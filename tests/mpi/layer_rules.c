@@ -177,6 +177,19 @@ static void cancelled_sends(void) {
   for (int i = 0; i < messages; ++i) ring(i);
 }
 
+/* A send that is the MPI's is cancelled before it has ended. The many requests make the MPI take memory for it that no
+ * request was in before. */
+static void cancelled_send_of_the_mpi(void) {
+  enum { bytes = 100000, sends = 40 };
+  char* const data = calloc(1, bytes);
+  MPI_Request requests[sends];
+  for (int i = 0; i < sends && rank == 0; ++i) MPI_Isend(data, bytes, MPI_BYTE, 1, i, MPI_COMM_WORLD, &requests[i]);
+  if (rank == 0) MPI_Cancel(&requests[sends - 1]);
+  for (int i = 0; i < sends && rank == 1; ++i) MPI_Recv(data, bytes, MPI_BYTE, 0, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 0) MPI_Waitall(sends, requests, MPI_STATUSES_IGNORE);
+  free(data);
+}
+
 /* A receive of a message that a probe has taken out, and the one before it, is cancelled or has it. */
 static void cancel_after_probe(void) {
   for (int round = 0; round < 8; ++round) {
@@ -609,6 +622,7 @@ int main(int argc, char** argv) {
                      {"isendrecv_after_probe", isendrecv_after_probe},
                      {"watcher", watcher},
                      {"cancelled_sends", cancelled_sends},
+                     {"cancelled_send_of_the_mpi", cancelled_send_of_the_mpi},
                      {"cancel_after_probe", cancel_after_probe},
                      {"truncated", truncated},
                      {"truncated_records", truncated_records},

@@ -64,6 +64,13 @@ def test_rule(mpi, programs, rule, tmp_path):
 
 
 @every_mpi
+def test_mpich_5_by_itself_dies_of_a_cancelled_send(mpi, programs):
+    """If this fails, MPICH has mended it: layer/odd.c may then cancel any send, and docs/mpi.md forget it."""
+    ran = run(job(mpi, programs(mpi), "cancelled_send_of_the_mpi"), {})
+    assert (ran.returncode == 0) == (mpi.launcher in ("mpiexec.openmpi", "mpiexec.mpich")), ran.stderr
+
+
+@every_mpi
 @pytest.mark.parametrize("path", ["mapped", "staged"])
 def test_memory_mapped_over_blocks_of_malloc(mpi, programs, path, tmp_path):
     lines = kept(job(mpi, programs(mpi), "replaced"), tmp_path / "report", SPINLOOM_MPI_PATH=path)

@@ -90,7 +90,7 @@ TEST(Explorer, WhatIsSeenOfADeathIsAllowed) {
 }
 
 TEST(Explorer, LongHistoriesAreWhatTheModelAllows) {
-  for_seeds(60, [](Random& random) {
+  for_seeds(25, [](Random& random) {
     const model::Program program = model::random_history(random, 2, static_cast<uint16_t>(1 + random.below(4)), 6);
     const auto outcome = run_loopback(program, random.next());
     ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);

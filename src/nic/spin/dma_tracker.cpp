@@ -74,4 +74,28 @@ void DmaTracker::wait(uint32_t handle, HerId her) {
   dmas_[slot].is_awaited = true;
 }
 
+uint64_t DmaTracker::buffer_bytes() const {
+  uint64_t bytes = 0;
+  dmas_.for_each([&bytes](uint32_t, const Dma& dma) { bytes += dma.done ? 0 : dma.buffer_bytes; });
+  return bytes;
+}
+
+void DmaTracker::check_invariants(const std::vector<const DmaQueue*>& queues) const {
+  dmas_.check_invariants();
+  uint32_t found = 0;
+  for (const DmaQueue* const queue : queues) {
+    uint32_t open = 0;
+    uint32_t previous = no_slot;
+    for (uint32_t slot = queue->first; slot != no_slot && open <= queue->open; slot = dmas_[slot].next) {
+      SPL_ASSERT(dmas_[slot].previous == previous, "DMA ", slot, " follows ", previous, ", not ", dmas_[slot].previous);
+      previous = slot;
+      ++open;
+    }
+    SPL_ASSERT(open == queue->open && previous == queue->last, open, " DMAs are in a queue of ", queue->open);
+    found += open;
+  }
+  dmas_.for_each([&](uint32_t, const Dma& dma) { found += dma.unqueued || dma.parent != no_slot ? 1 : 0; });
+  SPL_ASSERT(found == dmas_.size(), dmas_.size() - found, " DMAs are in no queue");
+}
+
 }  // namespace spinloom::spin

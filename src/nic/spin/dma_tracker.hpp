@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "nic/spin/ids.hpp"
 #include "nic/spin/owner.hpp"
@@ -101,6 +102,12 @@ class DmaTracker {
   void wait(uint32_t handle, HerId her);
 
   [[nodiscard]] uint32_t size() const { return dmas_.size(); }
+
+  // The bytes of the packet buffer that DMAs hold. Work: all DMAs.
+  [[nodiscard]] uint64_t buffer_bytes() const;
+  // Throws InternalError if an invariant is broken. For tests: looks at all DMAs. `queues` are all queues that may have
+  // any.
+  void check_invariants(const std::vector<const DmaQueue*>& queues) const;
 
  private:
   struct Dma {

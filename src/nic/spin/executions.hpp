@@ -85,6 +85,15 @@ class Executions {
     return true;
   }
 
+  template <class Visit>
+  void for_each(Visit visit) const {
+    slots_.for_each([&](uint32_t, const Execution& execution) { visit(execution); });
+  }
+
+  // Throws InternalError if an invariant is broken. For tests: looks at all executions. `hpus_busy` is what the
+  // scheduler says.
+  void check_invariants(uint32_t hpus_busy) const;
+
   [[nodiscard]] uint32_t waiting() const { return waiting_; }
   [[nodiscard]] uint32_t size() const { return slots_.size(); }
 

@@ -29,6 +29,9 @@ class Fifo {
     return ring_[first_];
   }
 
+  // The element that has `older` elements before it.
+  [[nodiscard]] const T& operator[](size_t older) const { return ring_[(first_ + older) & (ring_.size() - 1)]; }
+
   T pop() {
     T value = std::move(front());
     drop();

@@ -78,4 +78,21 @@ uint64_t NicMemory::largest_free() const {
   return largest;
 }
 
+void NicMemory::check_invariants() const {
+  uint64_t end = 0;
+  uint64_t used = 0;
+  bool after_free = false;
+  for (auto taken = allocated_.begin(), free = free_.begin(); taken != allocated_.end() || free != free_.end();) {
+    const bool is_free = taken == allocated_.end() || (free != free_.end() && free->first < taken->first);
+    const auto [offset, length] = is_free ? *free++ : *taken++;
+    SPL_ASSERT(offset == end && !(is_free && after_free), length, is_free ? " free B at " : " B at ", offset,
+               " follow a block that ends at ", end);
+    end = offset + length;
+    used += is_free ? 0 : length;
+    after_free = is_free;
+  }
+  SPL_ASSERT(end == bytes_ && used == used_, used, " B are allocated of ", end, ", and ", used_, " of ", bytes_,
+             " are counted");
+}
+
 }  // namespace spinloom::spin

@@ -30,6 +30,9 @@ class NicMemory {
   [[nodiscard]] uint64_t peak() const { return peak_; }
   [[nodiscard]] uint64_t largest_free() const;
 
+  // Throws InternalError if an invariant is broken. For tests: looks at all blocks.
+  void check_invariants() const;
+
  private:
   uint64_t bytes_;
   uint64_t used_ = 0;

@@ -121,4 +121,18 @@ std::optional<HerId> Scheduler::ended(const Place& place) {
   return std::nullopt;
 }
 
+void Scheduler::check_invariants() const {
+  size_t runnable = unmasked_.size();
+  contexts_.for_each([&](ContextId id, const ContextState& state) {
+    runnable += state.runnable.size();
+    for (const VirtualHpu& vhpu : state.vhpus) {
+      const bool waits = vhpu.queued && !vhpu.ready.empty();
+      const bool idle = !vhpu.queued && vhpu.ready.empty();
+      SPL_ASSERT(vhpu.hpu.exists() ? !vhpu.queued : waits || idle, "a virtual HPU of context ", id, " with ",
+                 vhpu.ready.size(), " handlers neither runs, waits nor is idle");
+    }
+  });
+  SPL_ASSERT(runnable == runnable_, runnable, " candidates for an HPU, and ", runnable_, " are counted");
+}
+
 }  // namespace spinloom::spin

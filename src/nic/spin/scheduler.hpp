@@ -83,6 +83,9 @@ class Scheduler {
   [[nodiscard]] bool has_work() const { return runnable_ > 0; }
   [[nodiscard]] uint32_t hpus_busy() const { return hpus_ - idle_.count(); }
 
+  // Throws InternalError if an invariant is broken. For tests: looks at all virtual HPUs.
+  void check_invariants() const;
+
  private:
   struct VirtualHpu {
     Fifo<HerId> ready;

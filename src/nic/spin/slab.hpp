@@ -84,6 +84,14 @@ class Slab {
     }
   }
 
+  // Throws InternalError if an invariant is broken. For tests: looks at every slot that was ever taken.
+  void check_invariants() const {
+    uint32_t taken = 0;
+    for_each([&taken](uint32_t, const T&) { ++taken; });
+    SPL_ASSERT(taken == size_ && size_ + free_.size() == created_, taken, " slots are taken and ", free_.size(),
+               " free of ", created_, "; the size is ", size_);
+  }
+
  private:
   // The first chunk is small, because most slabs of a NIC stay small. Each further chunk doubles the number of slots.
   static constexpr uint32_t first_slots = 4;

@@ -14,6 +14,7 @@
 #include "nic/spin/context.hpp"
 #include "nic/spin/iovec.hpp"
 #include "nic/spin/nic_memory.hpp"
+#include "nic/spin/slot_counts.hpp"
 #include "nic/spin/table.hpp"
 #include "nic/spin/telemetry.hpp"
 
@@ -62,6 +63,9 @@ class ContextTable {
   [[nodiscard]] NicMemory& memory() { return memory_; }
   [[nodiscard]] const NicMemory& memory() const { return memory_; }
   [[nodiscard]] Status free_memory(uint64_t offset);
+
+  // Throws InternalError if an invariant is broken, for tests. `entries` and `messages` refer to each context so often.
+  void check_invariants(const SlotCounts& entries, const SlotCounts& messages) const;
 
  private:
   struct State {

@@ -16,6 +16,7 @@
 #include "base/limits.hpp"
 #include "nic/portals/action.hpp"
 #include "nic/portals/command.hpp"
+#include "nic/spin/slot_counts.hpp"
 #include "nic/spin/table.hpp"
 
 namespace spinloom::nic {
@@ -75,6 +76,10 @@ class EventQueues {
    private:
     EventQueues& queues_;
   };
+
+  // Throws InternalError if an invariant is broken, for tests. `holders` and `reserved` say of each queue how often it
+  // must be held, and for how many events it must keep room.
+  void check_invariants(const SlotCounts& holders, const SlotCounts& reserved) const;
 
  private:
   struct Queue {

@@ -148,6 +148,13 @@ class Initiator {
   // Operations whose buffers have not been read yet, or that have not been answered yet.
   [[nodiscard]] uint32_t size() const { return outgoing_.size() + fetches_.size(); }
   [[nodiscard]] const OutboundBuffer& outbound_buffer() const { return buffer_; }
+  // Calls visit(slot, work) for each process-put whose last packet has not been handed to the driver.
+  template <class Visit>
+  void for_each_process_put(Visit visit) const {
+    process_puts_.for_each([&](uint32_t slot, const HandlerWork& work) { visit(slot, work); });
+  }
+  // Throws InternalError if an invariant is broken. For tests: looks at all that is open.
+  void check_invariants() const;
 
  private:
   struct Stream {

@@ -137,6 +137,8 @@ class MatchList {
   // The entry that a walk looks at first, or no_slot.
   [[nodiscard]] uint32_t first() const { return first_ < lines_.size() ? lines_[first_].slot : no_slot; }
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(lines_.size()) - first_ - vacant_; }
+  // Throws InternalError if an invariant is broken. For tests: looks at all lines.
+  void check_invariants(const Slab<ListedEntry>& slab) const;
 
  private:
   struct Line {

@@ -126,6 +126,8 @@ class Nic {
   // One line for people: what is waiting (messages, HERs, DMAs, triggered commands).
   [[nodiscard]] std::string describe_waiting() const;
   [[nodiscard]] const NicLimits& limits() const;
+  // Throws InternalError if an invariant is broken. For tests: looks at all that is open.
+  void check_invariants() const;
 
  private:
   struct Impl;

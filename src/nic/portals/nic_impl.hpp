@@ -220,6 +220,9 @@ struct Nic::Impl {
   [[nodiscard]] bool answers_later(const Command& request);
   void run_fired(Actions& out);
   void note_failure(const Error& error);
+
+  // nic_invariants.cpp
+  void check_invariants() const;
 };
 
 }  // namespace spinloom::nic

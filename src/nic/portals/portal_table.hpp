@@ -131,6 +131,16 @@ class PortalTable final : public EventQueues::Watcher {
 
   [[nodiscard]] uint32_t headers() const { return headers_.size(); }
 
+  // The messages that refer to each entry's slot, and to each portal table entry.
+  struct Users {
+    SlotCounts of_entries;
+    SlotCounts of_portals;
+  };
+  // Throws InternalError if an invariant is broken. For tests: looks at all entries and headers.
+  void check_invariants(const Users& users) const;
+  // The entries that refer to each context.
+  [[nodiscard]] SlotCounts users_of_contexts() const;
+
  private:
   struct Part {
     TableSetup setup;

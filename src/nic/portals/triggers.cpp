@@ -4,15 +4,12 @@
 #include <utility>
 
 namespace spinloom::nic {
-namespace {
 
 // Operations move data. The limit of an interface counts only these commands.
-bool is_operation(const CommandBody& body) {
+bool Triggers::is_operation(const CommandBody& body) {
   return std::holds_alternative<Put>(body) || std::holds_alternative<Get>(body) ||
          std::holds_alternative<Atomic>(body) || std::holds_alternative<ProcessPut>(body);
 }
-
-}  // namespace
 
 Status Triggers::alloc(const CounterAlloc& request) {
   SPL_ASSIGN(Counter * counter, counters_.create(request.counter));

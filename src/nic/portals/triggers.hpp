@@ -72,6 +72,9 @@ class Triggers {
     });
   }
 
+  // Throws InternalError if an invariant is broken. For tests: looks at all counters and commands.
+  void check_invariants() const;
+
  private:
   struct Waiting {
     uint64_t threshold = 0;
@@ -96,6 +99,7 @@ class Triggers {
     std::vector<uint32_t> resting;  // commands that have run in this round, and run again in the next
   };
 
+  [[nodiscard]] static bool is_operation(const CommandBody& body);
   void arm(uint32_t slot);
   void fire_reached(Counter& counter);
   void fire_and_reset(Counter& counter);

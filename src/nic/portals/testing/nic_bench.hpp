@@ -2,6 +2,7 @@
 // exactly.
 //
 // Contract: helpers for the usual objects (queue 0, portal 0) and messages; actions<T>() are those of the last call.
+//   Each call checks the NIC's invariants.
 // Threads: one owner. Time: none.
 #pragma once
 
@@ -57,6 +58,7 @@ class Bench {
   Result<uint64_t> give(const CommandBody& body, std::optional<Trigger> trigger = {}) {
     out.clear();
     nic.on_command(Command{body, trigger, 7}, out);
+    nic.check_invariants();
     for (const Action& action : out.list) {
       if (const auto* answer = std::get_if<Answer>(&action)) return answer->result;
     }
@@ -118,6 +120,7 @@ class Bench {
   void arrive(const Packet& given) {
     out.clear();
     nic.on_packet(given, out);
+    nic.check_invariants();
   }
   void arrive(uint64_t message, uint64_t length, uint64_t offset, uint64_t match_bits = 5) {
     arrive(packet(message, length, offset, match_bits));
@@ -127,22 +130,28 @@ class Bench {
   void her_ready(HerId her) {
     out.clear();
     nic.on_her_ready(her, out);
+    nic.check_invariants();
   }
   bool call(HerId her, const HandlerCall& request) {
     out.clear();
-    return nic.on_handler_call(her, request, out);
+    const bool stops = nic.on_handler_call(her, request, out);
+    nic.check_invariants();
+    return stops;
   }
   void done(HerId her, uint32_t code = SUCCESS, HandlerEnd end = HandlerEnd::returned) {
     out.clear();
     nic.on_handler_done(her, end, code, out);
+    nic.check_invariants();
   }
   void dma_done(DmaId dma) {
     out.clear();
     nic.on_dma_done(dma, out);
+    nic.check_invariants();
   }
   void go_on() {
     out.clear();
     nic.on_continue(out);
+    nic.check_invariants();
   }
   HandlerCall dma_call(uint64_t offset, uint64_t length, uint32_t options = PTL_DMA_NO_EVENT,
                        LocalMemory from = LocalMemory::packet) {

@@ -53,6 +53,13 @@ class Egress {
   [[nodiscard]] size_t waiting() const { return handlers_.size() + host_.size(); }
   [[nodiscard]] uint32_t under_way() const { return under_way_; }
 
+  // Throws InternalError if more frames leave or wait than may, or if one waits that may leave. For tests.
+  void check_invariants() const {
+    SPL_ASSERT(host_.size() <= host_frames_, host_.size(), " frames of the host wait, of at most ", host_frames_);
+    SPL_ASSERT(under_way_ == depth_ || (under_way_ < depth_ && waiting() == 0), waiting(), " frames wait, and ",
+               under_way_, " of at most ", depth_, " are under way");
+  }
+
  private:
   Arbitration arbitration_;
   uint32_t depth_;

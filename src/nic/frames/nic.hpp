@@ -123,6 +123,8 @@ class Nic {
   // One line for people: what is under way.
   [[nodiscard]] std::string describe_waiting() const;
   [[nodiscard]] const Limits& limits() const;
+  // Throws InternalError if an invariant is broken. For tests: looks at all that is open.
+  void check_invariants() const;
 
  private:
   struct Impl;

@@ -114,6 +114,9 @@ struct Nic::Impl {
   [[nodiscard]] CallResult telemetry_call(const Execution& caller, const HandlerCall& call, Actions& out) const;
   void dma_done(DmaId dma, Actions& out);
 
+  // nic_invariants.cpp
+  void check_invariants() const;
+
   void tally(Count which, uint64_t by = 1) { counts[static_cast<uint8_t>(which)] += by; }
   void tally(ContextId context, Telemetry which, uint64_t by = 1) { contexts.find(context)->tally(which, by); }
 

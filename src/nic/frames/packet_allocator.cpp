@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "nic/spin/slot_counts.hpp"
+
 namespace spinloom::frames {
 
 Result<PacketAllocator> PacketAllocator::create(const std::vector<SlotClass>& classes) {
@@ -50,6 +52,28 @@ void PacketAllocator::give_back(Slot slot) {
              slot.address, " is free already");
   pools_[slot.slot_class].free.push(slot.address);
   --used_slots_;
+}
+
+void PacketAllocator::check_invariants(const std::vector<Slot>& taken) const {
+  uint32_t slots = 0;
+  for (uint32_t slot_class = 0; slot_class < pools_.size(); ++slot_class) {
+    const Pool& pool = pools_[slot_class];
+    spin::SlotCounts found;
+    const auto add = [&](uint32_t address) {
+      const uint32_t slot = (address - pool.start) / pool.size.bytes;
+      found.add(slot);
+      SPL_ASSERT(slot < pool.size.slots && found.of(slot) == 1, "the slot at ", address, " is there twice");
+    };
+    for (size_t i = 0; i < pool.free.size(); ++i) add(pool.free[i]);
+    for (const Slot& slot : taken) {
+      if (slot.slot_class == slot_class) add(slot.address);
+    }
+    for (uint32_t slot = 0; slot < pool.size.slots; ++slot) {
+      SPL_ASSERT(found.of(slot) == 1, "slot ", slot, " of class ", slot_class, " is neither free nor taken");
+    }
+    slots += pool.size.slots - free(slot_class);
+  }
+  SPL_ASSERT(slots == used_slots_, slots, " slots are taken, and ", used_slots_, " are counted");
 }
 
 }  // namespace spinloom::frames

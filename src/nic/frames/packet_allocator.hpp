@@ -48,6 +48,9 @@ class PacketAllocator {
   [[nodiscard]] uint32_t largest_slot_bytes() const { return largest_slot_bytes_; }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }  // the size of the packet memory
 
+  // Throws InternalError if an invariant is broken. For tests: looks at all slots. `taken` are those that users have.
+  void check_invariants(const std::vector<Slot>& taken) const;
+
  private:
   struct Pool {
     SlotClass size;

@@ -80,6 +80,7 @@ struct Bench {
       if (!std::holds_alternative<StoreFrame>(action)) seen.push_back(action);
     }
     actions.clear();
+    nic->check_invariants();
   }
   void done(const Her& her, uint32_t code = SUCCESS, HandlerEnd end = HandlerEnd::returned, uint64_t cycles = 10) {
     nic->on_handler_done(her.id, end, code, actions, cycles);

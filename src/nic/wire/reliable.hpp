@@ -197,6 +197,8 @@ class Reliable {
   [[nodiscard]] bool idle() const;
   // One line for people: what each peer still waits for.
   [[nodiscard]] std::string describe_waiting() const;
+  // Throws InternalError if an invariant is broken. For tests: looks at all segments.
+  void check_invariants() const;
 
  private:
   struct Impl;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <deque>
 #include <memory>
 #include <unordered_map>
@@ -32,6 +33,11 @@ class SequenceSet {
   [[nodiscard]] bool contains(uint32_t sequence) const { return (word(sequence) >> (sequence % 64) & 1) != 0; }
   void add(uint32_t sequence) { word(sequence) |= uint64_t{1} << (sequence % 64); }
   void remove(uint32_t sequence) { word(sequence) &= ~(uint64_t{1} << (sequence % 64)); }
+  [[nodiscard]] uint32_t size() const {
+    uint32_t sequences = 0;
+    for (const uint64_t word : words_) sequences += static_cast<uint32_t>(std::popcount(word));
+    return sequences;
+  }
 
  private:
   static constexpr uint32_t words = ReliableConfig::window_max / 64;
@@ -139,6 +145,9 @@ struct Reliable::Impl {
   [[nodiscard]] Peer* find(nic::Rank rank) const;
   void reset_windows(Peer& peer) const;
   [[nodiscard]] static Unacknowledged unacknowledged(const Peer& peer);
+
+  // reliable_invariants.cpp
+  static void check_invariants(const Peer& peer);
 
   // reliable_send.cpp
   [[nodiscard]] Status send(Time now, Peer& peer, const nic::Packet& packet, const SendOptions& options, Output& out);

@@ -35,6 +35,7 @@ struct LossyRun {
   }
 
   void after(uint32_t rank) {
+    ends[rank]->check_invariants();
     carry(rank);
     for (const nic::Packet& packet : out.deliver) {
       ASSERT_EQ(rank, 1u);

@@ -72,6 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       SPL_ASSERT(open_datagram({}, out.datagram(one)).ok(), "an unsealed datagram");
     now = std::max(now, std::min(stage.timer(), now + Time{1'000'000'000}));
     stage.on_timer(now, out);
+    stage.check_invariants();
     if (!out.lost.empty()) break;
   }
   SPL_ASSERT(stage.counts().delivered <= static_cast<uint64_t>(taken), "delivered more than was taken");

@@ -90,12 +90,14 @@ struct Pair {
   void give(uint32_t to, const Datagrams& datagrams) {
     for (const auto& one : datagrams) ASSERT_TRUE(ends[to]->on_datagram(now, one, out[to]).ok());
     if (now >= ends[to]->timer()) ends[to]->on_timer(now, out[to]);
+    ends[to]->check_invariants();
   }
   void carry(uint32_t from) { give(1 - from, take(out[from])); }
   // Lets the time-out of rank 0 come.
   void time_out() {
     now = std::max(now, ends[0]->timer());
     ends[0]->on_timer(now, out[0]);
+    ends[0]->check_invariants();
   }
   [[nodiscard]] uint64_t in_flight() const { return ends[0]->unacknowledged(b).segments; }
 

@@ -80,6 +80,15 @@ class IdPool {
     return fail(Code::invalid, what_, " ", id, " does not exist");
   }
 
+  // Throws InternalError if an invariant is broken. For tests: looks at all ids.
+  void check_invariants() const {
+    size_t used = 0;
+    for (const Place& place : places_) used += place.is_used ? 1 : 0;
+    SPL_ASSERT(used + free_.size() == places_.size() && places_.size() <= limit_, used, " of ", places_.size(),
+               " ids of ", what_, " are in use, and ", free_.size(), " are free");
+    for (const uint32_t index : free_) SPL_ASSERT(!places_[index].is_used, what_, " ", index, " is in use and free");
+  }
+
  private:
   struct Place {
     IdType id;  // the next id of this index, unless in use

@@ -319,4 +319,13 @@ Result<uint64_t> Interface::telemetry(nic::Telemetry which, nic::ContextId conte
   return submit_and_wait(nic::TelemetryRead{which, context});
 }
 
+void Interface::check_invariants() const {
+  queues_.check_invariants();
+  counters_.check_invariants();
+  entries_.check_invariants();
+  contexts_.check_invariants();
+  portals_.check_invariants();
+  streams_.check_invariants();
+}
+
 }  // namespace spinloom::portals

@@ -164,6 +164,9 @@ class Interface {
   // Reads a count of the NIC, or of one of its contexts.
   [[nodiscard]] Result<uint64_t> telemetry(nic::Telemetry which, nic::ContextId context = {});
 
+  // Throws InternalError if an invariant is broken. For tests: looks at all ids.
+  void check_invariants() const;
+
  private:
   enum class IdReturn : uint8_t {
     explicit_unlink,  // leaves its list only by me_unlink

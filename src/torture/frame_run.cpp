@@ -26,6 +26,7 @@ Status FrameRun::run() {
     for (uint64_t steps = 1 + random_.below(6); steps > 0; --steps) has_moved |= card_->step();
     has_moved |= run_outside();
     SPL_TRY(trouble_);
+    card_->nic().check_invariants();
     now_ += Time{1};
     if (has_moved) idle_ = 0;
     if (has_moved || works_begun_ < config_.messages || is_quiet()) continue;

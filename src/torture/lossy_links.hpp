@@ -42,6 +42,7 @@ class LossyLinks final : public testbed::Links {
   [[nodiscard]] uint64_t bytes_hash() const { return hash_; }
   // Returns an Error if a stage refused a datagram that was not damaged, took a damaged one, or lost a living rank.
   [[nodiscard]] Status check_stages() const;
+  void check_invariants(uint32_t rank) const { stages_[rank]->check_invariants(); }
 
  private:
   struct InFlight {

@@ -34,6 +34,7 @@ class Runner {
         if (idle_ > 20'000) return fail(Code::stalled, stall_text());
         break;
       }
+      world_.check_invariants(static_cast<uint32_t>(rounds_++ % world_.hosts.size()));  // one rank a round
       SPL_TRY(kill_at_random());
       SPL_TRY(poll_all());
     }
@@ -175,6 +176,7 @@ class Runner {
   Outcome& outcome_;
   std::vector<std::unique_ptr<Exchange>> exchanges_;
   std::vector<Exchange*> open_exchanges_;
+  uint64_t rounds_ = 0;
   uint64_t under_way_ = 0;
   uint64_t idle_ = 0;  // steps in a row without progress
   uint64_t death_step_ = 0;  // the step of the loopback driver from which on a rank may die

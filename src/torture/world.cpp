@@ -83,6 +83,7 @@ void World::note(const std::string& line) const {
 Status World::check_quiet() {
   for (uint32_t rank = 0; rank < hosts.size(); ++rank) {
     if (hosts[rank].dead) continue;
+    check_invariants(rank);
     const nic::NicState state = loopback->nic(rank).state();
     if (state.messages_open > 0 || state.dmas_open > 0 || state.hpus_busy > 0 || state.hers_waiting > 0 ||
         state.packet_buffer_used > 0 || state.early_packets > 0 || state.messages_outgoing > 0 ||
@@ -95,6 +96,13 @@ Status World::check_quiet() {
   SPL_TRY(links->check_stages());
   if (!links->idle()) return fail(Code::mismatch, "links are not idle: ", links->describe_waiting());
   return {};
+}
+
+void World::check_invariants(uint32_t rank) const {
+  if (hosts[rank].dead) return;
+  loopback->nic(rank).check_invariants();
+  links->check_invariants(rank);
+  hosts[rank].interface->check_invariants();
 }
 
 }  // namespace spinloom::torture

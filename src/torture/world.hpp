@@ -59,6 +59,8 @@ class World {
   void note(const std::string& line) const;
   // Returns an Error if anything is still under way or kept at a living rank or on a link.
   [[nodiscard]] Status check_quiet();
+  // Throws InternalError if a living rank's NIC, its stage of the links or its host breaks an invariant.
+  void check_invariants(uint32_t rank) const;
 
   Config config;
   uint64_t seed = 0;

@@ -72,7 +72,7 @@ void Nic::on_her_ready(HerId her, Actions& out, const uint8_t* bytes) {
 
 bool Nic::on_handler_call(HerId her, const HandlerCall& call, Actions& out) {
   const bool stop = impl_->handler_call(her, call, out);
-  if (impl_->triggers.has_fired()) impl_->settle(out);
+  if (impl_->triggers.has_fired() || impl_->initiator.emit_due()) impl_->settle(out);
   return stop;
 }
 

@@ -271,6 +271,32 @@ TEST(HandlerCalls, APutFromHostIsTheHosts) {
   bench.finish();
 }
 
+// The handler may wait for the put's count, so the rest of the put does not wait for the handler's end.
+TEST(HandlerCalls, APutThatGivesWayAsksForItsTurnAtOnce) {
+  NicLimits limits = small_limits();
+  limits.payload_bytes = 1;
+  Bench bench(limits);
+  std::vector<uint8_t> large(limits::packets_per_call_max + 10);
+  Context made;
+  made.payload_entry = 1;
+  made.handler_host_start = reinterpret_cast<uint64_t>(large.data());
+  made.handler_host_length = large.size();
+  Entry attached = bench.entry();
+  attached.context = bench.context(made);
+  bench.append(attached);
+  HandlerCall put;
+  put.call = SPL_CALL_PUT_FROM_HOST;
+  put.options = PTL_HANDLER_HOST_MEM;
+  put.length = large.size();
+  put.target = 2;
+  const HerId her = bench.start(1, 1, 0);
+  EXPECT_FALSE(bench.call(her, put));
+  EXPECT_EQ(bench.actions<Send>().size(), limits::packets_per_call_max);
+  EXPECT_EQ(bench.actions<Continue>().size(), 1u);
+  bench.go_on();
+  EXPECT_EQ(bench.actions<Send>().size(), 10u);
+}
+
 // The entry's portal table entry, queue and counter are the put's, whoever sends; there is no send event.
 // Rules: SPIN-7.24, SPIN-7.25.
 TEST(HandlerCalls, PutsInheritFromTheEntryAndAreAcknowledgedToItsQueue) {

@@ -289,7 +289,7 @@ void Initiator::finish(uint32_t slot, Actions& out) {
   message.sent = true;
   if (message.origin.waiting_handler.exists()) out.add<Resume>(message.origin.waiting_handler, uint32_t{0});
   Put& put = message.put;
-  if (lost_target && message.failure == Fail::ok) end_unsent(message, Fail::undeliverable, out);
+  if (lost_target) end_unsent(message, message.failure == Fail::ok ? Fail::undeliverable : message.failure, out);
   if (!message.ack_wanted) end_operation(put);
   const bool failed = message.failure != Fail::ok;
   const bool expects_reply = message.operation == Operation::get || message.operation == Operation::fetch_atomic;

@@ -26,8 +26,9 @@ struct ProcessBench : Bench {
     return made;
   }
   // Starts a process-put; returns the HERs of those packets that have slots.
-  std::vector<Her> begin(uint64_t length) {
-    good(process(length));
+  std::vector<Her> begin(uint64_t length) { return begin(process(length)); }
+  std::vector<Her> begin(const ProcessPut& request) {
+    good(request);
     std::vector<Her> hers;
     for (const BufferPacket& buffer : actions<BufferPacket>()) {
       EXPECT_EQ(buffer.bytes, 0u) << "its slot holds it already";
@@ -211,6 +212,24 @@ TEST(ProcessPut, AHandlerThatFailsCutsTheMessage) {
     EXPECT_EQ(bench.event(EventKind::send).fail, row.failure);
     bench.expect_all_back();
   }
+}
+
+TEST(ProcessPut, ACutMessageDoesNotWaitForALostPeer) {
+  ProcessBench bench(two_slots());
+  ProcessPut request = bench.process(32);
+  request.put.ack_request = AckRequest::ack;
+  const auto hers = bench.begin(request);
+  ASSERT_EQ(hers.size(), 2u);
+  EXPECT_TRUE(bench.end(hers[1], FAIL).empty());
+  const auto sent = bench.end(hers[0]);
+  ASSERT_EQ(sent.size(), 2u);
+  bench.out.clear();
+  bench.nic.on_peer_lost(Rank{0}, bench.out);
+  bench.left(sent[0].slot);
+  bench.left(sent[1].slot);
+  EXPECT_EQ(bench.event(EventKind::send).fail, Fail::handler_fail);
+  EXPECT_TRUE(bench.nic.is_quiescent(Rank{0}));
+  bench.expect_all_back();
 }
 
 TEST(ProcessPut, AMessageOfWhichNothingHasLeftIsNotSent) {

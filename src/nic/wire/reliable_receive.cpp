@@ -262,18 +262,8 @@ void Reliable::Impl::take_acknowledgement(Time now, Peer& peer, const Datagram& 
     const bool was_full = !may_send(peer);
     const uint32_t outstanding_before = peer.outstanding;
     sample_round_trip(now, peer, header);
-    bool progress = false;
-    while (!peer.in_flight.empty() &&
-           (peer.in_flight.front().acked || distance(peer.in_flight.front().sequence, header.received) > 0)) {
-      mark_acknowledged(peer, peer.in_flight.front());
-      Segment arrived = std::move(peer.in_flight.front());
-      peer.in_flight.pop_front();
-      keep_copy(arrived, out);
-      if (arrived.is_by_reference) release_payload(peer, arrived, out);
-      progress = true;
-    }
     const bool has_list = is_ack && !datagram.body.empty();
-    if (has_list && !peer.in_flight.empty()) {
+    if (has_list) {
       const int32_t first = distance(peer.in_flight.front().sequence, header.received);
       const size_t bits = std::min<size_t>(datagram.body.size() * 8, ReliableConfig::window_max);
       for (size_t i = 0; i < bits; ++i) {
@@ -283,6 +273,16 @@ void Reliable::Impl::take_acknowledgement(Time now, Peer& peer, const Datagram& 
           mark_acknowledged(peer, peer.in_flight[static_cast<size_t>(index)]);
         }
       }
+    }
+    bool progress = false;
+    while (!peer.in_flight.empty() &&
+           (peer.in_flight.front().acked || distance(peer.in_flight.front().sequence, header.received) > 0)) {
+      mark_acknowledged(peer, peer.in_flight.front());
+      Segment arrived = std::move(peer.in_flight.front());
+      peer.in_flight.pop_front();
+      keep_copy(arrived, out);
+      if (arrived.is_by_reference) release_payload(peer, arrived, out);
+      progress = true;
     }
     grow_congestion_window(peer, outstanding_before - peer.outstanding, was_full);
     const bool echo_is_valid = distance(header.echo, peer.next_ordinal) > 0;  // the echoed ordinal was sent

@@ -76,7 +76,7 @@ TEST(Model, TheCriticalPathOfARendezvousGoesThereAndBackAndThere) {
 using Stretches = std::vector<std::pair<uint64_t, uint64_t>>;
 
 std::map<std::pair<uint32_t, uint32_t>, Stretches> work_and_waits(const Schedule& schedule, const Record& record,
-                                                              const std::vector<Wait>& waited) {
+                                                                  const std::vector<Wait>& waited) {
   std::map<std::pair<uint32_t, uint32_t>, Stretches> found;
   const auto cpu_of = [&](uint32_t rank, uint32_t number) {
     return schedule.shape(schedule.program(rank).operation(number)).cpu;

@@ -88,7 +88,8 @@ void PortalTable::check_invariants(const Users& users) const {
     headers_kept.add(header.overflow_entry);
     if (header.claimer == no_slot) return;
     claims.add(header.claimer);
-    SPL_ASSERT(!header.landed, "header ", slot, " has landed and has a claimer, which has no event");
+    SPL_ASSERT(!header.landed || entries_[header.claimer].claims_open > 1, "header ", slot,
+               " has landed and has a claimer, which waits for no header before it");
   });
 
   SlotCounts reserved;
@@ -96,7 +97,9 @@ void PortalTable::check_invariants(const Users& users) const {
   uint32_t linked = 0;
   entries_.for_each([&](uint32_t slot, const ListedEntry& listed) {
     const uint32_t* const named = entry_slots_.find(listed.id);
-    SPL_ASSERT(named != nullptr && *named == slot, "entry ", listed.id, " is not found");
+    SPL_ASSERT(listed.is_search || (named != nullptr && *named == slot), "entry ", listed.id, " is not found");
+    SPL_ASSERT(listed.claims_open == claims.of(slot), "entry ", listed.id, ": ", claims.of(slot), " claims, and ",
+               listed.claims_open, " are counted");
     SPL_ASSERT(listed.messages_open == users.of_entries.of(slot) + claims.of(slot), "entry ", listed.id, ": ",
                users.of_entries.of(slot), " messages and ", claims.of(slot), " claims, and ", listed.messages_open,
                " are counted");
@@ -107,7 +110,7 @@ void PortalTable::check_invariants(const Users& users) const {
     SPL_ASSERT(!listed.auto_unlinked || !listed.linked, "entry ", listed.id, " has left and is in its list");
     SPL_ASSERT(!listed.unlink_reported || listed.messages_open == 0, "entry ", listed.id, " was reported too early");
     linked += listed.linked ? 1 : 0;
-    entries_of_tables.add(table_of(listed.portal.value));
+    if (!listed.is_search) entries_of_tables.add(table_of(listed.portal.value));
     const Portal& portal = *portals_.find(listed.portal);
     if (!portal.flow_control) return;
     const uint32_t messages = listed.entry.options.event_comm_disable ? 0 : users.of_entries.of(slot);
@@ -212,14 +215,18 @@ void Triggers::check_invariants() const {
 void Initiator::check_invariants() const {
   outgoing_.check_invariants();
   fetches_.check_invariants();
+  SlotCounts in_outbound;
   SlotCounts queued;
-  for (size_t i = 0; i < outbound_.size(); ++i) queued.add(outbound_[i]);
+  for (size_t i = 0; i < outbound_.size(); ++i) {
+    in_outbound.add(outbound_[i]);
+    queued.add(outbound_[i]);
+  }
   for (size_t i = 0; i < flowing_.size(); ++i) queued.add(flowing_[i]);
   uint32_t waiting_headers = 0;
   std::vector<uint64_t> unread_requests;
   outgoing_.for_each([&](uint32_t slot, const Outgoing& message) {
     const uint64_t name = message_name(message.sequence, slot);
-    waiting_headers += message.may_wait ? 1 : 0;
+    waiting_headers += message.may_wait && in_outbound.of(slot) > 0 ? 1 : 0;
     const bool waits_for_bytes = !message.queued && (message.stream != nullptr || message.process_put != no_slot);
     const bool is_being_read = message.emitted == message.put.length && !message.sent;
     const bool waits_for_ack = message.sent && message.ack_wanted && !message.acked;

@@ -116,7 +116,8 @@ def test_info_shows_every_rank_and_how_it_reaches_the_others(prefix, name):
         for rank, others in enumerate(("1-2", "0, 2", "0-1")):
             said = out.split(f"rank {rank}: ")[1]
             assert f"reaches {others} by shared memory, two copies: SPINLOOM_COPY=two-copy" in said
-    assert re.search(rf"^launcher +{'none' if name == 'alone' else name}, ranks: \d$", out, re.MULTILINE)
+    interface = {"alone": "none", "mpich": "PMI-1", "openmpi": "PMIx"}[name]
+    assert re.search(rf"^launcher +{interface}, ranks: \d$", out, re.MULTILINE)
     for word in ("max_pt_index", "SPINLOOM_TRANSPORT", "long messages here", "UDP"):
         assert word in out
 

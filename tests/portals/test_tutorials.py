@@ -62,6 +62,7 @@ def plain(line: str, measured: bool) -> str:
     if not measured:
         return line
     line = re.sub(r"^(\d+ \d+ (?:put|ack) \d+ \d+) .*", r"\1", line)  # a row of times
+    line = re.sub(r"^(0 1 put|1 0 ack) \d+", r"\1 N", line)  # rank 0 asks until rank 1 is ready
     return re.sub(r"[\d.]+ [nu]s|\(\d+%\)|(?<=^spinloom: )\d+ messages with [\d,]+", "N", line)
 
 

@@ -170,7 +170,10 @@ class Bench:
         )
         ways = predict_ways.ways(network, prices, self.strategies, asking=asking, collectives=True)
         by_name = {way.name: way for way in ways}
-        return [predict.row_of(recording, by_name[name], network.G) for name in wanted]
+        return [
+            predict.row_of(recording, way, network.G, predict.replayed(recording, way))
+            for way in map(by_name.__getitem__, wanted)
+        ]
 
     def compute_ns(self, skeleton: Program, share: Fraction) -> int:
         """The computation of a step with which messages have this share of the time under the host's MPI. It

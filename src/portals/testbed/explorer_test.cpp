@@ -61,16 +61,21 @@ TEST_P(ExplorerTest, TheLoopbackDriverShowsWhatTheModelAllows) {
 INSTANTIATE_TEST_SUITE_P(Grammars, ExplorerTest, testing::ValuesIn(model::grammars()),
                          [](const auto& all) { return std::string(all.param.name); });
 
+// Runs the program under eight random schedules.
+void check_schedules(const model::Program& program, Random& random) {
+  for (int schedule = 0; schedule < 8; ++schedule) {
+    const auto outcome = run_loopback(program, random.next());
+    ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
+    const auto allowed = model::is_allowed(program, *outcome);
+    if (!allowed) return;  // too many states
+    ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
+  }
+}
+
 TEST(Explorer, RandomProgramsDoWhatTheModelAllows) {
   for_seeds(400, [](Random& random) {
     const model::Program program = model::random_program(random, 2, static_cast<uint16_t>(2 + random.below(3)));
-    for (int schedule = 0; schedule < 8; ++schedule) {
-      const auto outcome = run_loopback(program, random.next());
-      ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
-      const auto allowed = model::is_allowed(program, *outcome);
-      if (!allowed) return;  // too many states
-      ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
-    }
+    check_schedules(program, random);
   });
 }
 
@@ -79,13 +84,7 @@ TEST(Explorer, WhatIsSeenOfADeathIsAllowed) {
     model::Program program = model::random_program(random, 2, static_cast<uint16_t>(2 + random.below(3)));
     if (model::Traits(program).has_races) return;  // the dead rank's memory would be read
     program.killed = static_cast<uint16_t>(random.below(2));
-    for (int schedule = 0; schedule < 8; ++schedule) {
-      const auto outcome = run_loopback(program, random.next());
-      ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
-      const auto allowed = model::is_allowed(program, *outcome);
-      if (!allowed) return;  // too many states
-      ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
-    }
+    check_schedules(program, random);
   });
 }
 

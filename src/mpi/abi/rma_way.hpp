@@ -37,7 +37,7 @@ class RmaWay {
   // After the last fence of all ranks: no other rank uses the way any more when it is done.
   virtual int close_test(int* done) = 0;
 
-  // Moves bytes between pieces of memory here and parts of the target's, in order.
+  // Copies the bytes of `here`, piece after piece, to the parts `there` of the target's memory, or back.
   virtual int move(int target, std::span<const ptl_iovec_t> here, std::span<const spl_rma_piece> there,
                    bool is_put) = 0;
 
@@ -48,12 +48,13 @@ class RmaWay {
   [[nodiscard]] virtual bool begin_change(int) { return false; }
   virtual void end_change(int) {}
 
-  // Accumulates; without `result` nothing comes back, without `from` nothing changes.
+  // Combines `from` into elements of the target. `result` gets their old values, if there is one. Without `from` they
+  // are only read.
   virtual int accumulate(int target, uint64_t offset, const void* from, void* result, uint64_t count, int op,
                          ptl_datatype_t type) = 0;
   virtual int compare_and_swap(int target, uint64_t offset, const void* value, const void* compare, void* result,
                                ptl_datatype_t type) = 0;
-  // Makes the target's word `to` if it is `from`; `was` gets what it was when a flush has ended.
+  // Sets the target's word to `to` if it is `from`. After a flush, `was` holds its old value.
   virtual int swap_word(int target, uint64_t from, uint64_t to, uint64_t& was) = 0;
 };
 

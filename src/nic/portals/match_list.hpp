@@ -39,8 +39,7 @@ struct ListedEntry {
   uint64_t sequence = 0;       // sequence number of its append
   uint32_t messages_open = 0;
   uint32_t headers_kept = 0;   // unexpected headers that lie in this (overflow) entry
-  uint32_t claims_open =
-      0;    // headers that this entry has claimed and that are not reported; messages_open has them, too
+  uint32_t claims_open = 0;  // headers that this entry has claimed and not reported; messages_open counts them, too
   bool linked = false;
   bool awaits_context = false;  // it is in no list until its context is activated
   bool claiming = false;  // takes headers that came before it; meanwhile counts as one of its own messages

@@ -36,7 +36,7 @@ struct Grammar {
 
 // A program whose ranks make `calls` calls each, of all kinds and with all options.
 [[nodiscard]] Program random_program(Random& random, uint16_t ranks, uint16_t calls);
-// A longer one, of several windows: ranks make `calls` calls, wait until all is quiet, and go on.
+// Draws a long program: ranks make `calls` calls, wait until all is quiet, and go on.
 [[nodiscard]] Program random_history(Random& random, uint16_t ranks, uint16_t calls, uint16_t windows);
 
 }  // namespace spinloom::model

@@ -1,9 +1,10 @@
 """Ways to run a program of the Portals calls: what starts its ranks, and by what they reach each other.
 
 Contract: ways() has one Way for each file ways/NAME.toml; adding a way means adding a file. Its keys are
-`about`, `starter` (a function of STARTERS), `environment` (variables of the ranks), and for programs that
-cannot run there `without = {"PROGRAM" = "why"}`, or `only = [PROGRAMS]`. run() gives what the ranks print;
-all of them have succeeded, and no process is left. It skips where something is missing here.
+`about`, `starter` (a function of STARTERS), `environment` (variables of the ranks), `ranks` if the
+way always has that many, and for programs that cannot run there `without = {"PROGRAM" = "why"}`, or
+`only = [PROGRAMS]`. run() gives what the ranks print; all of them have succeeded, and no process is left. It
+skips where something is missing here.
 """
 
 from __future__ import annotations
@@ -37,12 +38,14 @@ class Way:
     about: str
     starter: str
     environment: dict[str, str] = field(default_factory=dict)
+    ranks: int | None = None
     without: dict[str, str] = field(default_factory=dict)
     only: list[str] = field(default_factory=list)
 
     @property
     def programs(self) -> list[str]:
-        return [name for name in self.only or CONFORMANCE if name not in self.without]
+        fitting = [name for name, (ranks, _) in CONFORMANCE.items() if self.ranks in (None, ranks)]
+        return [name for name in self.only or fitting if name not in self.without]
 
 
 @functools.cache

@@ -33,6 +33,11 @@ Operation append_block(List list) {
   return operation;
 }
 
+Operation count_unexpected(Operation operation) {
+  operation.entry.count_unexpected = true;
+  return operation;
+}
+
 Operation counted(Operation operation, bool bytes) {
   operation.entry.counter = 0;
   operation.entry.ct_comm = true;
@@ -104,8 +109,9 @@ Grammar unexpected() {
           {{{}, {moving(put, 1), moving(get, 1)}, 2},
            {{},
             {append(List::overflow, false), append(List::overflow, true), append_block(List::overflow),
-             append(List::priority, false), append(List::priority, true), search(false, false), search(false, true),
-             search(true, false), search(true, true), eq(OperationKind::eq_get, false), call(OperationKind::unlink)},
+             count_unexpected(append_block(List::priority)), append(List::priority, false),
+             append(List::priority, true), search(false, false), search(false, true), search(true, false),
+             search(true, true), eq(OperationKind::eq_get, false), call(OperationKind::unlink)},
             3}}};
 }
 

@@ -84,6 +84,7 @@ struct Entry {
   bool use_once = false;
   bool manage_local = false;
   bool no_truncate = false;
+  bool count_unexpected = false;  // with manage_local: headers that an append finds have taken room
   bool unexpected_hdr_disable = false;
   bool link_disable = false;
   bool comm_disable = false;

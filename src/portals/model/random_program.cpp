@@ -19,6 +19,7 @@ Entry random_entry(Random& random) {
   entry.use_once = random.chance(1, 2);
   entry.manage_local = random.chance(1, 4);
   if (entry.manage_local && random.chance(1, 2)) entry.min_free = static_cast<uint16_t>(8 * (1 + random.below(2)));
+  entry.count_unexpected = entry.manage_local && random.chance(1, 2);
   entry.no_truncate = random.chance(1, 4);
   entry.unexpected_hdr_disable = random.chance(1, 8);
   entry.link_disable = random.chance(1, 2);

@@ -226,20 +226,24 @@ Code Step::append(uint16_t rank, uint16_t place, uint16_t way) {
     return listed.is_linked && listed.list == appended.list;
   });
   if (target.entries.size() >= setup.entries_max || in_list >= setup.list_max) return Code::no_space;
+  const bool counts_unexpected = entry.count_unexpected && entry.manage_local && !entry.use_once;
+  uint16_t local_offset = 0;
   for (size_t at = 0; appended.list == List::priority && at < target.headers.size();) {
     const Header header = target.headers[at];
-    if (!matches(entry, 0, header.name)) {
+    if (!matches(entry, local_offset, header.name)) {
       ++at;
       continue;
     }
     target.headers.erase(target.headers.begin() + static_cast<ptrdiff_t>(at));
     take(rank, place, header, way == 0);
-    if (!entry.use_once) continue;
-    target.entries.push_back({place, appended.list, false, true, false, 0});
+    if (counts_unexpected) local_offset = static_cast<uint16_t>(local_offset + requested_by(operation(header.name)));
+    const bool is_used_up = entry.use_once || (counts_unexpected && is_exhausted(entry, local_offset));
+    if (!is_used_up) continue;
+    target.entries.push_back({place, appended.list, false, true, false, local_offset});
     if (!has_claims(rank, place)) report_unlink(rank, target.entries.size() - 1);
     return Code::ok;
   }
-  target.entries.push_back({place, appended.list, true, false, false, 0});
+  target.entries.push_back({place, appended.list, true, false, false, local_offset});
   if (!has_claims(rank, place)) report_link(rank, target.entries.size() - 1);
   return Code::ok;
 }

@@ -41,6 +41,7 @@ void write(std::ostream& out, const Entry& entry) {
       .flag("use_once", entry.use_once)
       .flag("manage_local", entry.manage_local)
       .flag("no_truncate", entry.no_truncate)
+      .flag("count_unexpected", entry.count_unexpected)
       .flag("unexpected_hdr_disable", entry.unexpected_hdr_disable)
       .flag("link_disable", entry.link_disable)
       .flag("comm_disable", entry.comm_disable)

@@ -245,6 +245,7 @@ nic::Entry ProgramRun::entry_of(Rank& rank, const model::Entry& entry, uint16_t 
   made.options.use_once = entry.use_once;
   made.options.manage_local = entry.manage_local;
   made.options.no_truncate = entry.no_truncate;
+  made.options.count_unexpected = entry.count_unexpected;
   made.options.unexpected_hdr_disable = entry.unexpected_hdr_disable;
   made.options.event_link_disable = entry.link_disable;
   made.options.event_comm_disable = entry.comm_disable;

@@ -74,7 +74,11 @@ bool Step::may_call(uint16_t rank) const {
 
 uint16_t Step::ways_to_call(uint16_t rank) const {
   const Operation& operation = machine_.program_.ranks[rank].operations[process(rank).next];
-  if (operation.trigger) return machine_.rules_.counts_wait_freely ? 1 : 2;
+  if (operation.trigger) {
+    const uint16_t ways_to_wait = machine_.rules_.counts_wait_freely ? 1 : 2;
+    const bool is_open = operation.kind == OperationKind::unlink && !machine_.rules_.unlinks_always_wait;
+    return is_open ? 2 * ways_to_wait : ways_to_wait;
+  }
   switch (operation.kind) {
     case OperationKind::unlink: return 2;
     case OperationKind::append: return machine_.rules_.owes_nothing ? 1 : 2;
@@ -89,8 +93,6 @@ void Step::call(uint16_t rank, uint16_t way) {
   const Operation& called = operation({rank, place});
   if (called.trigger) return return_from(rank, {wait_for_trigger(rank, place, way), {}, {}});
   switch (called.kind) {
-    case OperationKind::unlink: return return_from(rank, {unlink(rank, place, way), {}, {}});
-    case OperationKind::append: return return_from(rank, {append(rank, place, way), {}, {}});
     case OperationKind::search: return return_from(rank, {search(rank, place, way), {}, {}});
     case OperationKind::ct_get:
     case OperationKind::ct_wait: return return_from(rank, {Code::ok, caller.counters[called.counter].value, {}});
@@ -111,7 +113,7 @@ void Step::call(uint16_t rank, uint16_t way) {
           machine_.follows(rank) ? machine_.followed_->events[rank][called.departures ? 1 : 0] : queue.events;
       return return_from(rank, {Code::ok, {}, events[taken]});
     }
-    default: return return_from(rank, {perform(rank, place), {}, {}});
+    default: return return_from(rank, {perform(rank, place, way), {}, {}});
   }
 }
 
@@ -121,21 +123,29 @@ void Step::pass_settle() {
   }
 }
 
-void Step::start_fired(uint16_t rank) {
+uint16_t Step::ways_to_start_fired(uint16_t rank) const {
+  const bool appends = operation({rank, process(rank).fired.front()}).kind == OperationKind::append;
+  return appends && !machine_.rules_.owes_nothing ? 2 : 1;
+}
+
+void Step::start_fired(uint16_t rank, uint16_t way) {
   Process& starter = process(rank);
   const uint16_t place = starter.fired.front();
   starter.fired.erase(starter.fired.begin());
-  const Code code = perform(rank, place);
+  const Operation& fired = operation({rank, place});
+  const Code code = fired.kind == OperationKind::unlink ? try_to_unlink(rank, fired.number) : perform(rank, place, way);
   (void)code;  // nobody hears of it
 }
 
-Code Step::perform(uint16_t rank, uint16_t place) {
+Code Step::perform(uint16_t rank, uint16_t place, uint16_t way) {
   const Operation& performed = operation({rank, place});
   switch (performed.kind) {
     case OperationKind::put:
     case OperationKind::get:
     case OperationKind::atomic:
     case OperationKind::fetch_atomic: return issue(rank, place);
+    case OperationKind::append: return append(rank, place, way);
+    case OperationKind::unlink: return unlink(rank, place, way);
     case OperationKind::ct_inc: add_to(rank, performed.counter, {performed.success, performed.failure}); break;
     case OperationKind::ct_set: set(rank, performed.counter, {performed.success, performed.failure}); break;
     case OperationKind::ct_cancel: process(rank).counters[performed.counter].waiting.clear(); break;
@@ -145,7 +155,8 @@ Code Step::perform(uint16_t rank, uint16_t place) {
   return Code::ok;
 }
 
-// Portals 4 leaves open whether operations that count are limited, too (`way`).
+// Portals 4 leaves open whether operations that move no data are limited, too, and what the triggered unlinking of an
+// entry that is not linked returns (`way`).
 Code Step::wait_for_trigger(uint16_t rank, uint16_t place, uint16_t way) {
   const Operation& waiting = operation({rank, place});
   Counter& counter = process(rank).counters[waiting.trigger->counter];
@@ -154,8 +165,14 @@ Code Step::wait_for_trigger(uint16_t rank, uint16_t place, uint16_t way) {
                                     [&](uint16_t other) { return moves_data(operation({rank, other}).kind); });
   const bool is_full_of_moving = moves_data(waiting.kind) && moving >= most;
   const bool is_full = counter.waiting.size() >= most;
-  if (way == 1 && is_full == is_full_of_moving) agrees_ = false;
-  if (way == 0 ? is_full_of_moving : is_full) return Code::no_space;
+  const uint16_t ways_to_wait = machine_.rules_.counts_wait_freely ? 1 : 2;
+  const bool limits_all = way % ways_to_wait == 1;
+  if (limits_all && is_full == is_full_of_moving) agrees_ = false;
+  if (way >= ways_to_wait) {
+    agrees_ = agrees_ && !is_linked(rank, waiting.number);
+    return Code::invalid;
+  }
+  if (limits_all ? is_full : is_full_of_moving) return Code::no_space;
   if (moves_data(waiting.kind)) {
     const Movement& moved = waiting.movement;
     if (moved.ack == Ack::full && !moved.descriptor.has_queue) return Code::invalid;

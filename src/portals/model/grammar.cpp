@@ -164,6 +164,21 @@ Grammar counters() {
   return {"counters", {initiator, target}};
 }
 
+// Appends and unlinks that wait for a counter of messages.
+Grammar triggers() {
+  RankGrammar target;
+  target.setup.counters = 1;
+  target.operations = {counted(append(List::priority, false), false),
+                       when(append(List::priority, true), 0, 1),
+                       when(append(List::overflow, false), 0, 1),
+                       when(append(List::overflow, true), 0, 2),
+                       when(call(OperationKind::unlink), 0, 1),
+                       count(OperationKind::ct_inc, 0, 1),
+                       count(OperationKind::ct_cancel, 0)};
+  target.length = 3;
+  return {"triggers", {{{}, {moving(put, 1), moving(put, 1, Ack::full)}, 2}, target}};
+}
+
 Grammar flow() {
   Operation quiet = append(List::overflow, false);
   quiet.entry.flowctrl_disable = true;
@@ -213,7 +228,9 @@ Grammar crossing() {
 
 }  // namespace
 
-std::vector<Grammar> grammars() { return {lists(), unexpected(), fetches(), counters(), flow(), limits(), crossing()}; }
+std::vector<Grammar> grammars() {
+  return {lists(), unexpected(), fetches(), counters(), triggers(), flow(), limits(), crossing()};
+}
 
 std::optional<RankProgram> placed(RankProgram rank) {
   rank.setup.memory_bytes = slot_bytes * slots;

@@ -117,7 +117,9 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
     if (now.may_call(rank)) {
       for (uint16_t way = 0; way < now.ways_to_call(rank); ++way) go([&](Step& step) { step.call(rank, way); });
     }
-    if (now.may_start_fired(rank)) go([&](Step& step) { step.start_fired(rank); });
+    for (uint16_t way = 0; now.may_start_fired(rank) && way < now.ways_to_start_fired(rank); ++way) {
+      go([&](Step& step) { step.start_fired(rank, way); });
+    }
     if (now.may_report_disabled(rank)) go([&](Step& step) { step.report_disabled(rank); });
     for (size_t claim = 0; claim < state.processes[rank].claims.size(); ++claim) {
       if (now.may_report_claim(rank, claim)) go([&](Step& step) { step.report_claim(rank, claim); });

@@ -119,14 +119,41 @@ TEST(Model, UnexpectedHeadersTakeRoomOfAnEntryThatCountsThem) {
   EXPECT_GT(used_up, 0u);
 }
 
+TEST(Model, AnAppendThatWaitsIsPerformedWhenItsCounterSaysSo) {
+  Operation counting = append(List::priority, true);
+  counting.entry.counter = 0;
+  counting.entry.ct_comm = true;
+  Operation later = append(List::priority, true);
+  later.trigger = Trigger{0, 1};
+  Operation unlink;
+  unlink.kind = OperationKind::unlink;
+  unlink.number = 1;
+  Program program = two_ranks({put(Ack::none), put(Ack::none)}, {counting, later, unlink});
+  program.ranks[1].setup.counters = 1;
+  std::set<uint16_t> taken_by;
+  std::set<Code> unlinked;
+  for (const Outcome& outcome : all(program)) {
+    unlinked.insert(outcome.ranks[1].returned[2].code);
+    const bool has_fired = outcome.ranks[1].counters[0].success > 0;
+    for (const Event& event : outcome.ranks[1].arrivals) {
+      if (event.kind != EventKind::put) continue;
+      taken_by.insert(event.user_ptr);
+      EXPECT_TRUE(has_fired) << text_of(program, outcome);
+    }
+  }
+  EXPECT_EQ(taken_by, (std::set<uint16_t>{name_of(1, 0), name_of(1, 1)}));
+  EXPECT_TRUE(unlinked.contains(Code::ok));
+  EXPECT_TRUE(unlinked.contains(Code::invalid));
+}
+
 TEST(Model, EachChoiceOnlyTakesOutcomesAway) {
-  std::array<size_t, 7> taken{};
+  std::array<size_t, 8> taken{};
   for (const Grammar& grammar : grammars()) {
     for (uint64_t number = 0; number < programs_of(grammar); number += 211) {
       const auto program = program_at(grammar, number);
       if (!program) continue;
       const std::set<Outcome> allowed = all(*program);
-      std::array<Rules, 7> choices;
+      std::array<Rules, 8> choices;
       choices[0].owes_nothing = true;
       choices[1].reports_nothing_at_once = true;
       choices[2].counts_with_event = true;
@@ -134,6 +161,7 @@ TEST(Model, EachChoiceOnlyTakesOutcomesAway) {
       choices[4].search_needs_no_entry = true;
       choices[5].unlink_tells_of_messages = true;
       choices[6].counts_wait_freely = true;
+      choices[7].unlinks_always_wait = true;
       for (size_t i = 0; i < choices.size(); ++i) {
         const std::set<Outcome> fewer = all(*program, choices[i]);
         ASSERT_TRUE(std::includes(allowed.begin(), allowed.end(), fewer.begin(), fewer.end()))

@@ -83,8 +83,9 @@ Operation random_operation(Random& random, uint16_t ranks) {
   operation.counter = static_cast<uint8_t>(random.below(counters));
   (random.chance(3, 4) ? operation.success : operation.failure) = static_cast<uint16_t>(random.below(3));
   operation.departures = random.chance(1, 2);
-  const bool may_wait =
-      moves_data(operation.kind) || operation.kind == OperationKind::ct_inc || operation.kind == OperationKind::ct_set;
+  const bool may_wait = moves_data(operation.kind) || operation.kind == OperationKind::ct_inc ||
+                        operation.kind == OperationKind::ct_set || operation.kind == OperationKind::append ||
+                        operation.kind == OperationKind::unlink;
   if (may_wait && random.chance(1, 4)) {
     operation.trigger = Trigger{static_cast<uint8_t>(random.below(counters)), static_cast<uint16_t>(random.below(4))};
   }

@@ -23,6 +23,8 @@ struct Rules {
   // Unlinking an entry that has unlinked itself says in_use as long as a message uses it, and invalid afterwards, even
   // if headers refer to it.
   bool unlink_tells_of_messages = false;
+  // An unlink may wait for a counter even if its entry is not linked.
+  bool unlinks_always_wait = false;
 };
 
 }  // namespace spinloom::model

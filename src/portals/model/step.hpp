@@ -28,7 +28,8 @@ class Step {
   void pass_settle();
   // The first triggered operation that has fired.
   [[nodiscard]] bool may_start_fired(uint16_t rank) const { return !process(rank).fired.empty(); }
-  void start_fired(uint16_t rank);
+  [[nodiscard]] uint16_t ways_to_start_fired(uint16_t rank) const;
+  void start_fired(uint16_t rank, uint16_t way);
 
   // Events that a portal table entry owes.
   [[nodiscard]] bool may_report_disabled(uint16_t rank) const;
@@ -85,11 +86,14 @@ class Step {
   void set(uint16_t rank, uint8_t counter, Count count);
   void fire(uint16_t rank, uint8_t counter);
 
-  [[nodiscard]] Code perform(uint16_t rank, uint16_t place);
+  [[nodiscard]] Code perform(uint16_t rank, uint16_t place, uint16_t way);
   [[nodiscard]] Code wait_for_trigger(uint16_t rank, uint16_t place, uint16_t way);
   [[nodiscard]] Code issue(uint16_t rank, uint16_t place);
   [[nodiscard]] Code append(uint16_t rank, uint16_t place, uint16_t way);
   [[nodiscard]] Code unlink(uint16_t rank, uint16_t place, uint16_t way);
+  [[nodiscard]] Code try_to_unlink(uint16_t rank, uint16_t appended_by);
+  [[nodiscard]] bool is_linked(uint16_t rank, uint16_t appended_by) const;
+  [[nodiscard]] bool is_to_be_appended(uint16_t rank, uint16_t place) const;
   [[nodiscard]] Code search(uint16_t rank, uint16_t place, uint16_t way);
 
   [[nodiscard]] bool matches(const Entry& entry, uint16_t local_offset, OperationName name) const;

@@ -327,13 +327,29 @@ void Step::report_found(uint16_t rank, uint16_t place, const Header& header, boo
   if (finder.ct_overflow) add_to(rank, finder.counter, {finder.ct_bytes ? header.moved : uint16_t{1}, 0});
 }
 
-// Where Portals 4 leaves the result open (`way`): for an entry that has unlinked itself and is still in use.
+bool Step::is_linked(uint16_t rank, uint16_t appended_by) const {
+  const std::vector<ListedEntry>& entries = process(rank).entries;
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const ListedEntry& listed) { return listed.appended_by == appended_by && listed.is_linked; });
+}
+
+// True if the append waits for a counter, or has fired and has not been performed yet.
+bool Step::is_to_be_appended(uint16_t rank, uint16_t place) const {
+  const auto holds_place = [&](const std::vector<uint16_t>& places) {
+    return std::find(places.begin(), places.end(), place) != places.end();
+  };
+  const std::vector<Counter>& counters = process(rank).counters;
+  return holds_place(process(rank).fired) || std::any_of(counters.begin(), counters.end(), [&](const Counter& counter) {
+           return holds_place(counter.waiting);
+         });
+}
+
+// Portals 4 leaves the result open (`way`) for an entry that has unlinked itself and is still in use, and for one whose
+// append has not been performed yet.
 Code Step::unlink(uint16_t rank, uint16_t place, uint16_t way) {
-  std::vector<ListedEntry>& entries = process(rank).entries;
   const uint16_t appended_by = operation({rank, place}).number;
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const ListedEntry& listed) { return listed.appended_by == appended_by; });
-  const bool is_open = found != entries.end() && !found->is_linked && is_in_use(rank, appended_by);
+  const bool is_open =
+      !is_linked(rank, appended_by) && (is_in_use(rank, appended_by) || is_to_be_appended(rank, appended_by));
   const bool has_messages = std::any_of(state_.messages.begin(), state_.messages.end(), [&](const Message& message) {
     return is_used_by(message, rank) && message.entry == appended_by;
   });
@@ -343,9 +359,13 @@ Code Step::unlink(uint16_t rank, uint16_t place, uint16_t way) {
     agrees_ = agrees_ && is_open;
     return Code::in_use;
   }
-  if (found == entries.end() || !found->is_linked) return Code::invalid;
+  return try_to_unlink(rank, appended_by);
+}
+
+Code Step::try_to_unlink(uint16_t rank, uint16_t appended_by) {
+  if (!is_linked(rank, appended_by)) return Code::invalid;
   if (is_in_use(rank, appended_by)) return Code::in_use;
-  entries.erase(found);
+  std::erase_if(process(rank).entries, [&](const ListedEntry& listed) { return listed.appended_by == appended_by; });
   return Code::ok;
 }
 

@@ -26,7 +26,8 @@ inline constexpr model::Rules our_choices{.owes_nothing = true,
                                           .claims_hold_places = true,
                                           .search_needs_no_entry = true,
                                           .counts_wait_freely = true,
-                                          .unlink_tells_of_messages = true};
+                                          .unlink_tells_of_messages = true,
+                                          .unlinks_always_wait = true};
 
 [[nodiscard]] Result<model::Outcome> run_loopback(const model::Program& program, uint64_t seed);
 

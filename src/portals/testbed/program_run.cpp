@@ -169,13 +169,14 @@ Result<model::Returned> ProgramRun::perform(uint16_t number, const model::Operat
   switch (operation.kind) {
     case OperationKind::append: {
       const auto list = operation.list == model::List::priority ? nic::ListKind::priority : nic::ListKind::overflow;
-      const auto id = interface.me_append(rank.portal, entry_of(rank, operation.entry, name), list);
+      const auto id = interface.me_append(rank.portal, entry_of(rank, operation.entry, name), list, trigger);
       if (id) rank.entries[place] = *id;
       return returned(status_of(id));
     }
     case OperationKind::unlink: {
       const nic::EntryId id = rank.entries.at(operation.number);
       if (!id.exists()) return model::Returned{model::Code::invalid, {}, {}};
+      if (trigger) return returned(interface.me_unlink(id, *trigger));
       const auto unlinked = interface.me_unlink(id);
       if (unlinked && *unlinked == portals::Unlinked::in_use) return model::Returned{model::Code::in_use, {}, {}};
       return returned(status_of(unlinked));

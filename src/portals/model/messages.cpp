@@ -231,7 +231,7 @@ Event Step::event_of_message(OperationName name, uint16_t start, uint16_t moved)
   Event event;
   event.initiator = name.rank;
   event.user = machine_.setup(name.rank).user;
-  event.match_bits = sent.movement.match_bits;
+  if (machine_.setup(sent.movement.target).matching) event.match_bits = sent.movement.match_bits;
   event.requested = requested_by(sent);
   event.moved = moved;
   event.remote_offset = sent.movement.remote_offset;

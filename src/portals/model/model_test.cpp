@@ -146,6 +146,24 @@ TEST(Model, AnAppendThatWaitsIsPerformedWhenItsCounterSaysSo) {
   EXPECT_TRUE(unlinked.contains(Code::invalid));
 }
 
+TEST(Model, WithoutMatchingTheFirstEntryTakesAll) {
+  Operation other = put(Ack::none);
+  other.movement.match_bits = 1;
+  Program program = two_ranks({put(Ack::none), other}, {append(List::priority, true), append(List::priority, true)});
+  program.ranks[1].setup.matching = false;
+  size_t both_taken = 0;
+  for (const Outcome& outcome : all(program)) {
+    uint16_t taken = 0;
+    for (const Event& event : outcome.ranks[1].arrivals) {
+      if (event.kind == EventKind::put) ++taken;
+      EXPECT_EQ(event.match_bits, 0);
+    }
+    EXPECT_EQ(taken + outcome.ranks[1].dropped, 2);
+    if (taken == 2) ++both_taken;
+  }
+  EXPECT_GT(both_taken, 0u);
+}
+
 TEST(Model, EachChoiceOnlyTakesOutcomesAway) {
   std::array<size_t, 8> taken{};
   for (const Grammar& grammar : grammars()) {

@@ -41,7 +41,7 @@ struct Event {
   AtomicKind atomic = AtomicKind::min;
   uint16_t initiator = 0;
   uint16_t user = 0;
-  uint16_t match_bits = 0;
+  uint16_t match_bits = 0;  // undefined without matching
   uint16_t requested = 0;  // rlength
   uint16_t moved = 0;      // mlength
   uint16_t remote_offset = 0;

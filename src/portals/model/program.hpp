@@ -158,6 +158,7 @@ struct Operation {
 
 // The state of a rank before its first call.
 struct Setup {
+  bool matching = true;  // false: list entries, which take every message
   bool flow_control = false;
   bool has_queue = true;  // the portal table entry posts to `arrivals`
   uint16_t user = 0;

@@ -36,6 +36,13 @@ Entry random_entry(Random& random) {
   return entry;
 }
 
+// An entry of a portal table entry without matching has no options of matching.
+void make_list_entry(Entry& entry) {
+  entry.match_rank = any;
+  entry.match_bits = entry.ignore_bits = entry.min_free = 0;
+  entry.manage_local = entry.no_truncate = entry.count_unexpected = false;
+}
+
 Movement random_movement(Random& random, OperationKind kind, uint16_t ranks) {
   Movement movement;
   movement.target = static_cast<uint16_t>(random.below(ranks));
@@ -106,6 +113,7 @@ Program random_history(Random& random, uint16_t ranks, uint16_t calls, uint16_t 
     for (uint16_t rank = 0; rank < ranks; ++rank) {
       RankProgram made;
       made.setup.counters = counters;
+      made.setup.matching = !random.chance(1, 6);
       made.setup.flow_control = random.chance(1, 4);
       made.setup.has_queue = made.setup.flow_control || !random.chance(1, 8);
       made.setup.user = static_cast<uint16_t>(random.below(2) * 7);
@@ -115,7 +123,10 @@ Program random_history(Random& random, uint16_t ranks, uint16_t calls, uint16_t 
       if (random.chance(1, 8)) made.setup.triggered_max = 1;
       for (uint16_t window = 0; window < windows; ++window) {
         if (window > 0) made.operations.push_back(settle);
-        for (uint16_t i = 0; i < calls; ++i) made.operations.push_back(random_operation(random, ranks));
+        for (uint16_t i = 0; i < calls; ++i) {
+          Operation& operation = made.operations.emplace_back(random_operation(random, ranks));
+          if (!made.setup.matching) make_list_entry(operation.entry);
+        }
       }
       auto with_memory = placed(std::move(made));
       if (!with_memory) break;

@@ -39,6 +39,7 @@ Event event_of_entry(EventKind kind, OperationName name) {
 
 bool Step::matches(const Entry& entry, uint16_t local_offset, OperationName name) const {
   const Operation& sent = operation(name);
+  if (!machine_.setup(sent.movement.target).matching) return true;
   if (entry.match_rank != any && entry.match_rank != name.rank) return false;
   const uint16_t offset = entry.manage_local ? local_offset : sent.movement.remote_offset;
   if (entry.no_truncate && offset + requested_by(sent) > entry.memory.length) return false;

@@ -161,6 +161,7 @@ std::string text_of(const Program& program) {
     if (rank == program.killed) out << "dies at some moment: ";
     out << "rank " << rank << ": " << setup.counters << " counters";
     Fields(out)
+        .flag("no_matching", !setup.matching)
         .flag("flow_control", setup.flow_control)
         .flag("no_queue", !setup.has_queue)
         .number("user", setup.user, 0)

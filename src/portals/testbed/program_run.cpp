@@ -109,6 +109,7 @@ Status ProgramRun::set_up(uint16_t number, portals::Interface& interface) {
   const model::Setup& setup = program_.ranks[number].setup;
   Rank& rank = ranks_[number];
   rank.interface = &interface;
+  rank.matching = setup.matching;
   rank.entries.resize(program_.ranks[number].operations.size());
   rank.memory.resize(setup.memory_bytes);
   for (uint16_t at = 0; at < setup.memory_bytes; ++at) rank.memory[at] = model::first_byte(number, at);
@@ -236,7 +237,7 @@ nic::Entry ProgramRun::entry_of(Rank& rank, const model::Entry& entry, uint16_t 
   made.length = entry.memory.length;
   made.match_rank = entry.match_rank == model::any ? nic::Rank::any() : nic::Rank{entry.match_rank};
   made.match_bits = entry.match_bits;
-  made.ignore_bits = entry.ignore_bits;
+  made.ignore_bits = rank.matching ? entry.ignore_bits : UINT64_MAX;  // as PtlLEAppend does
   made.min_free = entry.manage_local ? entry.min_free : 0;
   made.user = entry.user == model::any ? nic::any_user : entry.user;
   made.user_ptr = name;
@@ -342,7 +343,7 @@ model::Event ProgramRun::event_of(const Rank& rank, const nic::Event& event) con
   made.list = event.in_overflow ? model::List::overflow : model::List::priority;
   made.initiator = word(event.initiator.value);
   made.user = word(event.user);
-  made.match_bits = word(event.match_bits);
+  if (rank.matching) made.match_bits = word(event.match_bits);
   made.requested = word(event.requested_bytes);
   made.moved = word(event.manipulated_bytes);
   made.remote_offset = word(event.remote_offset);

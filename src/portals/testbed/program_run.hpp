@@ -42,6 +42,7 @@ class ProgramRun {
  private:
   struct Rank {
     portals::Interface* interface = nullptr;
+    bool matching = true;
     nic::QueueId queues[2];  // arrivals, departures
     nic::PortalIndex portal;
     std::vector<nic::CounterId> counters;

@@ -17,12 +17,6 @@ struct Use {
   size_t group;
 };
 
-Region clipped(Region memory, const Movement& movement) {
-  if (movement.remote_offset >= memory.length) return {memory.offset, 0};
-  const auto room = static_cast<uint16_t>(memory.length - movement.remote_offset);
-  return {static_cast<uint16_t>(memory.offset + movement.remote_offset), std::min(room, movement.local.length)};
-}
-
 // Adds the uses that messages for this rank may make of an entry's memory.
 void add_uses_of(const Program& program, uint16_t rank, const Entry& entry, std::vector<Use>& uses) {
   const size_t group = uses.size();
@@ -30,8 +24,13 @@ void add_uses_of(const Program& program, uint16_t rank, const Entry& entry, std:
     for (const Operation& operation : initiator.operations) {
       if (!moves_data(operation.kind) || operation.movement.target != rank) continue;
       const bool is_written = has_source(operation);
-      const Region region = entry.manage_local ? entry.memory : clipped(entry.memory, operation.movement);
-      uses.push_back({rank, region, is_written, entry.manage_local || entry.use_once ? group : uses.size()});
+      const Movement& movement = operation.movement;
+      const auto parts = entry.manage_local
+                             ? parts_of(entry.memory, entry.pieces, 0, entry.memory.length)
+                             : parts_of(entry.memory, entry.pieces, movement.remote_offset, movement.local.length);
+      for (const Region& part : parts) {
+        uses.push_back({rank, part, is_written, entry.manage_local || entry.use_once ? group : uses.size()});
+      }
     }
   }
 }
@@ -42,8 +41,12 @@ std::vector<Use> uses_of(const Program& program) {
     for (const Operation& operation : program.ranks[rank].operations) {
       if (operation.kind == OperationKind::append) add_uses_of(program, rank, operation.entry, uses);
       if (!moves_data(operation.kind)) continue;
-      if (has_source(operation)) uses.push_back({rank, operation.movement.local, false, uses.size()});
-      if (has_reply(operation)) uses.push_back({rank, reply_region(operation), true, uses.size()});
+      if (has_source(operation)) {
+        for (const Region& part : local_parts(operation.movement)) uses.push_back({rank, part, false, uses.size()});
+      }
+      if (has_reply(operation)) {
+        for (const Region& part : reply_parts(operation)) uses.push_back({rank, part, true, uses.size()});
+      }
     }
   }
   return uses;
@@ -65,6 +68,7 @@ bool has_races_in(const Program& program) {
 
 Traits::Traits(const Program& program) : has_races(has_races_in(program)) {
   for (const RankProgram& rank : program.ranks) {
+    has_scatter_lists.push_back(has_lists(rank));
     std::vector<bool>& of_rank = watched.emplace_back(rank.setup.counters, false);
     for (const Operation& operation : rank.operations) {
       if (operation.trigger) of_rank.at(operation.trigger->counter) = true;

@@ -23,6 +23,7 @@ struct Traits {
   explicit Traits(const Program& program);
   // Counters whose value matters before the end.
   std::vector<std::vector<bool>> watched;
+  std::vector<bool> has_scatter_lists;  // of each rank
   // Memory that is written while it may be used otherwise.
   bool has_races = false;
 };

@@ -32,9 +32,8 @@ Code Step::issue(uint16_t rank, uint16_t place) {
   message.target = moved.target;
   message.is_read = message.is_sent = message.is_send_counted = !has_source(issued);
   if (has_source(issued)) {
-    const auto from = process(rank).memory.begin() + moved.local.offset;
     if (!machine_.traits_.has_races) {
-      message.bytes.assign(from, from + moved.local.length);
+      message.bytes = gather(process(rank).memory, local_parts(moved));
       message.is_read = true;
     }
     const Descriptor& descriptor = moved.descriptor;
@@ -54,8 +53,7 @@ bool Step::may_read(size_t index) const { return !state_.messages[index].is_read
 
 void Step::read(size_t index) {
   Message& message = state_.messages[index];
-  const auto from = process(message.name.rank).memory.begin() + movement(message).local.offset;
-  message.bytes.assign(from, from + movement(message).local.length);
+  message.bytes = gather(process(message.name.rank).memory, local_parts(movement(message)));
   message.is_read = true;
 }
 
@@ -123,14 +121,18 @@ void Step::move(size_t index) {
   const Operation& moved = operation(message.name);
   const Entry& entry = operation({message.target, message.entry}).entry;
   const std::span<uint8_t> memory(process(message.target).memory);
-  const uint16_t at = message.moved == 0 ? uint16_t{0} : static_cast<uint16_t>(entry.memory.offset + message.offset);
-  const std::span<uint8_t> place = memory.subspan(at, message.moved);
-  const std::vector<uint8_t> before(place.begin(), place.end());
+  const std::vector<Region> parts = parts_of(entry.memory, entry.pieces, message.offset, message.moved);
+  const std::vector<uint8_t> before = gather(memory, parts);
   message.bytes.resize(message.moved);
   switch (moved.kind) {
-    case OperationKind::put: std::copy(message.bytes.begin(), message.bytes.end(), place.begin()); break;
+    case OperationKind::put: scatter(message.bytes, parts, memory); break;
     case OperationKind::atomic:
-    case OperationKind::fetch_atomic: apply(moved.movement, message.bytes, place); break;
+    case OperationKind::fetch_atomic: {
+      std::vector<uint8_t> after = before;
+      apply(moved.movement, message.bytes, after);
+      scatter(after, parts, memory);
+      break;
+    }
     default: break;
   }
   message.bytes = has_reply(moved) ? before : std::vector<uint8_t>();
@@ -144,8 +146,7 @@ void Step::report(size_t index) {
   const Entry& entry = operation({message.target, message.entry}).entry;
   message.stage = Stage::reported;
   if (!entry.comm_disable && !entry.success_disable) {
-    Event event =
-        event_of_message(message.name, static_cast<uint16_t>(entry.memory.offset + message.offset), message.moved);
+    Event event = event_of_message(message.name, message.entry, message.offset, message.moved);
     event.kind = landed_kind(operation(message.name).kind);
     event.list = message.list;
     event.user_ptr = name_of(message.target, message.entry);
@@ -190,7 +191,7 @@ void Step::answer(size_t index) {
     event.list = message.list;
   }
   if (has_reply(answered) && message.fail == Fail::ok) {
-    std::copy(message.bytes.begin(), message.bytes.end(), process(rank).memory.begin() + reply_region(answered).offset);
+    scatter(message.bytes, reply_parts(answered), process(rank).memory);
   }
   message.bytes.clear();
   const bool has_event = descriptor.has_queue && (has_reply(answered) || answered.movement.ack == Ack::full);
@@ -226,8 +227,16 @@ void Step::end_if_over(size_t index) {
   state_.messages.erase(state_.messages.begin() + static_cast<ptrdiff_t>(index));
 }
 
-Event Step::event_of_message(OperationName name, uint16_t start, uint16_t moved) const {
+// Where data begins in memory.
+uint16_t Step::start_in(uint16_t rank, const Entry& entry, uint16_t offset, uint16_t moved) const {
+  if (moved == 0 && machine_.traits_.has_scatter_lists[rank]) return 0;
+  if (entry.pieces.empty()) return static_cast<uint16_t>(entry.memory.offset + offset);
+  return parts_of(entry.memory, entry.pieces, offset, moved).front().offset;
+}
+
+Event Step::event_of_message(OperationName name, uint16_t entry, uint16_t offset, uint16_t moved) const {
   const Operation& sent = operation(name);
+  const uint16_t target = sent.movement.target;
   Event event;
   event.initiator = name.rank;
   event.user = machine_.setup(name.rank).user;
@@ -235,7 +244,7 @@ Event Step::event_of_message(OperationName name, uint16_t start, uint16_t moved)
   event.requested = requested_by(sent);
   event.moved = moved;
   event.remote_offset = sent.movement.remote_offset;
-  event.start = start;
+  event.start = start_in(target, operation({target, entry}).entry, offset, moved);
   if (sent.kind != OperationKind::get) event.hdr_data = name_of(name.rank, name.place);
   if (sent.kind == OperationKind::atomic || sent.kind == OperationKind::fetch_atomic)
     event.atomic = sent.movement.atomic;

@@ -164,6 +164,24 @@ TEST(Model, WithoutMatchingTheFirstEntryTakesAll) {
   EXPECT_GT(both_taken, 0u);
 }
 
+TEST(Model, AScatterListIsItsPiecesInOrder) {
+  Operation scattered = put(Ack::full);
+  scattered.movement.pieces = {{8, 1}, {0, 9}};  // 8 is in both: a source may be
+  scattered.movement.skip = 1;
+  Operation listed = append(List::priority, true);
+  listed.entry.pieces = {{12, 2}, {3, 6}};
+  const Program program = two_ranks({scattered}, {listed});
+  const std::vector<uint8_t> sent{first_byte(0, 0), 0, 0, 0, 0, 0, 0, 0};
+  for (const Outcome& outcome : all(program)) {
+    if (outcome.ranks[1].dropped > 0) continue;
+    const std::vector<uint8_t>& memory = outcome.ranks[1].memory;
+    std::vector<uint8_t> landed(memory.begin() + 12, memory.begin() + 14);
+    landed.insert(landed.end(), memory.begin() + 3, memory.begin() + 9);
+    EXPECT_EQ(landed, sent) << text_of(program, outcome);
+    EXPECT_EQ(outcome.ranks[1].arrivals.at(0).start, 12);
+  }
+}
+
 TEST(Model, EachChoiceOnlyTakesOutcomesAway) {
   std::array<size_t, 8> taken{};
   for (const Grammar& grammar : grammars()) {

@@ -6,6 +6,7 @@
 // Threads: plain values. Time: none.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -73,6 +74,7 @@ struct Region {
 // A list entry, or what a search looks for.
 struct Entry {
   Region memory;
+  std::vector<Region> pieces;  // a scatter list of memory.length bytes, counted from memory.offset; none: one piece
   uint16_t match_rank = any;
   uint16_t match_bits = 0;
   uint16_t ignore_bits = 0;
@@ -115,6 +117,8 @@ struct Descriptor {
 struct Movement {
   uint16_t target = 0;
   Region local;   // the source; of a get the destination
+  std::vector<Region> pieces;  // a scatter list, counted from local.offset; none: one piece
+  uint16_t skip = 0;           // bytes of the list before those that move
   uint16_t fetch_offset = 0;  // the place of the values before a fetching atomic
   uint16_t match_bits = 0;
   uint16_t remote_offset = 0;
@@ -176,6 +180,11 @@ struct RankProgram {
   std::vector<Operation> operations;
   auto operator<=>(const RankProgram&) const = default;
 };
+// True if an entry of the rank has a scatter list. An event's start is undefined then where no byte has landed.
+[[nodiscard]] inline bool has_lists(const RankProgram& rank) {
+  return std::any_of(rank.operations.begin(), rank.operations.end(),
+                     [](const Operation& operation) { return !operation.entry.pieces.empty(); });
+}
 
 struct Program {
   std::vector<RankProgram> ranks;

@@ -1,3 +1,5 @@
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "portals/model/grammar.hpp"
@@ -7,9 +9,32 @@ namespace {
 
 constexpr uint16_t counters = 3;
 
+// Cuts `length` bytes into at most three pieces, which lie within `span` bytes in any order.
+std::vector<Region> random_pieces(Random& random, uint16_t length, uint16_t span) {
+  std::vector<Region> pieces;
+  while (length > 0) {
+    const auto taken = pieces.size() == 2 ? length : static_cast<uint16_t>(1 + random.below(length));
+    pieces.push_back({0, taken});
+    length = static_cast<uint16_t>(length - taken);
+    span = static_cast<uint16_t>(span - taken);
+  }
+  std::vector<size_t> places(pieces.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  random.shuffle(places);
+  uint16_t at = 0;
+  for (const size_t place : places) {
+    const auto gap = static_cast<uint16_t>(random.below(span + 1u));
+    span = static_cast<uint16_t>(span - gap);
+    pieces[place].offset = static_cast<uint16_t>(at + gap);
+    at = static_cast<uint16_t>(at + gap + pieces[place].length);
+  }
+  return pieces;
+}
+
 Entry random_entry(Random& random) {
   Entry entry;
   entry.memory.length = random.chance(1, 8) ? uint16_t{0} : static_cast<uint16_t>(8 * (1 + random.below(4)));
+  if (random.chance(1, 6)) entry.pieces = random_pieces(random, entry.memory.length, 32);
   entry.match_rank = random.chance(1, 4) ? static_cast<uint16_t>(random.below(2)) : any;
   entry.match_bits = static_cast<uint16_t>(random.below(2));
   entry.ignore_bits = random.chance(3, 4) ? uint16_t{1} : uint16_t{0};
@@ -67,6 +92,12 @@ Movement random_movement(Random& random, OperationKind kind, uint16_t ranks) {
   if (kind == OperationKind::fetch_atomic) movement.atomic = static_cast<AtomicKind>(random.below(18));
   if (kind == OperationKind::fetch_atomic && is_one_element(movement.atomic)) movement.local.length = 8;
   if (is_one_element(movement.atomic)) movement.operand = random.between(-2, 130);
+  if (random.chance(1, 6)) {  // within the half of the slot that is not the place of a fetching atomic's reply
+    movement.skip = static_cast<uint16_t>(random.below(17u - movement.local.length));
+    const auto listed = static_cast<uint16_t>(movement.skip + movement.local.length);
+    movement.pieces = random_pieces(random, listed, 16);
+    if (movement.pieces.empty()) movement.skip = 0;
+  }
   return movement;
 }
 

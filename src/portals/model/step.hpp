@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "portals/model/machine.hpp"
+#include "portals/model/pieces.hpp"
 
 namespace spinloom::model {
 
@@ -102,7 +103,8 @@ class Step {
   [[nodiscard]] bool has_claims(uint16_t rank, uint16_t appended_by) const;
   [[nodiscard]] bool is_in_use(uint16_t rank, uint16_t entry) const;
   [[nodiscard]] bool has_come(const Header& header) const;
-  [[nodiscard]] Event event_of_message(OperationName name, uint16_t start, uint16_t moved) const;
+  [[nodiscard]] uint16_t start_in(uint16_t rank, const Entry& entry, uint16_t offset, uint16_t moved) const;
+  [[nodiscard]] Event event_of_message(OperationName name, uint16_t entry, uint16_t offset, uint16_t moved) const;
   void report_found(uint16_t rank, uint16_t place, const Header& header, bool removes);
   void take(uint16_t rank, uint16_t place, const Header& header, bool reports_end);
   void end_search(uint16_t rank, uint16_t place);
@@ -127,9 +129,13 @@ class Step {
 [[nodiscard]] inline bool wants_answer(const Operation& operation) {
   return has_reply(operation) || operation.movement.ack != Ack::none;
 }
-[[nodiscard]] inline Region reply_region(const Operation& operation) {
-  if (operation.kind == OperationKind::get) return operation.movement.local;
-  return {operation.movement.fetch_offset, operation.movement.local.length};
+[[nodiscard]] inline std::vector<Region> local_parts(const Movement& movement) {
+  return parts_of(movement.local, movement.pieces, movement.skip, movement.local.length);
+}
+[[nodiscard]] inline std::vector<Region> reply_parts(const Operation& operation) {
+  if (operation.kind == OperationKind::get) return local_parts(operation.movement);
+  return parts_of({operation.movement.fetch_offset, operation.movement.local.length}, {}, 0,
+                  operation.movement.local.length);
 }
 
 }  // namespace spinloom::model

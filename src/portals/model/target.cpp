@@ -316,8 +316,7 @@ void Step::report_link(uint16_t rank, size_t place) {
 // An overflow or a search event, and its count, for a header that an appended entry or a search has found.
 void Step::report_found(uint16_t rank, uint16_t place, const Header& header, bool removes) {
   const Entry& finder = operation({rank, place}).entry;
-  const uint16_t base = operation({rank, header.entry}).entry.memory.offset;
-  Event event = event_of_message(header.name, static_cast<uint16_t>(base + header.offset), header.moved);
+  Event event = event_of_message(header.name, header.entry, header.offset, header.moved);
   event.kind = removes ? overflow_kind(operation(header.name).kind) : EventKind::search;
   if (!removes) event.start = 0;  // implementations differ
   event.list = List::overflow;

@@ -18,6 +18,10 @@ class Fields {
     if (value != usual) out_ << ' ' << name << '=' << value;
     return *this;
   }
+  Fields& pieces(const char* name, const std::vector<Region>& pieces) {
+    for (const Region& piece : pieces) region(name, piece);
+    return *this;
+  }
   Fields& region(const char* name, Region region) {
     out_ << ' ' << name << '=' << region.offset << '+' << region.length;
     return *this;
@@ -30,6 +34,7 @@ class Fields {
 void write(std::ostream& out, const Entry& entry) {
   Fields(out)
       .region("memory", entry.memory)
+      .pieces("piece", entry.pieces)
       .number("match_rank", entry.match_rank, any)
       .number("match_bits", entry.match_bits, 0)
       .number("ignore_bits", entry.ignore_bits, 0)
@@ -60,6 +65,8 @@ void write(std::ostream& out, const Operation& operation) {
   Fields(out)
       .number("target", movement.target, any)
       .region("local", movement.local)
+      .pieces("piece", movement.pieces)
+      .number("skip", movement.skip, 0)
       .number("fetch_offset", movement.fetch_offset, 0)
       .number("match_bits", movement.match_bits, 0)
       .number("remote_offset", movement.remote_offset, 0)

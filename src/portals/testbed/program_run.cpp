@@ -110,6 +110,7 @@ Status ProgramRun::set_up(uint16_t number, portals::Interface& interface) {
   Rank& rank = ranks_[number];
   rank.interface = &interface;
   rank.matching = setup.matching;
+  rank.has_lists = model::has_lists(program_.ranks[number]);
   rank.entries.resize(program_.ranks[number].operations.size());
   rank.memory.resize(setup.memory_bytes);
   for (uint16_t at = 0; at < setup.memory_bytes; ++at) rank.memory[at] = model::first_byte(number, at);
@@ -231,10 +232,20 @@ Status ProgramRun::change(Rank& rank, const nic::CommandBody& body) {
   }
 }
 
+std::vector<nic::IovecElement> ProgramRun::list_of(Rank& rank, model::Region memory,
+                                                   const std::vector<model::Region>& pieces) const {
+  std::vector<nic::IovecElement> list;
+  for (const model::Region& piece : pieces) {
+    list.push_back({rank.memory.data() + memory.offset + piece.offset, piece.length});
+  }
+  return list;
+}
+
 nic::Entry ProgramRun::entry_of(Rank& rank, const model::Entry& entry, uint16_t name) const {
   nic::Entry made;
   made.start = rank.memory.data() + entry.memory.offset;
   made.length = entry.memory.length;
+  if (!entry.pieces.empty()) made.iovec = rank.lists.emplace_back(list_of(rank, entry.memory, entry.pieces));
   made.match_rank = entry.match_rank == model::any ? nic::Rank::any() : nic::Rank{entry.match_rank};
   made.match_bits = entry.match_bits;
   made.ignore_bits = rank.matching ? entry.ignore_bits : UINT64_MAX;  // as PtlLEAppend does
@@ -265,6 +276,11 @@ nic::Put ProgramRun::put_of(Rank& rank, const model::Movement& movement, uint16_
   const model::Descriptor& descriptor = movement.descriptor;
   nic::Put put;
   put.local = rank.memory.data() + movement.local.offset;
+  if (!movement.pieces.empty()) {
+    put.local = nullptr;
+    put.descriptor = nic::Descriptor::make(list_of(rank, movement.local, movement.pieces));
+    put.descriptor_offset = movement.skip;
+  }
   put.length = movement.local.length;
   put.target = nic::Rank{movement.target};
   put.portal = nic::PortalIndex{0};
@@ -303,6 +319,11 @@ Status ProgramRun::move(Rank& rank, const model::Operation& operation, uint16_t 
   if (operation.kind == OperationKind::get) {
     nic::Get get;
     get.reply = reply_of(rank, movement, movement.local.offset, name);
+    if (!movement.pieces.empty()) {
+      get.reply.local = nullptr;
+      get.reply.descriptor = nic::Descriptor::make(list_of(rank, movement.local, movement.pieces));
+      get.reply.descriptor_offset = movement.skip;
+    }
     get.length = movement.local.length;
     get.target = nic::Rank{movement.target};
     get.portal = nic::PortalIndex{0};
@@ -347,8 +368,8 @@ model::Event ProgramRun::event_of(const Rank& rank, const nic::Event& event) con
   made.requested = word(event.requested_bytes);
   made.moved = word(event.manipulated_bytes);
   made.remote_offset = word(event.remote_offset);
-  if (event.kind != nic::EventKind::search)
-    made.start = word(event.start - reinterpret_cast<uint64_t>(rank.memory.data()));
+  const bool has_start = event.kind != nic::EventKind::search && (made.moved > 0 || !rank.has_lists);
+  if (has_start) made.start = word(event.start - reinterpret_cast<uint64_t>(rank.memory.data()));
   if (!is_get(event.kind)) made.hdr_data = word(event.hdr_data);
   if (is_atomic(event.kind) || event.kind == nic::EventKind::search)
     made.atomic = static_cast<model::AtomicKind>(event.atomic);

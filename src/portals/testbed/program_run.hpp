@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -47,6 +48,8 @@ class ProgramRun {
     nic::PortalIndex portal;
     std::vector<nic::CounterId> counters;
     std::vector<uint8_t> memory;
+    std::deque<std::vector<nic::IovecElement>> lists;  // the scatter lists of entries
+    bool has_lists = false;
     std::vector<nic::EntryId> entries;  // indexed by the operation that appended; none: there is no such entry
     std::optional<model::Event> ahead[2];  // an event that may_call() has taken
     model::RankOutcome seen;
@@ -58,6 +61,8 @@ class ProgramRun {
   [[nodiscard]] size_t next_of(uint16_t rank) const { return ranks_[rank].seen.returned.size(); }
   [[nodiscard]] Result<model::Returned> perform(uint16_t number, const model::Operation& operation, uint16_t place);
   [[nodiscard]] Status change(Rank& rank, const nic::CommandBody& body);
+  [[nodiscard]] std::vector<nic::IovecElement> list_of(Rank& rank, model::Region memory,
+                                                       const std::vector<model::Region>& pieces) const;
   [[nodiscard]] nic::Entry entry_of(Rank& rank, const model::Entry& entry, uint16_t name) const;
   [[nodiscard]] nic::Put put_of(Rank& rank, const model::Movement& movement, uint16_t name) const;
   [[nodiscard]] nic::ReplyTo reply_of(Rank& rank, const model::Movement& movement, uint16_t offset,

@@ -1,5 +1,6 @@
 // The calls of a rank, and operations that a counter starts.
 #include <algorithm>
+#include <utility>
 
 #include "portals/model/step.hpp"
 
@@ -7,6 +8,12 @@ namespace spinloom::model {
 namespace {
 
 bool reached(Count value, uint16_t threshold) { return value.success + value.failure >= threshold; }
+
+// True if the arguments of a triggered operation are.
+bool is_valid(const Operation& operation) {
+  const Movement& moved = operation.movement;
+  return !moves_data(operation.kind) || moved.ack != Ack::full || moved.descriptor.has_queue;
+}
 
 }  // namespace
 
@@ -65,8 +72,9 @@ bool Step::may_call(uint16_t rank) const {
       const Queue& queue = caller.queues[operation.departures ? 1 : 0];
       return queue.taken < queue.posted;
     }
-    // Disabling returns when no message is being processed and the events of earlier ones are posted.
+    case OperationKind::bundle_end: return caller.bundles != 1 || caller.deferred.empty();
     case OperationKind::settle: return false;
+    // Disabling returns when no message is being processed and the events of earlier ones are posted.
     case OperationKind::pt_disable: return !caller.is_disabling || !is_under_way(rank);
     default: return true;
   }
@@ -75,9 +83,8 @@ bool Step::may_call(uint16_t rank) const {
 uint16_t Step::ways_to_call(uint16_t rank) const {
   const Operation& operation = machine_.program_.ranks[rank].operations[process(rank).next];
   if (operation.trigger) {
-    const uint16_t ways_to_wait = machine_.rules_.counts_wait_freely ? 1 : 2;
-    const bool is_open = operation.kind == OperationKind::unlink && !machine_.rules_.unlinks_always_wait;
-    return is_open ? 2 * ways_to_wait : ways_to_wait;
+    const uint16_t ways = ways_to_wait(rank, process(rank).next);
+    return process(rank).bundles > 0 ? ways + 1u : ways;
   }
   switch (operation.kind) {
     case OperationKind::unlink: return 2;
@@ -87,11 +94,21 @@ uint16_t Step::ways_to_call(uint16_t rank) const {
   }
 }
 
+uint16_t Step::ways_to_wait(uint16_t rank, uint16_t place) const {
+  const uint16_t ways = machine_.rules_.counts_wait_freely ? 1 : 2;
+  const bool is_open = operation({rank, place}).kind == OperationKind::unlink && !machine_.rules_.unlinks_always_wait;
+  return is_open ? 2 * ways : ways;
+}
+
 void Step::call(uint16_t rank, uint16_t way) {
   Process& caller = process(rank);
   const uint16_t place = caller.next;
   const Operation& called = operation({rank, place});
-  if (called.trigger) return return_from(rank, {wait_for_trigger(rank, place, way), {}, {}});
+  if (called.trigger && way == ways_to_wait(rank, place)) return defer(rank, place);
+  if (called.trigger) {
+    agrees_ = agrees_ && caller.deferred.empty();  // the order stays
+    return return_from(rank, {wait_for_trigger(rank, place, way), {}, {}});
+  }
   switch (called.kind) {
     case OperationKind::search: return return_from(rank, {search(rank, place, way), {}, {}});
     case OperationKind::ct_get:
@@ -113,6 +130,8 @@ void Step::call(uint16_t rank, uint16_t way) {
           machine_.follows(rank) ? machine_.followed_->events[rank][called.departures ? 1 : 0] : queue.events;
       return return_from(rank, {Code::ok, {}, events[taken]});
     }
+    case OperationKind::bundle_begin: ++caller.bundles; return return_from(rank, {});
+    case OperationKind::bundle_end: return return_from(rank, {end_bundle(rank), {}, {}});
     default: return return_from(rank, {perform(rank, place, way), {}, {}});
   }
 }
@@ -121,6 +140,28 @@ void Step::pass_settle() {
   for (uint16_t rank = 0; rank < state_.processes.size(); ++rank) {
     if (process(rank).next < machine_.program_.ranks[rank].operations.size()) return_from(rank, {});
   }
+}
+
+// A bundle may keep back the operations that are called in it; its end starts them all.
+void Step::defer(uint16_t rank, uint16_t place) {
+  if (!is_valid(operation({rank, place}))) return return_from(rank, {Code::invalid, {}, {}});
+  process(rank).deferred.push_back(place);
+  return_from(rank, {});
+}
+
+void Step::end_deferral(uint16_t rank, uint16_t way) {
+  Process& caller = process(rank);
+  const uint16_t place = caller.deferred.front();
+  caller.deferred.erase(caller.deferred.begin());
+  const Code code = wait_for_trigger(rank, place, way);
+  if (caller.bundle_result == Code::ok) caller.bundle_result = code;
+}
+
+Code Step::end_bundle(uint16_t rank) {
+  Process& caller = process(rank);
+  if (caller.bundles == 0) return Code::invalid;
+  if (--caller.bundles > 0) return Code::ok;
+  return std::exchange(caller.bundle_result, Code::ok);
 }
 
 uint16_t Step::ways_to_start_fired(uint16_t rank) const {
@@ -165,18 +206,15 @@ Code Step::wait_for_trigger(uint16_t rank, uint16_t place, uint16_t way) {
                                     [&](uint16_t other) { return moves_data(operation({rank, other}).kind); });
   const bool is_full_of_moving = moves_data(waiting.kind) && moving >= most;
   const bool is_full = counter.waiting.size() >= most;
-  const uint16_t ways_to_wait = machine_.rules_.counts_wait_freely ? 1 : 2;
-  const bool limits_all = way % ways_to_wait == 1;
+  const uint16_t ways = machine_.rules_.counts_wait_freely ? 1 : 2;
+  const bool limits_all = way % ways == 1;
   if (limits_all && is_full == is_full_of_moving) agrees_ = false;
-  if (way >= ways_to_wait) {
+  if (way >= ways) {
     agrees_ = agrees_ && !is_linked(rank, waiting.number);
     return Code::invalid;
   }
   if (limits_all ? is_full : is_full_of_moving) return Code::no_space;
-  if (moves_data(waiting.kind)) {
-    const Movement& moved = waiting.movement;
-    if (moved.ack == Ack::full && !moved.descriptor.has_queue) return Code::invalid;
-  }
+  if (!is_valid(waiting)) return Code::invalid;
   counter.waiting.push_back(place);
   fire(rank, waiting.trigger->counter);
   return Code::ok;

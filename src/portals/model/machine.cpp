@@ -121,6 +121,12 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
     if (now.may_call(rank)) {
       for (uint16_t way = 0; way < now.ways_to_call(rank); ++way) go([&](Step& step) { step.call(rank, way); });
     }
+    if (now.may_end_deferral(rank)) {
+      const uint16_t place = state.processes[rank].deferred.front();
+      for (uint16_t way = 0; way < now.ways_to_wait(rank, place); ++way) {
+        go([&](Step& step) { step.end_deferral(rank, way); });
+      }
+    }
     for (uint16_t way = 0; now.may_start_fired(rank) && way < now.ways_to_start_fired(rank); ++way) {
       go([&](Step& step) { step.start_fired(rank, way); });
     }

@@ -1,8 +1,11 @@
 // The model alone: small programs whose outcomes can be counted by hand, and what its rules take away.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <set>
+#include <vector>
 
 #include "portals/model/elements.hpp"
 #include "portals/model/grammar.hpp"
@@ -180,6 +183,35 @@ TEST(Model, AScatterListIsItsPiecesInOrder) {
     EXPECT_EQ(landed, sent) << text_of(program, outcome);
     EXPECT_EQ(outcome.ranks[1].arrivals.at(0).start, 12);
   }
+}
+
+TEST(Model, ABundleMayKeepOperationsBackUntilItsEnd) {
+  const auto call = [](OperationKind kind) {
+    Operation operation;
+    operation.kind = kind;
+    return operation;
+  };
+  Operation later = put(Ack::full);
+  later.trigger = Trigger{0, 1};
+  Operation count = call(OperationKind::ct_inc);
+  count.success = 1;
+  Program program = two_ranks({call(OperationKind::bundle_end), call(OperationKind::bundle_begin), later, later, count,
+                               call(OperationKind::bundle_end)},
+                              {});
+  program.ranks[0].setup.counters = 1;
+  program.ranks[0].setup.triggered_max = 1;
+  std::set<std::vector<Code>> ends;
+  for (const Outcome& outcome : all(program)) {
+    const auto& returned = outcome.ranks[0].returned;
+    ASSERT_EQ(returned.size(), 6u) << text_of(program, outcome);
+    EXPECT_EQ(returned[0].code, Code::invalid);
+    const auto refused = static_cast<size_t>(std::count_if(
+        returned.begin() + 2, returned.end(), [](const Returned& one) { return one.code == Code::no_space; }));
+    EXPECT_EQ(outcome.ranks[0].departures.size(), 2 - refused) << text_of(program, outcome);
+    ends.insert({returned[3].code, returned[5].code});
+  }
+  EXPECT_EQ(ends, (std::set<std::vector<Code>>{
+                      {Code::ok, Code::ok}, {Code::ok, Code::no_space}, {Code::no_space, Code::ok}}));
 }
 
 TEST(Model, EachChoiceOnlyTakesOutcomesAway) {

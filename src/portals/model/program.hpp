@@ -31,6 +31,8 @@ enum class OperationKind : uint8_t {
   pt_enable,
   eq_get,
   eq_wait,
+  bundle_begin,
+  bundle_end,
   settle,  // returns when all ranks have come to theirs and nothing is under way
 };
 enum class List : uint8_t { priority, overflow };

@@ -103,11 +103,12 @@ Movement random_movement(Random& random, OperationKind kind, uint16_t ranks) {
 
 OperationKind random_kind(Random& random) {
   static constexpr OperationKind kinds[] = {
-      OperationKind::append,     OperationKind::append,    OperationKind::append, OperationKind::append,
-      OperationKind::put,        OperationKind::put,       OperationKind::put,    OperationKind::get,
-      OperationKind::atomic,     OperationKind::unlink,    OperationKind::search, OperationKind::fetch_atomic,
-      OperationKind::ct_inc,     OperationKind::ct_set,    OperationKind::ct_get, OperationKind::ct_cancel,
-      OperationKind::pt_disable, OperationKind::pt_enable, OperationKind::eq_get, OperationKind::eq_get};
+      OperationKind::append,       OperationKind::append,    OperationKind::append, OperationKind::append,
+      OperationKind::put,          OperationKind::put,       OperationKind::put,    OperationKind::get,
+      OperationKind::atomic,       OperationKind::unlink,    OperationKind::search, OperationKind::fetch_atomic,
+      OperationKind::ct_inc,       OperationKind::ct_set,    OperationKind::ct_get, OperationKind::ct_cancel,
+      OperationKind::pt_disable,   OperationKind::pt_enable, OperationKind::eq_get, OperationKind::eq_get,
+      OperationKind::bundle_begin, OperationKind::bundle_end};
   return kinds[random.below(std::size(kinds))];
 }
 

@@ -67,6 +67,8 @@ void KeyWriter::add(const Process& process) {
     add(counter.value.success, counter.value.failure);
     add(counter.waiting);
   }
+  add(process.bundles, process.bundle_result);
+  add(process.deferred);
   add(process.fired);
   for (const Queue& queue : process.queues) add(queue);
   add(process.memory);

@@ -27,6 +27,10 @@ class Step {
   void call(uint16_t rank, uint16_t way);
   // Every rank that has not ended goes on behind its settle().
   void pass_settle();
+  // The first triggered operation that a bundle has kept back begins to wait.
+  [[nodiscard]] bool may_end_deferral(uint16_t rank) const { return !process(rank).deferred.empty(); }
+  [[nodiscard]] uint16_t ways_to_wait(uint16_t rank, uint16_t place) const;
+  void end_deferral(uint16_t rank, uint16_t way);
   // The first triggered operation that has fired.
   [[nodiscard]] bool may_start_fired(uint16_t rank) const { return !process(rank).fired.empty(); }
   [[nodiscard]] uint16_t ways_to_start_fired(uint16_t rank) const;
@@ -88,6 +92,8 @@ class Step {
   void fire(uint16_t rank, uint8_t counter);
 
   [[nodiscard]] Code perform(uint16_t rank, uint16_t place, uint16_t way);
+  void defer(uint16_t rank, uint16_t place);
+  [[nodiscard]] Code end_bundle(uint16_t rank);
   [[nodiscard]] Code wait_for_trigger(uint16_t rank, uint16_t place, uint16_t way);
   [[nodiscard]] Code issue(uint16_t rank, uint16_t place);
   [[nodiscard]] Code append(uint16_t rank, uint16_t place, uint16_t way);

@@ -136,9 +136,10 @@ const char* one_of(const char* const (&names)[Size], Enum value) {
 }  // namespace
 
 const char* name_of(OperationKind kind) {
-  static constexpr const char* names[] = {"append",       "unlink",    "search", "put",     "get",     "atomic",
-                                          "fetch_atomic", "ct_inc",    "ct_set", "ct_get",  "ct_wait", "ct_cancel",
-                                          "pt_disable",   "pt_enable", "eq_get", "eq_wait", "settle"};
+  static constexpr const char* names[] = {"append",  "unlink",       "search",     "put",       "get",
+                                          "atomic",  "fetch_atomic", "ct_inc",     "ct_set",    "ct_get",
+                                          "ct_wait", "ct_cancel",    "pt_disable", "pt_enable", "eq_get",
+                                          "eq_wait", "bundle_begin", "bundle_end", "settle"};
   return one_of(names, kind);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace spinloom::testbed {
@@ -210,6 +211,13 @@ Result<model::Returned> ProgramRun::perform(uint16_t number, const model::Operat
     case OperationKind::ct_cancel: return returned(interface.ct_cancel(rank.counters.at(operation.counter)));
     case OperationKind::pt_disable: return returned(interface.pt_disable(rank.portal));
     case OperationKind::pt_enable: return returned(interface.pt_enable(rank.portal));
+    case OperationKind::bundle_begin:
+      interface.bundle_begin();
+      ++rank.bundles;
+      return model::Returned{};
+    case OperationKind::bundle_end:
+      if (rank.bundles > 0) --rank.bundles;
+      return returned(interface.bundle_end());
     case OperationKind::settle: break;
     case OperationKind::eq_get:
     case OperationKind::eq_wait: {
@@ -407,6 +415,7 @@ Result<model::Outcome> ProgramRun::finish() {
 // Gives all that the program used back to the interface.
 Status ProgramRun::give_back(Rank& rank) {
   portals::Interface& interface = *rank.interface;
+  for (; rank.bundles > 0; --rank.bundles) std::ignore = interface.bundle_end();
   interface.table_setup({0, 0, UINT32_MAX, UINT32_MAX, UINT32_MAX});
   for (const nic::CounterId counter : rank.counters) SPL_TRY(interface.ct_free(counter));
   nic::Entry everything;

@@ -19,6 +19,8 @@ bool is_valid(const Operation& operation) {
 
 void Step::post(uint16_t rank, bool departures, const Event& event) {
   Queue& queue = process(rank).queues[departures ? 1 : 0];
+  const bool must_have_room = !departures && tells_of_message(event.kind);
+  if (must_have_room && messages_in_queue(rank) >= machine_.setup(rank).arrivals_max) agrees_ = false;
   ++queue.posted;
   if (!machine_.follows(rank)) return queue.events.push_back(event);
   const std::vector<Event>& seen = machine_.followed_->events[rank][departures ? 1 : 0];

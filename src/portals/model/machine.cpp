@@ -131,6 +131,7 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
       go([&](Step& step) { step.start_fired(rank, way); });
     }
     if (now.may_report_disabled(rank)) go([&](Step& step) { step.report_disabled(rank); });
+    if (now.may_find_queue_full(rank)) go([&](Step& step) { step.find_queue_full(rank); });
     for (size_t claim = 0; claim < state.processes[rank].claims.size(); ++claim) {
       if (now.may_report_claim(rank, claim)) go([&](Step& step) { step.report_claim(rank, claim); });
     }

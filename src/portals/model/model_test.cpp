@@ -214,6 +214,29 @@ TEST(Model, ABundleMayKeepOperationsBackUntilItsEnd) {
                       {Code::ok, Code::ok}, {Code::ok, Code::no_space}, {Code::no_space, Code::ok}}));
 }
 
+TEST(Model, FlowControlKeepsEventsInAFullQueue) {
+  Operation entry = append(List::priority, false);
+  Operation get;
+  get.kind = OperationKind::eq_get;
+  Program program = two_ranks({put(Ack::full), put(Ack::full)}, {entry, get});
+  program.ranks[1].setup.flow_control = true;
+  program.ranks[1].setup.arrivals_max = 1;
+  size_t landed_twice = 0;
+  for (const Outcome& outcome : all(program)) {
+    const RankOutcome& target = outcome.ranks[1];
+    const auto left = std::count_if(target.arrivals.begin(), target.arrivals.end(),
+                                    [](const Event& event) { return event.kind == EventKind::put; });
+    EXPECT_LE(left, 1) << text_of(program, outcome);
+    const bool has_taken = target.returned[1].event && target.returned[1].event->kind == EventKind::put;
+    landed_twice += left + (has_taken ? 1 : 0) == 2 ? 1 : 0;
+    const auto is_refused = [](const Event& event) { return event.fail == Fail::pt_disabled; };
+    const auto refused =
+        std::count_if(outcome.ranks[0].departures.begin(), outcome.ranks[0].departures.end(), is_refused);
+    EXPECT_EQ(refused, target.dropped) << text_of(program, outcome);
+  }
+  EXPECT_GT(landed_twice, 0u);
+}
+
 TEST(Model, EachChoiceOnlyTakesOutcomesAway) {
   std::array<size_t, 8> taken{};
   for (const Grammar& grammar : grammars()) {

@@ -167,6 +167,7 @@ struct Setup {
   bool matching = true;  // false: list entries, which take every message
   bool flow_control = false;
   bool has_queue = true;  // the portal table entry posts to `arrivals`
+  uint16_t arrivals_max = any;  // under flow control: slots of `arrivals`
   uint16_t user = 0;
   uint16_t counters = 0;
   uint16_t entries_max = any;

@@ -147,6 +147,8 @@ Program random_history(Random& random, uint16_t ranks, uint16_t calls, uint16_t 
       made.setup.counters = counters;
       made.setup.matching = !random.chance(1, 6);
       made.setup.flow_control = random.chance(1, 4);
+      if (made.setup.flow_control && random.chance(1, 2))
+        made.setup.arrivals_max = static_cast<uint16_t>(1 + random.below(3));
       made.setup.has_queue = made.setup.flow_control || !random.chance(1, 8);
       made.setup.user = static_cast<uint16_t>(random.below(2) * 7);
       if (random.chance(1, 4)) made.setup.headers_max = static_cast<uint16_t>(random.below(3));

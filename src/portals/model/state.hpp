@@ -77,6 +77,12 @@ struct Counter {
   std::vector<uint16_t> waiting;  // triggered operations, in the order of their calls
 };
 
+// True if an event says that a message has come: flow control keeps room for it.
+[[nodiscard]] inline bool tells_of_message(EventKind kind) {
+  return kind == EventKind::put || kind == EventKind::get || kind == EventKind::atomic ||
+         kind == EventKind::fetch_atomic;
+}
+
 struct Queue {
   uint16_t posted = 0;
   uint16_t taken = 0;

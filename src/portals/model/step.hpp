@@ -39,6 +39,9 @@ class Step {
   // Events that a portal table entry owes.
   [[nodiscard]] bool may_report_disabled(uint16_t rank) const;
   void report_disabled(uint16_t rank);
+  // Flow control disables an entry whose queue is full.
+  [[nodiscard]] bool may_find_queue_full(uint16_t rank) const;
+  void find_queue_full(uint16_t rank);
   [[nodiscard]] bool may_report_claim(uint16_t rank, size_t claim) const;
   void report_claim(uint16_t rank, size_t claim);
   [[nodiscard]] bool may_report_link(uint16_t rank, size_t entry) const;
@@ -106,6 +109,9 @@ class Step {
   [[nodiscard]] bool matches(const Entry& entry, uint16_t local_offset, OperationName name) const;
   [[nodiscard]] std::optional<size_t> find_entry(uint16_t rank, OperationName name) const;
   [[nodiscard]] bool is_under_way(uint16_t rank) const;
+  [[nodiscard]] uint16_t ways_to_keep_header(const Message& message) const;
+  [[nodiscard]] bool may_lack_event_room(uint16_t rank) const;
+  [[nodiscard]] uint16_t messages_in_queue(uint16_t rank) const;
   [[nodiscard]] bool has_claims(uint16_t rank, uint16_t appended_by) const;
   [[nodiscard]] bool is_in_use(uint16_t rank, uint16_t entry) const;
   [[nodiscard]] bool has_come(const Header& header) const;

@@ -88,10 +88,44 @@ bool Step::has_come(const Header& header) const {
   });
 }
 
-// A header that was taken while its data arrives may need its place until then.
+// The number of events that messages have made and that the rank has not taken.
+uint16_t Step::messages_in_queue(uint16_t rank) const {
+  const Queue& queue = process(rank).queues[0];
+  const std::vector<Event>& events = machine_.follows(rank) ? machine_.followed_->events[rank][0] : queue.events;
+  const auto end = events.begin() + static_cast<ptrdiff_t>(std::min<size_t>(queue.posted, events.size()));
+  return static_cast<uint16_t>(std::count_if(events.begin() + queue.taken, end,
+                                             [](const Event& event) { return tells_of_message(event.kind); }));
+}
+
+// True if the events of one more message may not fit, or not together with those that are still to come. Then flow
+// control may refuse it. Events that the rank has asked for take room, too, or find room of their own.
+bool Step::may_lack_event_room(uint16_t rank) const {
+  const Process& target = process(rank);
+  if (machine_.setup(rank).arrivals_max == any) return false;
+  constexpr int events_of_message = 2;  // its own, and that of an entry that it unlinks
+  int events = target.queues[0].posted - target.queues[0].taken + events_of_message;
+  for (const Message& message : state_.messages) events += is_used_by(message, rank) ? events_of_message : 0;
+  for (const ListedEntry& listed : target.entries) events += listed.is_linked && listed.is_link_reported ? 0 : 1;
+  return events + static_cast<int>(target.claims.size()) > machine_.setup(rank).arrivals_max;
+}
+
+bool Step::may_find_queue_full(uint16_t rank) const {
+  const Queue& queue = process(rank).queues[0];
+  return process(rank).is_enabled && queue.posted - queue.taken >= machine_.setup(rank).arrivals_max;
+}
+
+void Step::find_queue_full(uint16_t rank) { disable(rank, true); }
+
 uint16_t Step::ways_to_match(size_t index) const {
-  const Process& target = process(state_.messages[index].target);
-  const uint16_t headers_max = machine_.setup(state_.messages[index].target).headers_max;
+  const Message& message = state_.messages[index];
+  const uint16_t ways = ways_to_keep_header(message);
+  return may_lack_event_room(message.target) ? static_cast<uint16_t>(2 * ways) : ways;
+}
+
+// A header that was taken while its data arrives may need its place until then.
+uint16_t Step::ways_to_keep_header(const Message& message) const {
+  const Process& target = process(message.target);
+  const uint16_t headers_max = machine_.setup(message.target).headers_max;
   const bool is_open =
       target.headers.size() < headers_max && target.headers.size() + target.claims.size() >= headers_max;
   return is_open && !machine_.rules_.claims_hold_places ? 2 : 1;
@@ -128,8 +162,10 @@ void Step::match(size_t index, uint16_t way) {
     return end_if_over(index);
   }
   const bool is_unexpected = listed.list == List::overflow && !entry.unexpected_hdr_disable;
-  const size_t places = target.headers.size() + (way == 0 ? target.claims.size() : 0);
-  if (is_unexpected && places >= setup.headers_max) {
+  const uint16_t ways = ways_to_keep_header(message);
+  const size_t places = target.headers.size() + (way % ways == 0 ? target.claims.size() : 0);
+  const bool lacks_event_room = way >= ways;
+  if (lacks_event_room || (is_unexpected && places >= setup.headers_max)) {
     return drop(setup.flow_control, !entry.flowctrl_disable);
   }
   message.entry = listed.appended_by;

@@ -171,6 +171,7 @@ std::string text_of(const Program& program) {
     Fields(out)
         .flag("no_matching", !setup.matching)
         .flag("flow_control", setup.flow_control)
+        .number("arrivals_max", setup.arrivals_max, any)
         .flag("no_queue", !setup.has_queue)
         .number("user", setup.user, 0)
         .number("entries_max", setup.entries_max, any)

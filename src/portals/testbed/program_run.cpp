@@ -12,6 +12,7 @@ using model::OperationKind;
 
 constexpr uint64_t own_tokens = uint64_t{1} << 62;  // the interface counts its tokens from 1
 constexpr uint32_t queue_slots = 4096;              // never full
+constexpr uint32_t disabled_slots = 64;             // for PT_DISABLED events, more than a program can make
 
 model::EventKind kind_of(nic::EventKind kind) {
   switch (kind) {
@@ -117,9 +118,10 @@ Status ProgramRun::set_up(uint16_t number, portals::Interface& interface) {
   for (uint16_t at = 0; at < setup.memory_bytes; ++at) rank.memory[at] = model::first_byte(number, at);
   const auto limit = [](uint16_t most) { return most == model::any ? UINT32_MAX : uint32_t{most}; };
   interface.table_setup({0, setup.user, limit(setup.entries_max), limit(setup.list_max), limit(setup.headers_max)});
-  for (nic::QueueId& queue : rank.queues) {
-    SPL_ASSIGN(queue, interface.eq_alloc(queue_slots));
-  }
+  const bool may_fill = setup.arrivals_max != model::any;
+  SPL_ASSIGN(rank.queues[0], may_fill ? interface.eq_alloc(setup.arrivals_max + disabled_slots, disabled_slots)
+                                      : interface.eq_alloc(queue_slots));
+  SPL_ASSIGN(rank.queues[1], interface.eq_alloc(queue_slots));
   for (uint16_t i = 0; i < setup.counters; ++i) {
     SPL_ASSIGN(rank.counters.emplace_back(), interface.ct_alloc(limit(setup.triggered_max)));
   }
@@ -354,6 +356,7 @@ Status ProgramRun::move(Rank& rank, const model::Operation& operation, uint16_t 
 std::optional<model::Event> ProgramRun::take(Rank& rank, bool departures) {
   const auto event = rank.interface->eq_get(rank.queues[departures ? 1 : 0]);
   if (!event) return std::nullopt;
+  rank.has_gap = rank.has_gap || event->after_gap;
   return event_of(rank, *event);
 }
 
@@ -396,6 +399,7 @@ Result<model::Outcome> ProgramRun::finish() {
       if (auto& ahead = rank.ahead[departures ? 1 : 0]) left.push_back(*ahead);
       while (const auto event = take(rank, departures)) left.push_back(*event);
     }
+    if (rank.has_gap) return fail(Code::mismatch, "a queue has lost events");
     for (const nic::CounterId counter : rank.counters)
       rank.seen.counters.push_back(count_of(rank.interface->ct_get(counter)));
     rank.seen.memory = rank.memory;

@@ -8,6 +8,7 @@
 #include "base/testing/seeds.hpp"
 #include "live/testing/live_testbed.hpp"
 #include "portals/model/grammar.hpp"
+#include "portals/model/machine.hpp"
 #include "portals/model/outcomes.hpp"
 #include "portals/model/text.hpp"
 #include "portals/testbed/explorer.hpp"
@@ -24,7 +25,8 @@ struct Way {
 
 class LivePrograms : public testing::TestWithParam<Way> {
  protected:
-  static std::unique_ptr<LiveTestbed> testbed_of(const Way& way) {
+  static std::unique_ptr<LiveTestbed> testbed_of(const Way& way,
+                                                 LiveTestbed::Patience patience = LiveTestbed::Patience::usual) {
     nic::NicLimits limits;
     limits.payload_bytes = 128;
     limits.transfer_bytes = 1 << 30;
@@ -34,7 +36,7 @@ class LivePrograms : public testing::TestWithParam<Way> {
     options.lend_from_bytes = 8;
     Bridging bridging;
     bridging.gateways = way.gateways;
-    auto bed = LiveTestbed::create(2, limits, options, Time{20'000'000}, nullptr, way.over, bridging);
+    auto bed = LiveTestbed::create(2, limits, options, Time{20'000'000}, nullptr, way.over, bridging, patience);
     EXPECT_TRUE(bed.ok()) << bed.error().message;
     return bed.ok() ? std::move(*bed) : nullptr;
   }
@@ -65,6 +67,20 @@ TEST_P(LivePrograms, HaveHistoriesThatTheModelAllows) {
   ASSERT_NE(bed, nullptr);
   for_seeds(10, [&](Random& random) {
     judge(model::random_history(random, 2, static_cast<uint16_t>(1 + random.below(4)), 8), *bed, random);
+  });
+}
+
+// Where ranks hear of a death by silence, a program takes half a second.
+TEST_P(LivePrograms, SeeOfADeathWhatTheModelAllows) {
+  const bool hears_at_once = GetParam().over == LiveTestbed::Over::shared_memory;
+  for_seeds(hears_at_once ? 20 : 3, [&](Random& random) {
+    model::Program program = model::random_history(random, 2, static_cast<uint16_t>(2 + random.below(3)),
+                                                   static_cast<uint16_t>(1 + random.below(2)));
+    if (model::Traits(program).has_races) return;  // the dead rank's memory would be read
+    program.killed = static_cast<uint16_t>(random.below(2));
+    const auto bed = testbed_of(GetParam(), LiveTestbed::Patience::short_for_deaths);
+    ASSERT_NE(bed, nullptr);
+    judge(program, *bed, random);
   });
 }
 

@@ -11,6 +11,8 @@
 namespace spinloom::live {
 namespace {
 
+constexpr int64_t millisecond = 1'000'000'000;  // of Time
+
 // A port whose calls hold the node's lock, as the C functions do.
 class LockedPort final : public portals::Port {
  public:
@@ -82,6 +84,7 @@ struct LiveTestbed::Member {
   std::unique_ptr<Progress> progress;
   // A pointer for its own thread, which may run before `progress` is set, and after.
   std::atomic<Progress*> helper{nullptr};
+  std::atomic<bool> is_alive{true};
   LockedPort port;
   std::unique_ptr<portals::Interface> interface;
 };
@@ -104,8 +107,9 @@ Result<LocalJob> LocalJob::create(uint32_t ranks) {
 Result<std::unique_ptr<LiveTestbed>> LiveTestbed::create(uint32_t ranks, const nic::NicLimits& limits,
                                                          const ShmOptions& options, Time spin,
                                                          std::shared_ptr<testbed::ScenarioHandlers> handlers, Over over,
-                                                         const Bridging& bridging) {
+                                                         const Bridging& bridging, Patience patience) {
   std::unique_ptr<LiveTestbed> bed(new LiveTestbed);
+  bed->patience_ = patience;
   bed->ranks_ = ranks;
   ranks += bridging.gateways;
   SPL_ASSIGN(bed->job_, LocalJob::create(ranks));
@@ -175,7 +179,10 @@ Result<Transport*> LiveTestbed::make_way(Member& member, uint32_t rank, Over ove
   };
   const std::vector<bool> all(ranks, true);
   if (port) {
-    SPL_ASSIGN(member.udp, UdpTransport::create(member.tap, std::move(port), rank, job_.cards, all, arm));
+    UdpPatience patience;
+    if (patience_ == Patience::short_for_deaths) patience = {Time{100 * millisecond}, Time{500 * millisecond}, 4};
+    SPL_ASSIGN(member.udp,
+               UdpTransport::create(member.tap, std::move(port), rank, job_.cards, all, arm, false, patience));
     return member.udp.get();
   }
   std::unique_ptr<FabricPort> fabric = fabric_->port(rank);
@@ -186,7 +193,14 @@ Result<Transport*> LiveTestbed::make_way(Member& member, uint32_t rank, Over ove
     faults.seed = rank + 1;
     fabric = disturb(std::move(fabric), faults);
   }
-  member.fabric = std::make_unique<FabricTransport>(member.tap, std::move(fabric), rank, job_.cards[0].nonce, all, arm);
+  FabricPatience patience;
+  if (patience_ == Patience::short_for_deaths) {
+    patience.keepalive = Time{100 * millisecond};
+    patience.fetch = Time{300 * millisecond};
+    patience.silence = Time{500 * millisecond};
+  }
+  member.fabric =
+      std::make_unique<FabricTransport>(member.tap, std::move(fabric), rank, job_.cards[0].nonce, all, arm, patience);
   return member.fabric.get();
 }
 
@@ -236,6 +250,7 @@ Status LiveTestbed::settle() {
   for (int quiet_rounds = 0; quiet_rounds < 3;) {
     bool quiet = true;
     for (const auto& member : members_) {
+      if (!member->is_alive) continue;
       const std::lock_guard lock(member->node.lock());
       member->node.drive();
       member->node.tell_sleepers();
@@ -247,6 +262,22 @@ Status LiveTestbed::settle() {
     if (quiet) continue;
     if (monotonic_now() >= give_up) return {};  // the scenario reports what is missing
     std::this_thread::yield();
+  }
+  return {};
+}
+
+// What the rank has written is there, and nothing of it runs any more. Over shared memory the others hear at once, as
+// they do when the kernel tells them that a process has ended; elsewhere they notice its silence.
+Status LiveTestbed::kill(uint32_t rank) {
+  Member& dead = *members_.at(rank);
+  dead.is_alive = false;
+  dead.progress->stop();
+  for (const auto& member : members_) {
+    if (!member->is_alive) continue;
+    const std::lock_guard lock(member->node.lock());
+    member->shm.process_ended(nic::Rank{rank});
+    member->node.drive();
+    member->node.tell_sleepers();
   }
   return {};
 }

@@ -53,11 +53,15 @@ class LiveTestbed final : public testbed::Testbed {
     fabric_disturbed   // one that refuses and delays messages
   };
 
+  // How soon ranks that talk over UDP or a fabric take a silent one for dead. A busy rank may be silent, too.
+  enum class Patience : uint8_t { usual, short_for_deaths };
+
   // `handlers` may be null: then scenarios with handlers do not run.
   static Result<std::unique_ptr<LiveTestbed>> create(uint32_t ranks, const nic::NicLimits& limits,
                                                      const ShmOptions& options, Time spin,
                                                      std::shared_ptr<testbed::ScenarioHandlers> handlers,
-                                                     Over over = Over::shared_memory, const Bridging& bridging = {});
+                                                     Over over = Over::shared_memory, const Bridging& bridging = {},
+                                                     Patience patience = Patience::usual);
   ~LiveTestbed() override;
 
   [[nodiscard]] uint32_t ranks() const override { return ranks_; }
@@ -65,6 +69,7 @@ class LiveTestbed final : public testbed::Testbed {
   [[nodiscard]] const nic::Nic& nic(uint32_t rank) const override;
   [[nodiscard]] Result<testbed::TestHandlers> handlers(std::string_view name) override;
   [[nodiscard]] Status settle() override;
+  [[nodiscard]] Status kill(uint32_t rank) override;
   // The number of packets that the ranks have refused.
   [[nodiscard]] uint64_t refused();
   // The most packets and bytes of one peer that ever waited for room at this rank.
@@ -88,6 +93,7 @@ class LiveTestbed final : public testbed::Testbed {
   void make_bridge(Member& member, uint32_t rank, Transport& way, const Bridging& bridging);
 
   uint32_t ranks_ = 0;  // number of ranks, without gateways
+  Patience patience_ = Patience::usual;
   LocalJob job_;
   std::unique_ptr<LocalFabric> fabric_;
   std::shared_ptr<testbed::ScenarioHandlers> handlers_;

@@ -42,14 +42,16 @@ size_t UdpTransport::datagram_bytes(const DatagramPort& port, const std::vector<
 
 Result<std::unique_ptr<UdpTransport>> UdpTransport::create(TransportClient& client, std::unique_ptr<DatagramPort> port,
                                                            uint32_t rank, const std::vector<BusinessCard>& cards,
-                                                           const std::vector<bool>& reached, Arm arm, bool returns) {
+                                                           const std::vector<bool>& reached, Arm arm, bool returns,
+                                                           const UdpPatience& patience) {
   wire::ReliableConfig config;
   config.secret = {cards[0].nonce[0], cards[0].nonce[1]};
   config.datagram_bytes = datagram_bytes(*port, cards, reached);
   config.window = window_of(*port, config.datagram_bytes);
   config.copy_bytes = 4096;  // a copy is cheaper than an acknowledgement of its own
-  config.keepalive = Time{2'000'000'000'000};  // 2 s
-  config.silence = Time{8'000'000'000'000};    // 8 s: a process that was stopped for less goes on
+  config.keepalive = patience.keepalive;
+  config.silence = patience.silence;
+  config.timeouts_max = patience.timeouts;
   config.peers_may_return = returns;
   SPL_TRY(wire::check(config));
   std::unique_ptr<UdpTransport> made(new UdpTransport(client, std::move(port), rank, cards, config, std::move(arm)));

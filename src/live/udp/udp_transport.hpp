@@ -26,6 +26,12 @@
 
 namespace spinloom::live {
 
+struct UdpPatience {
+  Time keepalive{2'000'000'000'000};  // 2 s: after this silence a peer is asked for a sign of life
+  Time silence{8'000'000'000'000};    // 8 s: a process that was stopped for less goes on
+  uint32_t timeouts = wire::ReliableConfig{}.timeouts_max;  // a peer is lost after this silence and so many time-outs
+};
+
 class UdpTransport final : public Transport {
  public:
   // A function that has this process woken once when the descriptor is readable; any thread may then call disarmed().
@@ -39,7 +45,8 @@ class UdpTransport final : public Transport {
   // come back; it must be the same at all ranks.
   static Result<std::unique_ptr<UdpTransport>> create(TransportClient& client, std::unique_ptr<DatagramPort> port,
                                                       uint32_t rank, const std::vector<BusinessCard>& cards,
-                                                      const std::vector<bool>& reached, Arm arm, bool returns = false);
+                                                      const std::vector<bool>& reached, Arm arm, bool returns = false,
+                                                      const UdpPatience& patience = {});
 
   [[nodiscard]] const char* name() const override { return "udp"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;

@@ -116,6 +116,7 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
     if (step.agrees()) states.push_back(step.take());
   };
   if (now.may_die()) go([](Step& step) { step.die(); });
+  const bool may_die = std::exchange(has_steps, false);  // a rank may die whenever all is quiet, or later
   if (now.may_cut_off()) go([](Step& step) { step.cut_off(); });
   for (uint16_t rank = 0; rank < state.processes.size(); ++rank) {
     if (now.may_call(rank)) {
@@ -157,7 +158,7 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
     if (now.may_answer(message)) go([&](Step& step) { step.answer(message); });
     if (now.may_count_answer(message)) go([&](Step& step) { step.count_answer(message); });
   }
-  if (has_steps || !may_pass_settle(state)) return has_steps;
+  if (has_steps || !may_pass_settle(state)) return has_steps || may_die;
   go([](Step& step) { step.pass_settle(); });
   return true;
 }

@@ -237,6 +237,20 @@ TEST(Model, FlowControlKeepsEventsInAFullQueue) {
   EXPECT_GT(landed_twice, 0u);
 }
 
+TEST(Model, ARankMayDieAfterASettle) {
+  Operation settle;
+  settle.kind = OperationKind::settle;
+  Program program = two_ranks({settle, put(Ack::full)}, {append(List::priority, true), settle});
+  program.killed = 1;
+  std::set<Fail> seen;
+  for (const Outcome& outcome : all(program)) {
+    ASSERT_EQ(outcome.ranks[0].departures.size(), 1u) << text_of(program, outcome);
+    seen.insert(outcome.ranks[0].departures[0].fail);
+    EXPECT_EQ(is_allowed(program, outcome), true);
+  }
+  EXPECT_EQ(seen, (std::set<Fail>{Fail::ok, Fail::undeliverable}));
+}
+
 TEST(Model, EachChoiceOnlyTakesOutcomesAway) {
   std::array<size_t, 8> taken{};
   for (const Grammar& grammar : grammars()) {

@@ -69,9 +69,33 @@ Result<model::Outcome> run_loopback(const model::Program& program, uint64_t seed
 
 namespace {
 
+// When a rank of the program dies: after so many calls, of all ranks or, with a thread for each, of its own. A death
+// that has not come by then comes when all is quiet.
+struct Death {
+  uint64_t calls_left = UINT64_MAX;
+  bool is_over = true;
+
+  Death(const model::Program& program, Callers callers, Random& random) {
+    if (program.killed == model::any) return;
+    is_over = false;
+    uint64_t calls = 0;
+    for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) {
+      if (callers == Callers::one_thread || rank == program.killed) calls += program.ranks[rank].operations.size();
+    }
+    calls_left = random.below(calls + 1);
+  }
+};
+
+Status kill(const model::Program& program, ProgramRun& run, Testbed& bed, Death& death) {
+  death.is_over = true;
+  run.kill(program.killed);
+  return bed.kill(program.killed);
+}
+
 // Every rank calls until it has ended or settles.
-Status call_in_turns(const model::Program& program, ProgramRun& run, Random& random) {
+Status call_in_turns(const model::Program& program, ProgramRun& run, Testbed& bed, Death& death, Random& random) {
   for (;;) {
+    if (!death.is_over && death.calls_left-- == 0) SPL_TRY(kill(program, run, bed, death));
     std::vector<uint16_t> callers;
     for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) {
       if (run.has_calls(rank) && !run.is_settling(rank)) callers.push_back(rank);
@@ -82,13 +106,18 @@ Status call_in_turns(const model::Program& program, ProgramRun& run, Random& ran
   }
 }
 
-Status call_by_threads(const model::Program& program, ProgramRun& run) {
+Status call_by_threads(const model::Program& program, ProgramRun& run, Testbed& bed, Death& death) {
   std::vector<Status> results(program.ranks.size());
   std::vector<std::thread> threads;
   for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) {
-    threads.emplace_back([&run, &results, rank] {
+    threads.emplace_back([&program, &run, &bed, &death, &results, rank] {
+      const bool may_die = rank == program.killed && !death.is_over;
       while (results[rank].ok() && run.has_calls(rank) && !run.is_settling(rank)) {
-        if (run.may_call(rank)) results[rank] = run.call(rank);
+        if (may_die && death.calls_left-- == 0) {
+          results[rank] = kill(program, run, bed, death);
+        } else if (run.may_call(rank)) {
+          results[rank] = run.call(rank);
+        }
       }
     });
   }
@@ -104,12 +133,17 @@ Result<model::Outcome> run_program(const model::Program& program, Testbed& bed, 
   for (uint32_t rank = 0; rank < bed.ranks(); ++rank) interfaces.push_back(&bed.rank(rank));
   SPL_ASSIGN(const auto run, ProgramRun::create(program, interfaces));
   SPL_TRY(bed.settle());
+  Death death(program, callers, random);
   for (bool is_over = false; !is_over;) {
-    SPL_TRY(callers == Callers::one_thread ? call_in_turns(program, *run, random) : call_by_threads(program, *run));
+    SPL_TRY(callers == Callers::one_thread ? call_in_turns(program, *run, bed, death, random)
+                                           : call_by_threads(program, *run, bed, death));
     SPL_TRY(bed.settle());
     is_over = true;
     for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) is_over = is_over && !run->is_settling(rank);
     run->pass_settle();
+    if (!is_over || death.is_over) continue;
+    SPL_TRY(kill(program, *run, bed, death));
+    SPL_TRY(bed.settle());
   }
   return run->finish();
 }

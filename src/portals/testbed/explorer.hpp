@@ -32,7 +32,8 @@ inline constexpr model::Rules our_choices{.owes_nothing = true,
 [[nodiscard]] Result<model::Outcome> run_loopback(const model::Program& program, uint64_t seed);
 
 // Runs a program over any testbed and gives its outcome; no call of the program may wait for ever. Each rank has a
-// thread of its own, or one thread calls for all of them, in an order that is drawn.
+// thread of its own, or one thread calls for all of them, in an order that is drawn. If a rank of the program dies, the
+// testbed serves no other program afterwards.
 enum class Callers : uint8_t { one_thread, thread_each };
 [[nodiscard]] Result<model::Outcome> run_program(const model::Program& program, Testbed& bed, Random& random,
                                                  Callers callers);

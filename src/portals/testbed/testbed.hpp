@@ -2,7 +2,8 @@
 //
 // Contract: rank(i) is the interface of rank i's host. handlers(name) makes the named scenario handlers
 //   (scenarios.hpp says what each does) usable in contexts of any rank.
-// Invariants: (1) interfaces live as long as the testbed; (2) settle() returns when nothing is under way.
+// Invariants: (1) interfaces live as long as the testbed; (2) settle() returns when nothing is under way between ranks
+//   that live.
 // Threads: one owner. Time: that of the driver.
 #pragma once
 
@@ -31,6 +32,11 @@ class Testbed {
   [[nodiscard]] virtual const nic::Nic& nic(uint32_t rank) const = 0;
   [[nodiscard]] virtual Result<TestHandlers> handlers(std::string_view name) = 0;
   [[nodiscard]] virtual Status settle() = 0;
+  // The rank dies at once; the others find out as they can. Nobody calls for this rank then, or later. A testbed whose
+  // driver has no deaths says so.
+  [[nodiscard]] virtual Status kill(uint32_t rank) {
+    return fail(Code::unsupported, "no rank of this testbed can die, and rank ", rank, " neither");
+  }
 };
 
 }  // namespace spinloom::testbed

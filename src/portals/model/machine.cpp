@@ -8,28 +8,30 @@
 namespace spinloom::model {
 namespace {
 
-// Memory of a rank that is read or written. Uses of one group never meet: an entry that manages its offset gives each
-// message a place of its own, and a use-once entry takes one message.
+// Memory of a rank that an operation reads or writes. Uses of one group never meet: an entry that manages its offset
+// gives each message a place of its own, and a use-once entry takes one message.
 struct Use {
   uint16_t rank;
   Region region;
   bool is_written;
   size_t group;
+  OperationName name;
 };
 
 // Adds the uses that messages for this rank may make of an entry's memory.
 void add_uses_of(const Program& program, uint16_t rank, const Entry& entry, std::vector<Use>& uses) {
   const size_t group = uses.size();
-  for (const RankProgram& initiator : program.ranks) {
-    for (const Operation& operation : initiator.operations) {
-      if (!moves_data(operation.kind) || operation.movement.target != rank) continue;
-      const bool is_written = has_source(operation);
-      const Movement& movement = operation.movement;
+  for (uint16_t initiator = 0; initiator < program.ranks.size(); ++initiator) {
+    const std::vector<Operation>& operations = program.ranks[initiator].operations;
+    for (uint16_t place = 0; place < operations.size(); ++place) {
+      const Movement& movement = operations[place].movement;
+      if (!moves_data(operations[place].kind) || movement.target != rank) continue;
       const auto parts = entry.manage_local
                              ? parts_of(entry.memory, entry.pieces, 0, entry.memory.length)
                              : parts_of(entry.memory, entry.pieces, movement.remote_offset, movement.local.length);
       for (const Region& part : parts) {
-        uses.push_back({rank, part, is_written, entry.manage_local || entry.use_once ? group : uses.size()});
+        const bool is_apart = entry.manage_local || entry.use_once;
+        uses.push_back({rank, part, has_source(operations[place]), is_apart ? group : uses.size(), {initiator, place}});
       }
     }
   }
@@ -38,36 +40,30 @@ void add_uses_of(const Program& program, uint16_t rank, const Entry& entry, std:
 std::vector<Use> uses_of(const Program& program) {
   std::vector<Use> uses;
   for (uint16_t rank = 0; rank < program.ranks.size(); ++rank) {
-    for (const Operation& operation : program.ranks[rank].operations) {
+    for (uint16_t place = 0; place < program.ranks[rank].operations.size(); ++place) {
+      const Operation& operation = program.ranks[rank].operations[place];
       if (operation.kind == OperationKind::append) add_uses_of(program, rank, operation.entry, uses);
       if (!moves_data(operation.kind)) continue;
-      if (has_source(operation)) {
-        for (const Region& part : local_parts(operation.movement)) uses.push_back({rank, part, false, uses.size()});
-      }
-      if (has_reply(operation)) {
-        for (const Region& part : reply_parts(operation)) uses.push_back({rank, part, true, uses.size()});
-      }
+      const auto add = [&](const std::vector<Region>& parts, bool is_written) {
+        for (const Region& part : parts) uses.push_back({rank, part, is_written, uses.size(), {rank, place}});
+      };
+      if (has_source(operation)) add(local_parts(operation.movement), false);
+      if (has_reply(operation)) add(reply_parts(operation), true);
     }
   }
   return uses;
 }
 
-bool has_races_in(const Program& program) {
-  const std::vector<Use> uses = uses_of(program);
-  for (size_t one = 0; one < uses.size(); ++one) {
-    for (size_t other = one + 1; other < uses.size(); ++other) {
-      const bool conflicts = uses[one].is_written || uses[other].is_written;
-      const bool may_meet = uses[one].rank == uses[other].rank && uses[one].group != uses[other].group;
-      if (conflicts && may_meet && overlap(uses[one].region, uses[other].region)) return true;
-    }
-  }
-  return false;
+bool may_meet(const Use& one, const Use& other) {
+  return (one.is_written || other.is_written) && one.rank == other.rank && one.group != other.group &&
+         overlap(one.region, other.region);
 }
 
 }  // namespace
 
-Traits::Traits(const Program& program) : has_races(has_races_in(program)) {
+Traits::Traits(const Program& program) {
   for (const RankProgram& rank : program.ranks) {
+    races.emplace_back(rank.operations.size(), false);
     has_scatter_lists.push_back(has_lists(rank));
     std::vector<bool>& of_rank = watched.emplace_back(rank.setup.counters, false);
     for (const Operation& operation : rank.operations) {
@@ -79,6 +75,12 @@ Traits::Traits(const Program& program) : has_races(has_races_in(program)) {
         default: break;
       }
     }
+  }
+  const std::vector<Use> uses = uses_of(program);
+  for (const Use& one : uses) {
+    if (races[one.name.rank][one.name.place]) continue;
+    if (std::none_of(uses.begin(), uses.end(), [&](const Use& other) { return may_meet(one, other); })) continue;
+    has_races = races[one.name.rank][one.name.place] = true;
   }
 }
 
@@ -146,13 +148,15 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
     if (now.may_lose(message)) {
       for (uint16_t way = 0; way < 3; ++way) go([&](Step& step) { step.lose(message, way); });
     }
-    if (now.may_read(message)) go([&](Step& step) { step.read(message); });
+    for (uint16_t element = 0; element < elements_max; ++element) {
+      if (now.may_read(message, element)) go([&](Step& step) { step.read(message, element); });
+      if (now.may_move(message, element)) go([&](Step& step) { step.move(message, element); });
+    }
     if (now.may_send(message)) go([&](Step& step) { step.send(message); });
     if (now.may_count_send(message)) go([&](Step& step) { step.count_send(message); });
     if (now.may_match(message)) {
       for (uint16_t way = 0; way < now.ways_to_match(message); ++way) go([&](Step& step) { step.match(message, way); });
     }
-    if (now.may_move(message)) go([&](Step& step) { step.move(message); });
     if (now.may_report(message)) go([&](Step& step) { step.report(message); });
     if (now.may_count(message)) go([&](Step& step) { step.count(message); });
     if (now.may_answer(message)) go([&](Step& step) { step.answer(message); });

@@ -24,8 +24,10 @@ struct Traits {
   // Counters whose value matters before the end.
   std::vector<std::vector<bool>> watched;
   std::vector<bool> has_scatter_lists;  // of each rank
-  // Memory that is written while it may be used otherwise.
-  bool has_races = false;
+  // Operations whose memory may be written while they use it, or that write memory which is in use, of each rank by their
+  // places. Their bytes move element by element.
+  std::vector<std::vector<bool>> races;
+  bool has_races = false;  // true if there is such an operation
 };
 
 // An observed outcome, as a machine follows it: all events of a queue, taken or not.

@@ -16,6 +16,20 @@ EventKind landed_kind(OperationKind kind) {
   }
 }
 
+uint16_t elements_of(uint16_t length) { return static_cast<uint16_t>((length + element_bytes - 1) / element_bytes); }
+uint8_t bit(uint16_t element) { return static_cast<uint8_t>(1 << element); }
+uint8_t all_elements(uint16_t length) { return static_cast<uint8_t>((1 << elements_of(length)) - 1); }
+Region element_of(uint16_t element, uint16_t length) {
+  const auto offset = static_cast<uint16_t>(element * element_bytes);
+  return {offset, std::min(element_bytes, static_cast<uint16_t>(length - offset))};
+}
+
+bool overlap(const std::vector<Region>& some, const std::vector<Region>& others) {
+  return std::any_of(some.begin(), some.end(), [&](Region one) {
+    return std::any_of(others.begin(), others.end(), [&](Region other) { return model::overlap(one, other); });
+  });
+}
+
 uint16_t one_or(bool bytes, uint16_t count) { return bytes ? count : uint16_t{1}; }
 
 }  // namespace
@@ -32,8 +46,11 @@ Code Step::issue(uint16_t rank, uint16_t place) {
   message.target = moved.target;
   message.is_read = message.is_sent = message.is_send_counted = !has_source(issued);
   if (has_source(issued)) {
-    if (!machine_.traits_.has_races) {
+    message.bytes.resize(moved.local.length);
+    message.is_read = moved.local.length == 0;
+    if (!has_races({rank, place})) {
       message.bytes = gather(process(rank).memory, local_parts(moved));
+      message.elements_read = all_elements(moved.local.length);
       message.is_read = true;
     }
     const Descriptor& descriptor = moved.descriptor;
@@ -49,12 +66,23 @@ Code Step::issue(uint16_t rank, uint16_t place) {
   return Code::ok;
 }
 
-bool Step::may_read(size_t index) const { return !state_.messages[index].is_read; }
+bool Step::may_read(size_t index, uint16_t element) const {
+  const Message& message = state_.messages[index];
+  return !message.is_read && element < elements_of(movement(message).local.length) &&
+         (message.elements_read & bit(element)) == 0;
+}
 
-void Step::read(size_t index) {
+void Step::read(size_t index, uint16_t element) {
   Message& message = state_.messages[index];
-  message.bytes = gather(process(message.name.rank).memory, local_parts(movement(message)));
-  message.is_read = true;
+  const Movement& moved = movement(message);
+  const Region part = element_of(element, moved.local.length);
+  const auto parts = parts_of(moved.local, moved.pieces, static_cast<uint16_t>(moved.skip + part.offset), part.length);
+  if (message.stage == Stage::unmatched || message.stage == Stage::matched) {
+    const std::vector<uint8_t> bytes = gather(process(message.name.rank).memory, parts);
+    std::copy(bytes.begin(), bytes.end(), message.bytes.begin() + part.offset);
+  }
+  message.elements_read |= bit(element);
+  message.is_read = message.elements_read == all_elements(moved.local.length);
 }
 
 // The source may be used again: its bytes have been read.
@@ -104,39 +132,64 @@ bool Step::may_match(size_t index) const {
   return true;
 }
 
+// Where an element of a message lies at its target.
+std::vector<Region> Step::target_parts(const Message& message, uint16_t element) const {
+  const Entry& entry = operation({message.target, message.entry}).entry;
+  const Region part = element_of(element, message.moved);
+  return parts_of(entry.memory, entry.pieces, static_cast<uint16_t>(message.offset + part.offset), part.length);
+}
+
 // Bytes of one initiator at one address keep their order.
-bool Step::may_move(size_t index) const {
+bool Step::may_move(size_t index, uint16_t element) const {
   const Message& message = state_.messages[index];
-  if (message.stage != Stage::matched || !message.is_read) return false;
+  const bool is_open = message.stage == Stage::matched && element < std::max<uint16_t>(1, elements_of(message.moved)) &&
+                       (message.elements_moved & bit(element)) == 0;
+  if (!is_open) return false;
+  const bool needs_source = has_source(operation(message.name)) && message.moved > 0;
+  if (needs_source && (message.elements_read & bit(element)) == 0) return false;
+  const std::vector<Region> parts = target_parts(message, element);
   for (size_t before = index; before > 0; --before) {
     const Message& other = state_.messages[before - 1];
     if (other.name.rank != message.name.rank || other.target != message.target) break;
-    if (other.stage == Stage::matched) return false;
+    if (other.stage != Stage::matched) continue;
+    for (uint16_t earlier = 0; earlier < elements_of(other.moved); ++earlier) {
+      const bool is_there = (other.elements_moved & bit(earlier)) != 0;
+      if (!is_there && overlap(parts, target_parts(other, earlier))) return false;
+    }
   }
   return true;
 }
 
-void Step::move(size_t index) {
+void Step::move(size_t index, uint16_t element) {
   Message& message = state_.messages[index];
   const Operation& moved = operation(message.name);
-  const Entry& entry = operation({message.target, message.entry}).entry;
   const std::span<uint8_t> memory(process(message.target).memory);
-  const std::vector<Region> parts = parts_of(entry.memory, entry.pieces, message.offset, message.moved);
+  const std::vector<Region> parts = target_parts(message, element);
+  const Region part = element_of(element, message.moved);
+  if (message.bytes.size() < message.moved) message.bytes.resize(message.moved);  // of a get
+  const std::span<uint8_t> bytes = std::span(message.bytes).subspan(part.offset, part.length);
   const std::vector<uint8_t> before = gather(memory, parts);
-  message.bytes.resize(message.moved);
   switch (moved.kind) {
-    case OperationKind::put: scatter(message.bytes, parts, memory); break;
+    case OperationKind::put: scatter(bytes, parts, memory); break;
     case OperationKind::atomic:
     case OperationKind::fetch_atomic: {
       std::vector<uint8_t> after = before;
-      apply(moved.movement, message.bytes, after);
+      apply(moved.movement, bytes, after);
       scatter(after, parts, memory);
       break;
     }
     default: break;
   }
-  message.bytes = has_reply(moved) ? before : std::vector<uint8_t>();
+  if (has_reply(moved)) std::copy(before.begin(), before.end(), bytes.begin());
+  message.elements_moved |= bit(element);
+  if (message.moved > 0 && message.elements_moved != all_elements(message.moved)) return;
   message.stage = Stage::moved;
+  message.bytes.resize(has_reply(moved) ? message.moved : 0);
+}
+
+void Step::move_all(size_t index) {
+  const uint16_t elements = std::max<uint16_t>(1, elements_of(state_.messages[index].moved));
+  for (uint16_t element = 0; element < elements; ++element) move(index, element);
 }
 
 bool Step::may_report(size_t index) const { return state_.messages[index].stage == Stage::moved; }

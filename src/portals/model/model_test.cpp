@@ -251,6 +251,45 @@ TEST(Model, ARankMayDieAfterASettle) {
   EXPECT_EQ(seen, (std::set<Fail>{Fail::ok, Fail::undeliverable}));
 }
 
+// The last bytes of a source may be read when its first ones have landed.
+TEST(Model, AMessageOverItsOwnSourceMovesElementByElement) {
+  Operation sum = put(Ack::full);
+  sum.kind = OperationKind::atomic;
+  sum.movement.target = 0;
+  sum.movement.local.length = 16;
+  sum.movement.remote_offset = 8;
+  Operation entry = append(List::priority, false);
+  entry.entry.memory.length = 24;
+  Program program{{*placed({{}, {entry, sum}})}};
+  program.ranks[0].operations[1].movement.local.offset = 0;
+  std::set<std::vector<uint8_t>> seen;
+  for (const Outcome& outcome : all(program)) {
+    const std::vector<uint8_t>& memory = outcome.ranks[0].memory;
+    seen.insert({memory[0], memory[8], memory[16]});
+  }
+  EXPECT_EQ(seen, (std::set<std::vector<uint8_t>>{{1, 1 + 2, 2 + 3}, {1, 1 + 2, 1 + 2 + 3}}));
+}
+
+// Bytes of two initiators mix by elements; those of one keep their order.
+TEST(Model, WritesToOnePlaceMixOnlyAmongInitiators) {
+  const auto landed = [](bool from_one) {
+    Operation wide = put(Ack::full);
+    wide.movement.local.length = 16;
+    Operation entry = append(List::priority, false);
+    entry.entry.memory.length = 16;
+    Program program = from_one ? two_ranks({wide, wide}, {entry}) : two_ranks({wide}, {entry, wide});
+    if (!from_one) program.ranks[1].operations[1].movement.target = 1;
+    std::set<std::vector<uint8_t>> seen;
+    for (const Outcome& outcome : all(program)) {
+      if (outcome.ranks[1].dropped == 0) seen.insert({outcome.ranks[1].memory[0], outcome.ranks[1].memory[8]});
+    }
+    return seen;
+  };
+  const uint8_t second = first_byte(0, 32);
+  EXPECT_EQ(landed(true), (std::set<std::vector<uint8_t>>{{second, static_cast<uint8_t>(second + 1)}}));
+  EXPECT_EQ(landed(false).size(), 4u);
+}
+
 TEST(Model, EachChoiceOnlyTakesOutcomesAway) {
   std::array<size_t, 8> taken{};
   for (const Grammar& grammar : grammars()) {

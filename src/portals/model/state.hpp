@@ -21,6 +21,9 @@ struct OperationName {
   auto operator<=>(const OperationName&) const = default;
 };
 
+// Bytes move in elements of 8 bytes, counted from the message's beginning. No message has more of them.
+inline constexpr uint16_t elements_max = 4;
+
 // The target's side of a message. Each stage is one step.
 enum class Stage : uint8_t {
   unmatched,  // every message of the pair before it is matched before it
@@ -37,6 +40,8 @@ struct Message {
   OperationName name;
   uint16_t target = 0;
   Stage stage = Stage::unmatched;
+  uint8_t elements_read = 0;   // those of the source that are captured, a bit each
+  uint8_t elements_moved = 0;  // those that are at the target, a bit each
   bool is_read = false;  // the source bytes are captured
   bool is_sent = false;  // the send event is posted
   bool is_send_counted = false;

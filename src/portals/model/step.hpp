@@ -60,8 +60,8 @@ class Step {
   void lose(size_t message, uint16_t way);
 
   // Messages.
-  [[nodiscard]] bool may_read(size_t message) const;
-  void read(size_t message);
+  [[nodiscard]] bool may_read(size_t message, uint16_t element) const;
+  void read(size_t message, uint16_t element);
   [[nodiscard]] bool may_send(size_t message) const;
   void send(size_t message);
   [[nodiscard]] bool may_count_send(size_t message) const;
@@ -69,8 +69,9 @@ class Step {
   [[nodiscard]] bool may_match(size_t message) const;
   [[nodiscard]] uint16_t ways_to_match(size_t message) const;
   void match(size_t message, uint16_t way);
-  [[nodiscard]] bool may_move(size_t message) const;
-  void move(size_t message);
+  [[nodiscard]] bool may_move(size_t message, uint16_t element) const;
+  void move(size_t message, uint16_t element);
+  void move_all(size_t message);
   [[nodiscard]] bool may_report(size_t message) const;
   void report(size_t message);
   [[nodiscard]] bool may_count(size_t message) const;
@@ -125,6 +126,8 @@ class Step {
   void refuse(Message& message, Fail fail);
   void disable(uint16_t rank, bool with_event);
   void end_if_over(size_t message);
+  [[nodiscard]] bool has_races(OperationName name) const { return machine_.traits_.races[name.rank][name.place]; }
+  [[nodiscard]] std::vector<Region> target_parts(const Message& message, uint16_t element) const;
   [[nodiscard]] bool counts_apart(uint16_t rank, uint8_t counter) const;
 
   const Machine& machine_;

@@ -180,13 +180,14 @@ void Step::match(size_t index, uint16_t way) {
   if (entry.manage_local) listed.local_offset = static_cast<uint16_t>(listed.local_offset + message.moved);
   if (entry.use_once || is_exhausted(entry, listed.local_offset)) listed.is_linked = false;
   const bool moves_nothing = machine_.rules_.reports_nothing_at_once && message.moved == 0 && !has_reply(sent);
-  if (!machine_.traits_.has_races || moves_nothing) move(index);
+  if (!has_races(message.name) || moves_nothing) move_all(index);
   if (moves_nothing) report(index);
 }
 
 void Step::refuse(Message& message, Fail fail) {
   message.fail = fail;
   message.stage = Stage::ended;
+  message.bytes.clear();
 }
 
 void Step::disable(uint16_t rank, bool with_event) {

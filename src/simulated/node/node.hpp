@@ -149,6 +149,7 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   using HostFetch = std::variant<nic::DmaRead, nic::DmaAtomic, nic::ApplyAtomic>;
   void fetch(const HostFetch& request, int64_t bytes);
   void end_fetch(uint32_t slot);
+  [[nodiscard]] Time after_atomics(const uint8_t* host, uint64_t length) const;
   void end_store(uint32_t slot);
   void end_dma(nic::DmaId dma);
   void end_handler(uint32_t slot);
@@ -244,6 +245,12 @@ class Node final : public portals::Port, EventTarget, Receiver, HpuClient {
   // DMAs and other work under way, by slot.
   nic::Slab<nic::DmaWrite> dmas_;
   nic::Slab<HostFetch> fetches_;
+  // An atomic whose elements are on their way to the NIC, and the time when they are changed.
+  struct AtomicUnderWay {
+    uint32_t slot = 0;  // slot of its fetch
+    Time changes{};
+  };
+  std::deque<AtomicUnderWay> atomics_;  // the first to change memory first
   nic::Slab<nic::StorePacket> stores_;
   nic::Slab<HandlerEnded> ended_;
   nic::Slab<HostDelivery> deliveries_;

@@ -73,7 +73,8 @@ void Node::perform(const nic::DmaWrite& write) {
 void Node::serve_dma(uint32_t slot, Time here) {
   const auto length = static_cast<int64_t>(dmas_[slot].source.length);
   const Service read = fabric_.to_host(here, hpus_->hpu_of(dmas_[slot].her), length);
-  const Service link = pcie_.write(read.end, length);
+  const Time after = after_atomics(dmas_[slot].host, dmas_[slot].source.length);
+  const Service link = pcie_.write(std::max(read.end, after), length);
   last_dma_end_ = link.end;
   if (dmas_[slot].blocking) events_.at(read.end, *this, dma_source_read, slot);
   if (trace_ != nullptr) {
@@ -98,9 +99,30 @@ void Node::fetch(const HostFetch& request, int64_t bytes) {
   statistics_.dma_reads_peak = std::max<uint64_t>(statistics_.dma_reads_peak, fetches_.size());
   const Time asked = pcie_.write(std::max(events_.now(), parsed_last_byte_), 0).end + pcie_.latency();
   Time here = pcie_.command(asked, bytes).end + pcie_.latency();
-  if (!std::holds_alternative<nic::ApplyAtomic>(request)) here = fabric_.from_host(here, bytes);
+  if (std::holds_alternative<nic::ApplyAtomic>(request)) {
+    atomics_.push_back({slot, here});
+  } else {
+    here = fabric_.from_host(here, bytes);
+  }
   if (trace_ != nullptr) trace_->span({Track::dma, 0, static_cast<uint64_t>(bytes), events_.now(), here});
   events_.at(here, *this, fetch_ends, slot);
+}
+
+// An atomic changes memory when its elements have come to the NIC. Other accesses to these bytes wait until then, and
+// keep PCIe: so bytes of one initiator at one address keep their order.
+Time Node::after_atomics(const uint8_t* host, uint64_t length) const {
+  const auto meets = [&](const uint8_t* other, uint64_t bytes) {
+    return other < host + length && host < other + bytes;
+  };
+  Time after{};
+  for (const AtomicUnderWay& atomic : atomics_) {
+    const auto& apply = std::get<nic::ApplyAtomic>(fetches_[atomic.slot]);
+    const bool meets_piece = std::any_of(apply.pieces.begin(), apply.pieces.end(), [&](const nic::IovecElement& piece) {
+      return meets(piece.base, piece.length);
+    });
+    if (meets_piece || (apply.pieces.empty() && meets(apply.host, apply.source.length))) after = atomic.changes;
+  }
+  return after;
 }
 
 void Node::end_fetch(uint32_t slot) {
@@ -108,6 +130,8 @@ void Node::end_fetch(uint32_t slot) {
   fetches_.give_back(slot);
   const nic::DmaId dma = std::visit([](const auto& fetch) { return portals::perform(fetch); }, request);
   if (const auto* apply = std::get_if<nic::ApplyAtomic>(&request)) {
+    SPL_ASSERT(!atomics_.empty() && atomics_.front().slot == slot, "fetch ", slot, " overtakes an atomic");
+    atomics_.pop_front();
     // The operation is done when the elements are here; a write takes them back.
     const Time back = pcie_.write(events_.now(), static_cast<int64_t>(apply->source.length)).end;
     statistics_.data_landed = back + pcie_.latency();

@@ -23,7 +23,11 @@ void Node::perform(const nic::Send& send) {
   if (!send.last) return;
   // Host memory is a PCIe round trip away, and a read stays behind earlier writes.
   const bool reads_host = send.packet.message_length > 0 && !send.from_device;
-  const Time asked = reads_host ? pcie_.write(events_.now(), 0).end : events_.now();
+  Time start = events_.now();
+  if (reads_host && portals::is_short_reply(send.packet)) {
+    start = std::max(start, after_atomics(packets.front().payload.bytes, send.packet.message_length));
+  }
+  const Time asked = reads_host ? pcie_.write(start, 0).end : start;
   const Time read_end = reads_host ? asked + pcie_.latency() * 2 : asked;
   const auto length = static_cast<int64_t>(send.packet.message_length);
   const Time ready = send.from_device && length > 0 ? fabric_.send(read_end, length) : read_end;

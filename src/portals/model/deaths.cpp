@@ -49,7 +49,8 @@ bool Step::may_lose(size_t index) const {
 }
 
 // `way` 0: the answer says undeliverable; 1: the send event does, and there is no acknowledgement; 2: nobody is told,
-// because the operation has no events and no counts that are still to come.
+// because the operation has no events and no counts that are still to come; 3: as 1, and the counter counts the failure
+// of the acknowledgement. It must if it counts acknowledgements only, so that nobody waits for ever.
 void Step::lose(size_t index, uint16_t way) {
   const Message message = state_.messages[index];
   const Operation& lost = operation(message.name);
@@ -67,11 +68,13 @@ void Step::lose(size_t index, uint16_t way) {
     event.kind = has_reply(lost) ? EventKind::reply : EventKind::ack;
     if (descriptor.has_queue && (has_reply(lost) || lost.movement.ack == Ack::full)) post(rank, true, event);
     if (has_reply(lost) ? descriptor.ct_reply : descriptor.ct_ack) add_to(rank, descriptor.counter, {0, 1});
-  } else if (way == 1) {
-    agrees_ = agrees_ && may_tell_by_send;
+  } else if (way != 2) {
+    const bool counts_answer = is_answered && !has_reply(lost) && descriptor.ct_ack;
+    agrees_ = agrees_ && may_tell_by_send && (way == 3 ? counts_answer : !counts_answer || descriptor.ct_send);
     event.kind = EventKind::send;
     if (descriptor.has_queue) post(rank, true, event);
     if (descriptor.ct_send && !message.is_send_counted) add_to(rank, descriptor.counter, {0, 1});
+    if (way == 3) add_to(rank, descriptor.counter, {0, 1});
     if (has_reply(lost)) {
       state_.messages[index].is_sent = state_.messages[index].is_send_counted = true;
       state_.messages[index].stage = Stage::lost;

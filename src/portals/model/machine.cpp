@@ -117,8 +117,14 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
     change(step);
     if (step.agrees()) states.push_back(step.take());
   };
+  // These steps need not come: a rank may die when all is quiet, or later, and an entry whose queue is full need not be
+  // disabled before a message comes.
   if (now.may_die()) go([](Step& step) { step.die(); });
-  const bool may_die = std::exchange(has_steps, false);  // a rank may die whenever all is quiet, or later
+  const bool may_die = has_steps;
+  for (uint16_t rank = 0; rank < state.processes.size(); ++rank) {
+    if (now.may_find_queue_full(rank)) go([&](Step& step) { step.find_queue_full(rank); });
+  }
+  has_steps = false;
   if (now.may_cut_off()) go([](Step& step) { step.cut_off(); });
   for (uint16_t rank = 0; rank < state.processes.size(); ++rank) {
     if (now.may_call(rank)) {
@@ -134,7 +140,6 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
       go([&](Step& step) { step.start_fired(rank, way); });
     }
     if (now.may_report_disabled(rank)) go([&](Step& step) { step.report_disabled(rank); });
-    if (now.may_find_queue_full(rank)) go([&](Step& step) { step.find_queue_full(rank); });
     for (size_t claim = 0; claim < state.processes[rank].claims.size(); ++claim) {
       if (now.may_report_claim(rank, claim)) go([&](Step& step) { step.report_claim(rank, claim); });
     }
@@ -146,7 +151,7 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
   }
   for (size_t message = 0; message < state.messages.size(); ++message) {
     if (now.may_lose(message)) {
-      for (uint16_t way = 0; way < 3; ++way) go([&](Step& step) { step.lose(message, way); });
+      for (uint16_t way = 0; way < 4; ++way) go([&](Step& step) { step.lose(message, way); });
     }
     for (uint16_t element = 0; element < elements_max; ++element) {
       if (now.may_read(message, element)) go([&](Step& step) { step.read(message, element); });
@@ -162,9 +167,8 @@ bool Machine::next(const State& state, std::vector<State>& states) const {
     if (now.may_answer(message)) go([&](Step& step) { step.answer(message); });
     if (now.may_count_answer(message)) go([&](Step& step) { step.count_answer(message); });
   }
-  if (has_steps || !may_pass_settle(state)) return has_steps || may_die;
-  go([](Step& step) { step.pass_settle(); });
-  return true;
+  if (!has_steps && may_pass_settle(state)) go([](Step& step) { step.pass_settle(); });
+  return has_steps || may_die;
 }
 
 // True if every rank that has not ended waits for all to be quiet.

@@ -1,9 +1,9 @@
 // Machine - the steps that Portals 4 allows from a state: calls of the ranks, and what their interfaces do meanwhile.
 //
-// Contract: next() adds every state that one step leads to; false if there is no step, so that the state is an end. A
-//   program may be followed along an observed outcome: then only steps that agree with it are added. The rules are
+// Contract: next() adds every state that one step leads to; false if the state is an end, because there is no step, or
+//   none that must come. A program may be followed along an observed outcome: then only steps that agree with it are added. The rules are
 //   those of the Portals 4 interface; nothing here knows an implementation of it.
-// Invariants: (1) a state without a next one is an end: outcome_of() is what the program has seen; (2) every run ends,
+// Invariants: (1) outcome_of() of an end is what the program has seen; (2) every run ends,
 //   because each step uses something up.
 // Threads: pure; one machine may be asked by several. Time: none.
 #pragma once

@@ -290,6 +290,31 @@ TEST(Model, WritesToOnePlaceMixOnlyAmongInitiators) {
   EXPECT_EQ(landed(false).size(), 4u);
 }
 
+TEST(Model, WhoWaitsForAcknowledgementsHearsOfADeath) {
+  Operation counting = put(Ack::counted);
+  counting.movement.descriptor.counter = 0;
+  counting.movement.descriptor.ct_ack = true;
+  Program program = two_ranks({counting}, {});
+  program.ranks[0].setup.counters = 1;
+  program.killed = 1;
+  size_t told_by_send = 0;
+  for (const Outcome& outcome : all(program)) {
+    EXPECT_EQ(outcome.ranks[0].counters[0], (Count{0, 1})) << text_of(program, outcome);
+    told_by_send += outcome.ranks[0].departures.size();
+  }
+  EXPECT_GT(told_by_send, 0u);
+}
+
+TEST(Model, AnEntryWhoseQueueIsFullNeedNotBeDisabled) {
+  Program program = two_ranks({}, {append(List::priority, false)});
+  program.ranks[1].operations[0].entry.link_disable = false;
+  program.ranks[1].setup.flow_control = true;
+  program.ranks[1].setup.arrivals_max = 1;
+  std::set<size_t> events;
+  for (const Outcome& outcome : all(program)) events.insert(outcome.ranks[1].arrivals.size());
+  EXPECT_EQ(events, (std::set<size_t>{1, 2}));
+}
+
 TEST(Model, EachChoiceOnlyTakesOutcomesAway) {
   std::array<size_t, 8> taken{};
   for (const Grammar& grammar : grammars()) {

@@ -104,7 +104,7 @@ struct Process {
   std::vector<Header> headers;       // the first to arrive first
   std::vector<Claim> claims;         // the first to be reported first
   std::vector<Counter> counters;
-  uint16_t bundles = 0;  // that have begun and not ended
+  uint16_t bundles = 0;  // number of bundles that have begun and not ended
   std::vector<uint16_t> deferred;  // triggered operations that a bundle keeps back, the first first
   Code bundle_result = Code::ok;   // the first that a deferred operation would have returned, other than ok
   std::vector<uint16_t> fired;  // triggered operations that are to start, the first first

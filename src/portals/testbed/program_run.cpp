@@ -12,7 +12,7 @@ using model::OperationKind;
 
 constexpr uint64_t own_tokens = uint64_t{1} << 62;  // the interface counts its tokens from 1
 constexpr uint32_t queue_slots = 4096;              // never full
-constexpr uint32_t disabled_slots = 64;             // for PT_DISABLED events, more than a program can make
+constexpr uint32_t disabled_slots = 64;  // no program makes so many PT_DISABLED events
 
 model::EventKind kind_of(nic::EventKind kind) {
   switch (kind) {
@@ -258,7 +258,7 @@ nic::Entry ProgramRun::entry_of(Rank& rank, const model::Entry& entry, uint16_t 
   if (!entry.pieces.empty()) made.iovec = rank.lists.emplace_back(list_of(rank, entry.memory, entry.pieces));
   made.match_rank = entry.match_rank == model::any ? nic::Rank::any() : nic::Rank{entry.match_rank};
   made.match_bits = entry.match_bits;
-  made.ignore_bits = rank.matching ? entry.ignore_bits : UINT64_MAX;  // as PtlLEAppend does
+  made.ignore_bits = rank.matching ? entry.ignore_bits : UINT64_MAX;  // PtlLEAppend does the same
   made.min_free = entry.manage_local ? entry.min_free : 0;
   made.user = entry.user == model::any ? nic::any_user : entry.user;
   made.user_ptr = name;

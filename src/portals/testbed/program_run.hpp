@@ -51,7 +51,7 @@ class ProgramRun {
     std::deque<std::vector<nic::IovecElement>> lists;  // the scatter lists of entries
     bool has_lists = false;
     bool has_gap = false;  // a queue has overwritten events
-    uint32_t bundles = 0;  // that have begun and not ended
+    uint32_t bundles = 0;  // number of bundles that have begun and not ended
     std::vector<nic::EntryId> entries;  // indexed by the operation that appended; none: there is no such entry
     std::optional<model::Event> ahead[2];  // an event that may_call() has taken
     model::RankOutcome seen;

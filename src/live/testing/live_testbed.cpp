@@ -11,7 +11,7 @@
 namespace spinloom::live {
 namespace {
 
-constexpr int64_t millisecond = 1'000'000'000;  // of Time
+constexpr int64_t millisecond = 1'000'000'000;  // Time counts picoseconds
 
 // A port whose calls hold the node's lock, as the C functions do.
 class LockedPort final : public portals::Port {
@@ -266,7 +266,7 @@ Status LiveTestbed::settle() {
   return {};
 }
 
-// What the rank has written is there, and nothing of it runs any more. Over shared memory the others hear at once, as
+// The rank stops, and what it has written stays. Over shared memory the others hear at once, as
 // they do when the kernel tells them that a process has ended; elsewhere they notice its silence.
 Status LiveTestbed::kill(uint32_t rank) {
   Member& dead = *members_.at(rank);

@@ -53,7 +53,7 @@ class LiveTestbed final : public testbed::Testbed {
     fabric_disturbed   // one that refuses and delays messages
   };
 
-  // How soon ranks that talk over UDP or a fabric take a silent one for dead. A busy rank may be silent, too.
+  // This says how soon ranks that talk over UDP or a fabric take a silent rank for dead. Busy ranks may be silent, too.
   enum class Patience : uint8_t { usual, short_for_deaths };
 
   // `handlers` may be null: then scenarios with handlers do not run.

@@ -1,10 +1,10 @@
 // Machine - the steps that Portals 4 allows from a state: calls of the ranks, and what their interfaces do meanwhile.
 //
 // Contract: next() adds every state that one step leads to; false if the state is an end, because there is no step, or
-//   none that must come. A program may be followed along an observed outcome: then only steps that agree with it are added. The rules are
-//   those of the Portals 4 interface; nothing here knows an implementation of it.
-// Invariants: (1) outcome_of() of an end is what the program has seen; (2) every run ends,
-//   because each step uses something up.
+//   none that must come. A program may be followed along an observed outcome: then only steps that agree with it are
+//   added. The rules are those of the Portals 4 interface; nothing here knows an implementation of it.
+// Invariants: (1) outcome_of() of an end is what the program has seen; (2) every run ends, because each step uses
+//   something up.
 // Threads: pure; one machine may be asked by several. Time: none.
 #pragma once
 
@@ -23,9 +23,9 @@ struct Traits {
   explicit Traits(const Program& program);
   // Counters whose value matters before the end.
   std::vector<std::vector<bool>> watched;
-  std::vector<bool> has_scatter_lists;  // of each rank
-  // Operations whose memory may be written while they use it, or that write memory which is in use, of each rank by their
-  // places. Their bytes move element by element.
+  std::vector<bool> has_scatter_lists;  // one for each rank
+  // True for operations whose memory may be written while they use it, or that write memory which is in use: their
+  // bytes move element by element. Indexed by rank and place.
   std::vector<std::vector<bool>> races;
   bool has_races = false;  // true if there is such an operation
 };

@@ -166,7 +166,7 @@ void Step::move(size_t index, uint16_t element) {
   const std::span<uint8_t> memory(process(message.target).memory);
   const std::vector<Region> parts = target_parts(message, element);
   const Region part = element_of(element, message.moved);
-  if (message.bytes.size() < message.moved) message.bytes.resize(message.moved);  // of a get
+  if (message.bytes.size() < message.moved) message.bytes.resize(message.moved);  // a get has no source
   const std::span<uint8_t> bytes = std::span(message.bytes).subspan(part.offset, part.length);
   const std::vector<uint8_t> before = gather(memory, parts);
   switch (moved.kind) {

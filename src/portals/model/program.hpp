@@ -88,7 +88,7 @@ struct Entry {
   bool use_once = false;
   bool manage_local = false;
   bool no_truncate = false;
-  bool count_unexpected = false;  // with manage_local: headers that an append finds have taken room
+  bool count_unexpected = false;  // manage_local: headers that the append finds have taken room
   bool unexpected_hdr_disable = false;
   bool link_disable = false;
   bool comm_disable = false;
@@ -167,7 +167,7 @@ struct Setup {
   bool matching = true;  // false: list entries, which take every message
   bool flow_control = false;
   bool has_queue = true;  // the portal table entry posts to `arrivals`
-  uint16_t arrivals_max = any;  // under flow control: slots of `arrivals`
+  uint16_t arrivals_max = any;  // slots of `arrivals`, if there is flow control
   uint16_t user = 0;
   uint16_t counters = 0;
   uint16_t entries_max = any;

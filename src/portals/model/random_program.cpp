@@ -92,7 +92,7 @@ Movement random_movement(Random& random, OperationKind kind, uint16_t ranks) {
   if (kind == OperationKind::fetch_atomic) movement.atomic = static_cast<AtomicKind>(random.below(18));
   if (kind == OperationKind::fetch_atomic && is_one_element(movement.atomic)) movement.local.length = 8;
   if (is_one_element(movement.atomic)) movement.operand = random.between(-2, 130);
-  if (random.chance(1, 6)) {  // within the half of the slot that is not the place of a fetching atomic's reply
+  if (random.chance(1, 6)) {  // its half of the slot; the other half takes the reply of a fetching atomic
     movement.skip = static_cast<uint16_t>(random.below(17u - movement.local.length));
     const auto listed = static_cast<uint16_t>(movement.skip + movement.local.length);
     movement.pieces = random_pieces(random, listed, 16);

@@ -11,7 +11,7 @@ enum { data_bits = 1, done_bits = 2 };
 static unsigned char expected(ptl_size_t i) { return (unsigned char)(i * 31 + 5); }
 
 int main(int argc, char** argv) {
-  const ptl_size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : 4096;
+  const ptl_size_t bytes = number_of(argc, argv, 1, "BYTES", 0, bytes_max, 4096);
   ptl_handle_ni_t ni;
   ptl_process_t me;
   ptl_size_t ranks;

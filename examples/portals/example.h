@@ -1,4 +1,4 @@
-/* What the examples share: checked calls, a clock, how many ranks there are, and knowing that another rank is ready.
+/* What the examples share: checked calls, numbers of the command line, a clock, how many ranks there are, and knowing that another rank is ready.
  *
  * Ranks run at their own speed. Who puts before the other has made its entry is told so by the acknowledgement; so a
  * rank that is ready says so by an entry of no bytes, the last one that it makes, and others knock until it answers. */
@@ -19,7 +19,19 @@
     }                                                                          \
   } while (0)
 
-enum { ready_bits = 0x7ead, between_knocks_ns = 10000 };
+enum { ready_bits = 0x7ead, between_knocks_ns = 10000, bytes_max = 1 << 30 };
+
+/* The number that is the program's word `place`, or `usual` without that word. Ends the program if the word is no number
+ * from `least` to `most`. */
+static inline unsigned long long number_of(int argc, char** argv, int place, const char* name, unsigned long long least,
+                                           unsigned long long most, unsigned long long usual) {
+  if (place >= argc) return usual;
+  char* end = argv[place];
+  const unsigned long long number = *end >= '0' && *end <= '9' ? strtoull(argv[place], &end, 10) : 0;
+  if (end != argv[place] && *end == 0 && number >= least && number <= most) return number;
+  fprintf(stderr, "%s is '%s', not a number from %llu to %llu\n", name, argv[place], least, most);
+  exit(1);
+}
 
 static inline long long now_ns(void) {
   struct timespec time;

@@ -11,7 +11,7 @@
 enum { ping_bits = 1, pong_bits = 2, packet_bytes = 4096, rounds = 2 };
 
 int main(int argc, char** argv) {
-  const ptl_size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : 8;
+  const ptl_size_t bytes = number_of(argc, argv, 1, "BYTES", 1, bytes_max, 8);
   ptl_handle_ni_t ni;
   ptl_process_t me;
   CHECK(PtlInit());

@@ -8,8 +8,8 @@
 #include "example.h"
 
 int main(int argc, char** argv) {
-  const ptl_size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : 8;
-  const ptl_size_t rounds = argc > 2 ? strtoull(argv[2], NULL, 0) : 10;
+  const ptl_size_t bytes = number_of(argc, argv, 1, "BYTES", 0, bytes_max, 8);
+  const ptl_size_t rounds = number_of(argc, argv, 2, "ROUNDS", 1, 1024, 10); /* triggered operations at a time */
   ptl_handle_ni_t ni;
   ptl_process_t me, other;
   CHECK(PtlInit());

@@ -67,6 +67,32 @@ def test_an_example_of_two_ranks_says_so(name, ranks):
     assert ran.stderr.startswith(f"this program is for 2 ranks, not {ranks}: -n 2\n")
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "what"),
+    [
+        *(
+            ("pingpong.c", (word,), f"BYTES is '{word}', not a number from 0 to 1073741824")
+            for word in ("eight", "8B", "-8", "0x8", "1073741825", "99999999999999999999999")
+        ),
+        ("pingpong.c", ("8", "0"), "ROUNDS is '0', not a number from 1 to 1024"),
+        ("broadcast.c", ("all",), "BYTES is 'all', not a number from 0 to 1073741824"),
+        ("handlers.c", ("0",), "BYTES is '0', not a number from 1 to 1073741824"),
+    ],
+)
+def test_an_example_takes_no_other_word_for_a_number(name, words, what):
+    command = [sys.executable, "-m", "spinloom.cli", "sim", "-n", "2", str(EXAMPLES / name), *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert f"{what}\n" in ran.stderr
+
+
+@pytest.mark.parametrize("name", ["pingpong.c", "broadcast.c"])
+def test_an_example_moves_no_bytes_too(sim, name):
+    code, ran, said = sim(2, EXAMPLES / name, 0)
+    assert code == 0, said
+    assert ran["output"].startswith("0 B"), ran
+
+
 LIVE_EXAMPLES = {
     # program: (ranks, argument, what each line is)
     "pingpong.c": (2, "5000", [r"5000 B: [\d.]+ ns"]),

@@ -190,6 +190,31 @@ static void cancelled_send_of_the_mpi(void) {
   free(data);
 }
 
+/* Synchronous sends that have ended: the layer has forgotten them, and the MPI takes a cancel of them without harm. */
+static void cancelled_after_their_end(void) {
+  enum { sends = 200 };
+  char* const data = calloc(1, 100000);
+  MPI_Request requests[sends];
+  for (int i = 0; i < 6 * sends; ++i) {
+    int const bytes = i / sends % 3 == 0 ? 0 : i / sends % 3 == 1 ? 100 : 100000, place = i % sends;
+    int flag = 0;
+    if (rank == 1) MPI_Recv(data, bytes, MPI_BYTE, 0, place, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0) MPI_Issend(data, bytes, MPI_BYTE, 1, place, MPI_COMM_WORLD, &requests[place]);
+    while (rank == 0 && !flag) MPI_Request_get_status(requests[place], &flag, MPI_STATUS_IGNORE);
+    if (rank != 0 || place != sends - 1) continue;
+    for (int k = 0; k < sends; ++k) MPI_Cancel(&requests[k]);
+    for (int k = 0; k < sends; ++k) {
+      MPI_Status status;
+      int cancelled = 1;
+      MPI_Wait(&requests[k], &status);
+      MPI_Test_cancelled(&status, &cancelled);
+      if (cancelled) wrong("a send that had ended was cancelled");
+    }
+  }
+  free(data);
+  plain();
+}
+
 /* A receive of a message that a probe has taken out, and the one before it, is cancelled or has it. */
 static void cancel_after_probe(void) {
   for (int round = 0; round < 8; ++round) {
@@ -623,6 +648,7 @@ int main(int argc, char** argv) {
                      {"watcher", watcher},
                      {"cancelled_sends", cancelled_sends},
                      {"cancelled_send_of_the_mpi", cancelled_send_of_the_mpi},
+                     {"cancelled_after_their_end", cancelled_after_their_end},
                      {"cancel_after_probe", cancel_after_probe},
                      {"truncated", truncated},
                      {"truncated_records", truncated_records},

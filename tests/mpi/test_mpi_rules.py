@@ -38,6 +38,7 @@ RULES = [
     "isendrecv_after_probe",
     "watcher",
     "cancelled_sends",
+    "cancelled_after_their_end",
     "cancel_after_probe",
     "truncated",
     "truncated_records",

@@ -52,7 +52,8 @@ SPINLOOM_SEND(Rsend, ready)
 namespace {
 
 // Remembers a synchronous send where the MPI cannot cancel sends, so that MPI_Cancel knows it. Requests that are
-// complete at once may share a handle; they can be cancelled without harm.
+// complete at once may share a handle; the MPI cancels sends that have ended without harm, also in fresh memory
+// (cancelled_after_their_end of tests/mpi/layer_rules.c).
 int remember_synchronous(int code, Request* request) {
   if (may_cancel_sends || code != success) return code;
   int flag = 0;

@@ -366,6 +366,31 @@ static void operations(ptl_handle_ct_t trigger) {
   }
 }
 
+/* On a physical interface a target is a node id and a process id; both must be those of a process of the job. */
+/* Rules: P4F-4.20. */
+static void physical_targets(void) {
+  ptl_handle_ct_t trigger;
+  ptl_process_t me;
+  MUST(PtlGetId(other, &me));
+  MUST(PtlCTAlloc(other, &trigger));
+  const ptl_process_t nobodies[] = {{.phys = {me.phys.nid, me.phys.pid + 1}}, {.phys = {me.phys.nid, 0}},
+                                    {.phys = {me.phys.nid, PTL_PID_ANY}},     {.phys = {PTL_NID_ANY, me.phys.pid}},
+                                    {.phys = {PTL_NID_ANY, PTL_PID_ANY}},     {.phys = {me.phys.nid + 1, me.phys.pid}}};
+  for (enum kind kind = PUT; kind < KINDS; ++kind) {
+    for (int waits = 0; waits < 2; ++waits) {
+      struct operation o = operation(kind, waits ? trigger : PTL_CT_NONE);
+      o.md = o.get_md = other_md;
+      o.target = me;
+      EXPECT(PTL_OK, start(kind, o));
+      for (unsigned i = 0; i < sizeof nobodies / sizeof *nobodies; ++i) {
+        o.target = nobodies[i];
+        BAD(start(kind, o));
+      }
+    }
+  }
+  EXPECT(PTL_OK, PtlCTFree(trigger));
+}
+
 static const ptl_size_t sizes[PTL_DATATYPE_LAST] = {1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 8, 16, 16, 32};
 
 static int is_complex(unsigned type) {
@@ -430,6 +455,7 @@ int main(void) {
   queues();
   operations(PTL_CT_NONE);
   operations(ct);
+  physical_targets();
   atomics(PTL_CT_NONE);
   atomics(ct);
   EXPECT(PTL_OK, PtlCTCancelTriggered(ct));

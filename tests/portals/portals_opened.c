@@ -229,7 +229,8 @@ static void wishes(void) {
   }
 }
 
-/* Rules: P4F-4.2, P4F-4.5, P4F-4.6, P4F-4.8, P4F-4.9, P4F-4.10, P4F-4.11, P4F-4.12, P4F-4.13. */
+/* Rules: P4F-4.2, P4F-4.5, P4F-4.6, P4F-4.8, P4F-4.9, P4F-4.10, P4F-4.11, P4F-4.12, P4F-4.13,
+ * P4F-4.19. */
 static void maps(void) {
   ptl_process_t map[3], found[4];
   ptl_size_t size = 99;
@@ -238,6 +239,17 @@ static void maps(void) {
   map[1] = map[0];
   EXPECT(PTL_ARG_INVALID, PtlSetMap(nis[1], 2, map));
   EXPECT(PTL_ARG_INVALID, PtlSetMap(nis[0], 0, map));
+  const ptl_process_t nobodies[] = {{.phys = {me.phys.nid, me.phys.pid + 1}},
+                                    {.phys = {me.phys.nid, PTL_PID_ANY}},
+                                    {.phys = {me.phys.nid, 0}},
+                                    {.phys = {PTL_NID_ANY, me.phys.pid}},
+                                    {.phys = {me.phys.nid + 1, me.phys.pid}}}; /* there is one node */
+  for (unsigned i = 0; i < 5; ++i) {
+    map[1] = nobodies[i];
+    EXPECT(PTL_ARG_INVALID, PtlSetMap(nis[0], 2, map));
+    EXPECT(PTL_ARG_INVALID, PtlSetMap(nis[0], 1, map + 1));
+  }
+  map[1] = me;
   EXPECT(PTL_OK, PtlSetMap(nis[0], 2, map));
   EXPECT(1, own_id(nis[0]).rank);
   memset(map, 0, sizeof map);

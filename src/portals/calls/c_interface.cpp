@@ -273,7 +273,7 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
     const uint32_t nodes = process.host().size();
     bool is_included = false;
     for (ptl_size_t rank = 0; rank < map_size; ++rank) {
-      if (mapping[rank].phys.nid >= nodes) return PTL_ARG_INVALID;
+      if (!spinloom::calls::exists(process, mapping[rank])) return PTL_ARG_INVALID;
       is_included = is_included || mapping[rank].phys.nid == process.node();
     }
     if (!is_included) return PTL_ARG_INVALID;

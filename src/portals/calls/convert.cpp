@@ -74,17 +74,23 @@ nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t ind
   return nic::PortalIndex{interface.number * portals_each + index};
 }
 
+bool exists(Process& process, ptl_process_t physical) {
+  return physical.phys.nid < process.host().size() && physical.phys.pid == process_id;
+}
+
 nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_process_t target) {
   if (interface.is_logical()) {
     return target.rank < interface.map.size() ? nic::Rank{interface.map[target.rank].phys.nid} : nic::Rank::any();
   }
-  return target.phys.nid < process.host().size() ? nic::Rank{target.phys.nid} : nic::Rank::any();
+  return exists(process, target) ? nic::Rank{target.phys.nid} : nic::Rank::any();
 }
 
 nic::Rank source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id) {
   constexpr nic::Rank nobody{nic::Rank::any_value - 1};  // no job has so many nodes
-  const ptl_pid_t pid = match_id.phys.pid;
-  if (!interface.is_logical() && pid != PTL_PID_ANY && pid != process_id) return nobody;
+  if (!interface.is_logical()) {
+    if (match_id.phys.pid == PTL_PID_ANY) match_id.phys.pid = process_id;
+    if (match_id.phys.pid != process_id) return nobody;
+  }
   const bool takes_any = interface.is_logical() ? match_id.rank == PTL_RANK_ANY : match_id.phys.nid == PTL_NID_ANY;
   if (takes_any) return nic::Rank::any();
   const nic::Rank source = target_of(process, interface, match_id);

@@ -18,7 +18,9 @@ namespace spinloom::calls {
 // The NIC's index for a portal table entry of an interface. An index that no interface can have becomes one that the
 // NIC lacks, too.
 [[nodiscard]] nic::PortalIndex portal_of(const NetworkInterface& interface, ptl_pt_index_t index);
-// The node of a target process, found by its rank or its node id alone; `any` if there is no such rank or node.
+// True if the job has a process with this node id and process id.
+[[nodiscard]] bool exists(Process& process, ptl_process_t physical);
+// The node of a target process, found by its rank or by its node and process id; `any` if there is no such process.
 [[nodiscard]] nic::Rank target_of(Process& process, const NetworkInterface& interface, ptl_process_t target);
 // The node whose messages an entry takes, or `any`; a node that never sends if no such process exists.
 [[nodiscard]] nic::Rank source_of(Process& process, const NetworkInterface& interface, ptl_process_t match_id);

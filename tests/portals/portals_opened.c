@@ -353,7 +353,48 @@ static void left_behind(unsigned kind) {
   }
 }
 
-/* Rules: P4F-3.4. */
+/* Puts of the process to itself are under way when its interface ends, behind a long one that nothing takes: none of
+ * them meets what the next interface has. */
+/* Rules: P4F-3.42. */
+static void under_way(unsigned kind) {
+  enum { PT = 6, NOWHERE = 7, PUTS = 20, LONG = 4 << 20 };
+  static uint64_t in[PUTS], values[4];
+  static char nothing[LONG];
+  for (uint64_t times = 1; times < 4; ++times) {
+    const ptl_handle_ni_t at = opened(kind, NULL, NULL);
+    ptl_handle_any_t md, long_md, landed, acked, made;
+    ptl_pt_index_t pt;
+    ptl_ct_event_t count;
+    ptl_sr_value_t dropped = 99;
+    memset(in, 0, sizeof in);
+    MUST(PtlCTAlloc(at, &landed));
+    MUST(PtlCTAlloc(at, &acked));
+    const ptl_md_t what = {.start = &values[times],
+                           .length = 8,
+                           .options = PTL_MD_EVENT_CT_ACK,
+                           .eq_handle = PTL_EQ_NONE,
+                           .ct_handle = acked};
+    const ptl_md_t all = {.start = nothing, .length = LONG, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    values[times] = times;
+    MUST(PtlMDBind(at, &what, &md));
+    MUST(PtlMDBind(at, &all, &long_md));
+    MUST(PtlPTAlloc(at, 0, PTL_EQ_NONE, PT, &pt));
+    MUST(append(kind, at, PT, entry_of(in, sizeof in, landed), PTL_PRIORITY_LIST, &made));
+    MUST(PtlPut(md, 0, 8, PTL_CT_ACK_REQ, own_id(at), PT, 0, 0, NULL, 0));
+    MUST(PtlCTWait(acked, 1, &count)); /* it is behind those of the interface before */
+    MUST(PtlCTGet(landed, &count));
+    EXPECT(1, count.success);
+    EXPECT(times, in[0]);
+    for (unsigned i = 1; i < PUTS; ++i) EXPECT(0, in[i]);
+    MUST(PtlNIStatus(at, PTL_SR_DROP_COUNT, &dropped));
+    EXPECT(0, dropped);
+    MUST(PtlPut(long_md, 0, LONG, PTL_NO_ACK_REQ, own_id(at), NOWHERE, 0, 0, NULL, 0));
+    for (unsigned i = 0; i < PUTS; ++i) MUST(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, own_id(at), PT, 0, 8 * i, NULL, 0));
+    EXPECT(PTL_OK, PtlNIFini(at));
+  }
+}
+
+/* Rules: P4F-3.2, P4F-3.4. */
 static void library_ends(void) {
   ptl_uid_t uid;
   ptl_ct_event_t count;
@@ -373,6 +414,8 @@ int main(void) {
   limits_hold(1);
   left_behind(0);
   left_behind(3);
+  under_way(0);
+  under_way(3);
   all_kinds();
   opened_twice();
   owners();

@@ -51,7 +51,7 @@ Status Initiator::check(const Put& put) const {
 
 uint32_t Initiator::open_message(const Put& put) {
   const auto [slot, message] = outgoing_.make(put);
-  message.sequence = next_sequence_++;
+  message.sequence = static_cast<uint32_t>(next_sequence_++);
   message.ack_wanted = put.ack_request != AckRequest::none;
   if (put.local == nullptr && put.descriptor) {
     message.list = put.descriptor->list();

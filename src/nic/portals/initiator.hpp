@@ -96,6 +96,13 @@ class Initiator {
   MessageFields& acknowledge(Rank target, uint64_t message, Actions& out) const;
   // A name for a message of this NIC that is not a put.
   [[nodiscard]] uint64_t new_name() { return message_name(next_sequence_++, no_slot); }
+  // The number of messages that this NIC has begun so far.
+  [[nodiscard]] uint64_t messages_begun() const { return next_sequence_; }
+  // True if the message with this name, which is still under way, is one of the first `count` that this NIC has begun.
+  [[nodiscard]] bool is_among_first(uint64_t count, uint64_t message) const {
+    const auto age = static_cast<uint32_t>(next_sequence_ - (message >> 32));
+    return count > 0 && age > next_sequence_ - count;
+  }
 
   // True if the memory of an operation of this NIC is there. Only memory that may have holes (`sparse`) is in doubt.
   [[nodiscard]] bool is_accessible(bool sparse, const uint8_t* local, uint64_t length, Access access) const {
@@ -213,8 +220,8 @@ class Initiator {
   };
 
   // A message's name, unique at its sender while the message is under way.
-  [[nodiscard]] static constexpr uint64_t message_name(uint32_t sequence, uint32_t slot) {
-    return uint64_t{sequence} << 32 | slot;
+  [[nodiscard]] static constexpr uint64_t message_name(uint64_t sequence, uint32_t slot) {
+    return sequence << 32 | slot;
   }
 
   // initiator.cpp
@@ -264,7 +271,7 @@ class Initiator {
   Slab<Outgoing> outgoing_;
   Slab<Fetch> fetches_;
   std::vector<Rank> lost_;  // peers to which nothing gets through
-  uint32_t next_sequence_ = 0;
+  uint64_t next_sequence_ = 0;  // names have its lower 32 bits
   Fifo<uint32_t> outbound_;
   Fifo<uint32_t> flowing_;
   uint32_t waiting_headers_ = 0;  // messages with `may_wait`: streaming puts and process-puts in `outbound_`

@@ -50,7 +50,7 @@ uint64_t Initiator::open_fetch(const ReplyTo& reply, Rank target, uint64_t lengt
   fetch.reply = reply;
   fetch.target = target;
   fetch.length = length;
-  fetch.sequence = next_sequence_;
+  fetch.sequence = static_cast<uint32_t>(next_sequence_);
   fetch.waiting_handler = waiting_handler;
   fetch.target_done = target != rank_;
   return message_name(fetch.sequence, slot);

@@ -107,6 +107,7 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& request, Actions& out) {
           SPL_TRY(portals.enable(body));
         } else if constexpr (std::is_same_v<Body, TableSetup>) {
           SPL_TRY(portals.setup(body));
+          begun_at_setup[body.table] = initiator.messages_begun();
         } else if constexpr (std::is_same_v<Body, RefusalsRead>) {
           return portals.read_refusals(body);
         } else if constexpr (std::is_same_v<Body, Append>) {

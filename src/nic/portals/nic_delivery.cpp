@@ -19,7 +19,7 @@ bool Nic::Impl::deliver(const Packet& packet, Walk& walk, Actions& out) {
     return false;
   }
   const MessageFields& fields = packet.fields;
-  const PortalTable::Portal* const portal = portals.find(PortalIndex{fields.portal_index});
+  const PortalTable::Portal* const portal = portal_of(packet);
   if (portal == nullptr || !portal->enabled) return false;
   if (message_slots.size() > 0 && message_slots.find(packet.source, packet.message) != no_slot) return false;
   const MatchKey key{packet.source, fields.match_bits, fields.remote_offset, length};

@@ -118,6 +118,8 @@ struct Nic::Impl {
   Slab<Delivery> deliveries;
   uint32_t handler_messages = 0;  // messages with a context, among `messages`
   uint32_t early_packets = 0;
+  // The number of messages that this NIC had begun when each part of the portal table was set up.
+  std::array<uint64_t, limits::portal_tables> begun_at_setup{};
   uint64_t dropped_messages = 0;
   uint64_t refused_packets = 0;
   uint64_t failed_commands = 0;
@@ -128,6 +130,8 @@ struct Nic::Impl {
   void settle(Actions& out);
 
   // nic_receive.cpp
+  [[nodiscard]] bool is_for_older_table(const Packet& packet) const;
+  [[nodiscard]] const PortalTable::Portal* portal_of(const Packet& packet) const;
   // `slot` is that of the packet's message, if it has one.
   [[nodiscard]] bool has_room(const Packet& packet, uint32_t slot) const;
   [[nodiscard]] bool waits_for_place(const Packet& packet) const;
@@ -137,6 +141,7 @@ struct Nic::Impl {
   void receive_header(uint32_t slot, const Packet& packet, const Walk& walk, Actions& out);
   void match(uint32_t slot, const Packet& packet, const Walk& walk, Actions& out);
   void attach(uint32_t slot, uint32_t entry, const MatchKey& key);
+  void discard(Message& message, Fail failure);
   void refuse(Message& message, Fail failure);
   void disable_portal(Message& message, const PortalTable::Portal& portal, bool post_event);
   [[nodiscard]] bool is_accessible(const ListedEntry& listed, uint64_t offset, uint64_t length, Access access) const;

@@ -207,6 +207,55 @@ TEST(Refusals, AreCountedByReasonForTheirPartOfThePortalTable) {
   bench.expect_idle();
 }
 
+// Rules: P4F-3.42.
+TEST(Refusals, MessagesToOneselfDoNotMeetTheNextInterface) {
+  for (const uint64_t length : {0, 8, 40}) {
+    Bench bench;
+    bench.good(CounterAlloc{CounterId{0}});
+    bench.good(TableSetup{0, 1000});
+    bench.append(bench.entry(5));
+    const auto sent = [&](uint32_t portal) {
+      Put put;
+      put.local = length == 0 ? nullptr : bench.source;
+      put.length = length;
+      put.target = Rank{1};
+      put.portal = PortalIndex{portal};
+      put.match_bits = 5;
+      put.ack_request = AckRequest::ct_ack;
+      put.counter = CounterId{0};
+      bench.good(put);
+      const auto sends = bench.actions<Send>();
+      std::vector<Packet> packets;
+      for (const Send& send : sends) packets.push_back(send.packet);
+      bench.out.clear();
+      bench.nic.on_packet_sent(packets.front().message, bench.out);
+      return packets;
+    };
+    const std::vector<Packet> older = sent(0);
+    const std::vector<Packet> others = sent(64);  // the interface of this entry stays open
+    bench.good(TableSetup{0, 1000});
+    const std::vector<Packet> newer = sent(0);
+    const auto arrive = [&](const std::vector<Packet>& packets) {
+      uint64_t landed = 0;
+      for (const Packet& packet : packets) {
+        bench.arrive(packet);
+        const auto acks = bench.actions<Send>();
+        landed += bench.land().size();
+        for (const Send& ack : acks) bench.arrive(ack.packet);
+      }
+      return landed;
+    };
+    EXPECT_EQ(arrive(older), 0u) << length;
+    EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 1})) << "its acknowledgement says that it was dropped";
+    EXPECT_EQ(bench.good(RefusalsRead{0, Refusal::dropped}), 0u) << "the next interface has not seen it";
+    EXPECT_EQ(arrive(others), 0u);
+    EXPECT_EQ(bench.good(RefusalsRead{1, Refusal::dropped}), 1u) << "that portal table entry is not allocated";
+    const uint64_t events = arrive(newer);
+    EXPECT_EQ(events, length == 0 ? 0u : 1u) << length << ": an event without bytes comes at once";
+    EXPECT_EQ(bench.good(RefusalsRead{0, Refusal::dropped}), 0u);
+  }
+}
+
 // Rules: P4F-3.33, P4F-7.10, P4F-7.11.
 TEST(Refusals, AnInterfaceHoldsAsManyEntriesAndHeadersAsItAskedFor) {
   Bench bench;

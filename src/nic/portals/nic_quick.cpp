@@ -30,7 +30,7 @@ bool Nic::quick_landing(const Packet& packet, QuickLanding& landing) {
       length > nic.buffer.free() || packet.payload.space != PayloadRef::Space::local) {
     return false;
   }
-  const PortalTable::Portal* const portal = nic.portals.find(PortalIndex{fields.portal_index});
+  const PortalTable::Portal* const portal = nic.portal_of(packet);
   if (portal == nullptr || !portal->enabled) return false;
   if (nic.message_slots.size() > 0 && nic.message_slots.find(packet.source, packet.message) != no_slot) return false;
   const uint32_t first = portal->priority.first();

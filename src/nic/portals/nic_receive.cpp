@@ -7,6 +7,18 @@
 
 namespace spinloom::nic {
 
+// True if this NIC has begun the message before the host set up the message's part of the table: the message belongs to
+// an interface that has been closed, and must not meet what the next one has.
+bool Nic::Impl::is_for_older_table(const Packet& packet) const {
+  return packet.source == rank &&
+         initiator.is_among_first(begun_at_setup[PortalTable::table_of(packet.fields.portal_index)], packet.message);
+}
+
+// The portal table entry that takes a header's message, or null.
+const PortalTable::Portal* Nic::Impl::portal_of(const Packet& packet) const {
+  return is_for_older_table(packet) ? nullptr : portals.find(PortalIndex{packet.fields.portal_index});
+}
+
 bool Nic::Impl::has_room(const Packet& packet, uint32_t slot) const {
   const bool fits = packet.payload.length <= buffer.free();
   if (slot != no_slot && messages[slot].path != Path::waiting) {
@@ -23,7 +35,7 @@ bool Nic::Impl::has_room(const Packet& packet, uint32_t slot) const {
 // comes in, to be refused. Work: a walk over the lists, if there is no place.
 bool Nic::Impl::waits_for_place(const Packet& packet) const {
   if (handler_messages < config.handler_messages) return false;
-  const PortalTable::Portal* const portal = portals.find(PortalIndex{packet.fields.portal_index});
+  const PortalTable::Portal* const portal = portal_of(packet);
   if (portal == nullptr || !portal->enabled || portal->flow_control) return false;
   const bool gets = packet.operation == Operation::get;
   const MatchKey key{packet.source, packet.fields.match_bits, packet.fields.remote_offset,
@@ -126,12 +138,16 @@ void Nic::Impl::receive_header(uint32_t slot, const Packet& packet, const Walk& 
   advance(slot, out);
 }
 
-void Nic::Impl::refuse(Message& message, Fail failure) {
+void Nic::Impl::discard(Message& message, Fail failure) {
   SPL_ASSERT(failure != Fail::ok && message.entry == no_slot, name_of(failure), ", entry ", message.entry);
   message.path = Path::discard;
   message.failure = failure;
   message.dropped_bytes = message.length;
   ++dropped_messages;
+}
+
+void Nic::Impl::refuse(Message& message, Fail failure) {
+  discard(message, failure);
   portals.count_refusal(PortalIndex{message.fields.portal_index}, failure);
 }
 
@@ -145,6 +161,7 @@ void Nic::Impl::disable_portal(Message& message, const PortalTable::Portal& port
 
 void Nic::Impl::match(uint32_t slot, const Packet& packet, const Walk& walk, Actions& out) {
   Message& message = messages[slot];
+  if (is_for_older_table(packet)) return discard(message, Fail::dropped);
   const PortalTable::Portal* const portal = portals.find(PortalIndex{packet.fields.portal_index});
   if (portal == nullptr) return refuse(message, Fail::dropped);
   if (!portal->enabled) return refuse(message, Fail::pt_disabled);

@@ -58,6 +58,11 @@ class PortalTable final : public EventQueues::Watcher {
   // Portal table entries that post to this queue lose it, and flow control with it: there is no queue for its events.
   void forget_queue(QueueId queue);
   [[nodiscard]] const Portal* find(PortalIndex index) const { return portals_.find(index); }
+  // The part of the table that an index belongs to, also if no part has it.
+  [[nodiscard]] static constexpr uint32_t table_of(uint32_t portal_index) {
+    constexpr uint32_t each = limits::portal_table_max / limits::portal_tables;
+    return portal_index < limits::portal_table_max ? portal_index / each : portal_index % limits::portal_tables;
+  }
   // The user of the interface that this part of the table belongs to; the index need not name an allocated entry.
   [[nodiscard]] uint32_t user_of(PortalIndex index) const { return tables_[table_of(index.value)].setup.user; }
 
@@ -147,10 +152,6 @@ class PortalTable final : public EventQueues::Watcher {
     uint32_t entries = 0;
     std::array<uint64_t, 3> refused{};  // indexed by Refusal
   };
-  [[nodiscard]] static constexpr uint32_t table_of(uint32_t portal_index) {
-    constexpr uint32_t each = limits::portal_table_max / limits::portal_tables;
-    return portal_index < limits::portal_table_max ? portal_index / each : portal_index % limits::portal_tables;
-  }
 
   // portal_table.cpp
   void queue_filled(QueueId queue, Actions& out) override;

@@ -115,6 +115,78 @@ static void descriptors(void) {
   EXPECT(PTL_OK, PtlCTFree(landed));
 }
 
+/* A descriptor whose counter or queue, or both, have been freed: its operations go on, and what the freed ones would be
+ * told is dropped. `freed`: 1 the counter, 2 the queue. */
+/* Rules: P4F-6.35, P4F-10.19. */
+static void counters_and_queues_of_descriptors(unsigned freed) {
+  static uint64_t in, out;
+  ptl_pt_index_t pt;
+  ptl_ct_event_t count;
+  ptl_event_t event;
+  ptl_handle_eq_t eq;
+  ptl_handle_md_t bound;
+  ptl_handle_me_t entry;
+  MUST(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt));
+  const ptl_handle_ct_t landed = counter(), ct = counter();
+  const ptl_me_t me = {.start = &in,
+                       .length = sizeof in,
+                       .ct_handle = landed,
+                       .uid = PTL_UID_ANY,
+                       .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_CT_COMM,
+                       .match_id = {.rank = PTL_RANK_ANY}};
+  MUST(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &entry));
+  MUST(PtlEQAlloc(ni, 64, &eq));
+  const ptl_md_t what = {.start = &out,
+                         .length = sizeof out,
+                         .options = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY,
+                         .eq_handle = eq,
+                         .ct_handle = ct};
+  MUST(PtlMDBind(ni, &what, &bound));
+  if (freed & 1) MUST(PtlCTFree(ct));
+  if (freed & 2) MUST(PtlEQFree(eq));
+  const ptl_handle_ct_t next = counter();
+  ptl_handle_eq_t next_eq;
+  MUST(PtlEQAlloc(ni, 64, &next_eq));
+  barrier();
+  out = 100 + my_rank;
+  ptl_size_t begun = 0;
+  for (ptl_ack_req_t ack = PTL_NO_ACK_REQ; ack <= PTL_OC_ACK_REQ; ++ack, ++begun)
+    EXPECT(PTL_OK, PtlPut(bound, 0, 8, ack, other, pt, 0, 0, NULL, 0));
+  MUST(PtlCTWait(landed, begun, &count));
+  EXPECT(100 + other.rank, in);
+  barrier();
+  EXPECT(PTL_OK, PtlAtomic(bound, 0, 8, PTL_ACK_REQ, other, pt, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T));
+  EXPECT(PTL_OK, PtlGet(bound, 0, 8, other, pt, 0, 0, NULL));
+  MUST(PtlCTWait(landed, begun += 2, &count));
+  barrier();
+  if (freed == 1) {
+    unsigned told[PTL_EVENT_SEARCH + 1] = {0};
+    for (int i = 0; i < 5 + 2 + 1; ++i) {
+      MUST(PtlEQWait(eq, &event));
+      EXPECT(PTL_NI_OK, event.ni_fail_type);
+      ++told[event.type];
+    }
+    EXPECT(5, told[PTL_EVENT_SEND]);
+    EXPECT(2, told[PTL_EVENT_ACK]);
+    EXPECT(1, told[PTL_EVENT_REPLY]);
+  }
+  if (freed == 2) {
+    MUST(PtlCTWait(ct, 5 + 4 + 1, &count)); /* sends, acknowledgements, a reply */
+    EXPECT(0, count.failure);
+  }
+  EXPECT(0, value(next).success);
+  EXPECT(PTL_EQ_EMPTY, PtlEQGet(next_eq, &event));
+  barrier();
+  while (PtlMDRelease(bound) == PTL_ARG_INVALID) MUST(PtlCTGet(landed, &count)); /* an answer is still to come */
+  EXPECT(PTL_OK, PtlMEUnlink(entry));
+  EXPECT(PTL_OK, PtlPTFree(ni, pt));
+  EXPECT(PTL_OK, PtlCTFree(landed));
+  EXPECT(PTL_OK, PtlCTFree(next));
+  EXPECT(PTL_OK, PtlEQFree(next_eq));
+  if ((freed & 1) == 0) EXPECT(PTL_OK, PtlCTFree(ct));
+  if ((freed & 2) == 0) EXPECT(PTL_OK, PtlEQFree(eq));
+}
+
 /* An unlink that waits for a counter, for an entry that was unlinked by hand meanwhile. */
 static void unlinks_that_wait(void) {
   ptl_pt_index_t pt;
@@ -229,6 +301,7 @@ int main(void) {
   counters_of_entries();
   counters_of_operations();
   descriptors();
+  for (unsigned freed = 1; freed < 4; ++freed) counters_and_queues_of_descriptors(freed);
   unlinks_that_wait();
   queues_of_portals(0);
   queues_of_portals(PTL_PT_FLOWCTRL);

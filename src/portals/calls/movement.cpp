@@ -20,6 +20,16 @@ bool is_inside(const Descriptor& md, const NetworkInterface& interface, ptl_size
   return is_in_memory && length <= interface.limits.max_msg_size;
 }
 
+// The descriptor's queue and counter. One that has been freed is none: nobody hears what it would be told.
+nic::QueueId queue_of(const Descriptor& md, const NetworkInterface& interface) {
+  const Queue* const queue = interface.queues.find(md.description.eq_handle);
+  return queue != nullptr && queue->id == md.queue ? md.queue : nic::QueueId{};
+}
+nic::CounterId counter_of(const Descriptor& md, const NetworkInterface& interface) {
+  const Counter* const counter = interface.counters.find(md.description.ct_handle);
+  return counter != nullptr && counter->id == md.counter ? md.counter : nic::CounterId{};
+}
+
 // The address of a range of a descriptor; null if the range is empty, or lies in several elements of a list.
 uint8_t* address_of(const Descriptor& md, ptl_size_t offset, ptl_size_t length) {
   if (length == 0) return nullptr;
@@ -111,12 +121,14 @@ int put_of(Process& process, const SendArguments& arguments, nic::Put& put, bool
   put.match_bits = arguments.match_bits;
   put.remote_offset = arguments.remote_offset;
   put.hdr_data = arguments.hdr_data;
+  put.queue = queue_of(*md, interface);
+  put.counter = counter_of(*md, interface);
   // An acknowledgement without effect is not asked for, so that nothing waits for it.
-  const bool counts_acks = (options & PTL_MD_EVENT_CT_ACK) != 0 && md->counter.exists();
-  if (counts_acks || arguments.ack_req == PTL_ACK_REQ) put.ack_request = ack_of(arguments.ack_req);
-  put.queue = md->queue;
-  put.counter = md->counter;
-  put.ct_send = (options & PTL_MD_EVENT_CT_SEND) != 0 && md->counter.exists();
+  const bool counts_acks = (options & PTL_MD_EVENT_CT_ACK) != 0 && put.counter.exists();
+  const bool tells_acks = arguments.ack_req == PTL_ACK_REQ && put.queue.exists();
+  if (tells_acks || counts_acks) put.ack_request = ack_of(arguments.ack_req);
+  if (put.ack_request == nic::AckRequest::ack && !tells_acks) put.ack_request = nic::AckRequest::ct_ack;
+  put.ct_send = (options & PTL_MD_EVENT_CT_SEND) != 0 && put.counter.exists();
   put.ct_ack = counts_acks;
   put.ct_bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0;
   put.event_send_disable = (options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) != 0;
@@ -129,14 +141,15 @@ int reply_of(Process& process, ptl_handle_md_t handle, ptl_size_t offset, ptl_si
              nic::ReplyTo& reply) {
   const Descriptor* md = process.descriptor(handle);
   if (md == nullptr) return PTL_ARG_INVALID;
-  if (!is_inside(*md, *process.owner_of(handle, Kind::descriptor), offset, length)) return PTL_ARG_INVALID;
+  const NetworkInterface& interface = *process.owner_of(handle, Kind::descriptor);
+  if (!is_inside(*md, interface, offset, length)) return PTL_ARG_INVALID;
   const unsigned int options = md->description.options;
   reply.local = address_of(*md, offset, length);
   reply.descriptor = md->shared;
   reply.descriptor_offset = offset;
-  reply.queue = md->queue;
-  reply.counter = md->counter;
-  reply.ct_reply = (options & PTL_MD_EVENT_CT_REPLY) != 0 && md->counter.exists();
+  reply.queue = queue_of(*md, interface);
+  reply.counter = counter_of(*md, interface);
+  reply.ct_reply = (options & PTL_MD_EVENT_CT_REPLY) != 0 && reply.counter.exists();
   reply.ct_bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0;
   reply.event_success_disable = (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;
   reply.sparse = md->is_sparse;

@@ -40,7 +40,7 @@ static int append(unsigned kind, ptl_handle_ni_t at, ptl_pt_index_t pt, ptl_me_t
                            : PtlLEAppend(at, pt, (ptl_le_t*)&me, list, NULL, made);
 }
 
-/* Rules: P4F-3.1, P4F-3.3. */
+/* Rules: P4F-3.1, P4F-3.3, P4F-4.1. */
 static void library(void) {
   ptl_handle_ni_t made;
   ptl_uid_t uid;
@@ -51,6 +51,7 @@ static void library(void) {
   const ptl_handle_ni_t at = opened(0, NULL, NULL);
   PtlFini();
   EXPECT(PTL_OK, PtlGetUid(at, &uid));
+  EXPECT(geteuid(), uid);
   EXPECT(PTL_OK, PtlNIFini(at));
 }
 
@@ -404,6 +405,7 @@ static void library_ends(void) {
   EXPECT(PTL_NO_INIT, PtlCTGet(0, &count));
   EXPECT(PTL_NO_INIT, PtlNIFini(nis[0]));
   EXPECT(PTL_NO_INIT, PtlNIInit(PTL_IFACE_DEFAULT, kinds[0], PTL_PID_ANY, NULL, NULL, &made));
+  EXPECT(PTL_FAIL, PtlInit());
 }
 
 int main(void) {

@@ -4,8 +4,8 @@
 //   cannot be written, or nothing can ever happen again. In the last case the Error names the blocking calls of up to
 //   16 ranks. Ranks that become ready at the same time go on in the order in which they became ready.
 // Invariants: (1) the same program, arguments and settings give the same times and output on every machine, if the
-//   program uses no source of input but Portals and this job's clock; (2) a process has one job at a time: current()
-//   is that job.
+//   program uses no source of input but Portals, without PtlGetUid, and this job's clock; (2) a process has one job at
+//   a time: current() is that job.
 // Threads: one. Time: virtual.
 #pragma once
 

@@ -13,9 +13,6 @@
 
 namespace spinloom::job {
 
-// All ranks belong to one user, whichever user runs the simulation.
-constexpr uint32_t simulated_user = 1000;
-
 Rank::Rank(simulated::EventQueue& events, std::vector<simulated::Node*> nodes, const simulated::Profile& profile,
            const Images& images, uint32_t size, std::function<void(Rank&)> on_ready)
     : events_(events),
@@ -160,7 +157,7 @@ bool Rank::has_ended(uint32_t rank) const {
   return job != nullptr && job->rank(rank).ended();
 }
 
-uint32_t Rank::user() const { return simulated_user; }
+uint32_t Rank::user() const { return geteuid(); }
 
 uint32_t Rank::atomic_bytes() const {
   const nic::NicLimits& limits = node_.nic().limits();

@@ -122,7 +122,8 @@ typedef ptl_handle_any_t ptl_handle_spin_t;
 int PtlSpinContextAlloc(ptl_handle_ni_t ni_handle, const ptl_spin_t *handlers, ptl_handle_spin_t *context);
 int PtlSpinContextFree(ptl_handle_spin_t context); /* PTL_IN_USE while a message is under way */
 /* Sends a message of `length` bytes, of which the context's payload handler fills each packet. The memory_length
- * bytes at local_offset of the descriptor's memory are the handlers' PTL_ME_HOST_MEM. */
+ * bytes at local_offset of the descriptor's memory are the handlers' PTL_ME_HOST_MEM. PTL_ARG_INVALID: the context has
+ * another handler than a payload handler, or a user header. */
 int PtlProcessPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t memory_length, ptl_size_t length,
                   ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                   ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_spin_t context);

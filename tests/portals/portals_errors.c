@@ -1,4 +1,6 @@
 /* Wrong arguments: what each call returns for each of them. One rank. */
+#include <portals4_spin.h>
+
 #include "portals_common.h"
 
 enum { PT = 3, OTHER_PT = 4, FREE_PT = 9, NOWHERE = 1000, SIZE = 64 };
@@ -443,6 +445,276 @@ static void atomics(ptl_handle_ct_t trigger) {
   }
 }
 
+/* Pointers that are null, where the call needs what they point to, and other arguments that no table above has. */
+/* Rules: P4F-3.28, P4F-16.1. */
+static void pointers(void) {
+  ptl_handle_any_t made;
+  ptl_process_t id;
+  ptl_size_t size = 0;
+  ptl_pt_index_t pt;
+  ptl_sr_value_t value;
+  ptl_ct_event_t count;
+  ptl_event_t event;
+  unsigned which;
+  ptl_md_t what = description();
+  ptl_me_t me = entry();
+  const unsigned options = PTL_NI_MATCHING | PTL_NI_LOGICAL;
+  BAD(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, NULL, NULL, NULL));
+  for (unsigned sr = PTL_SR_LAST; sr < PTL_SR_LAST + 3u; ++sr) BAD(PtlNIStatus(ni, (ptl_sr_index_t)sr, &value));
+  BAD(PtlNIStatus(ni, (ptl_sr_index_t)0x7fffffff, &value));
+  BAD(PtlNIStatus(ni, PTL_SR_DROP_COUNT, NULL));
+  BAD(PtlNIHandle(ni, NULL));
+  BAD(PtlGetUid(ni, NULL));
+  BAD(PtlGetId(ni, NULL));
+  BAD(PtlGetPhysId(ni, NULL));
+  BAD(PtlSetMap(ni, 1, NULL));
+  BAD(PtlGetMap(ni, 1, NULL, &size));
+  BAD(PtlGetMap(other, 1, &id, &size));
+  BAD(PtlPTAlloc(ni, 0, PTL_EQ_NONE, FREE_PT, NULL));
+  EXPECT(PTL_OK, PtlPTAlloc(ni, 0, PTL_EQ_NONE, FREE_PT, &pt)); /* the call before has taken nothing */
+  EXPECT(PTL_OK, PtlPTFree(ni, FREE_PT));
+  BAD(PtlMDBind(ni, NULL, &made));
+  BAD(PtlMDBind(ni, &what, NULL));
+  what.eq_handle = PTL_INVALID_HANDLE;
+  BAD(PtlMDBind(ni, &what, &made));
+  what = description();
+  what.ct_handle = PTL_INVALID_HANDLE;
+  BAD(PtlMDBind(ni, &what, &made));
+  BAD(PtlMEAppend(ni, PT, NULL, PTL_PRIORITY_LIST, NULL, &made));
+  BAD(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, NULL));
+  BAD(PtlLEAppend(other, OTHER_PT, NULL, PTL_PRIORITY_LIST, NULL, &made));
+  BAD(PtlLEAppend(other, OTHER_PT, (ptl_le_t*)&me, PTL_PRIORITY_LIST, NULL, NULL));
+  BAD(PtlMESearch(ni, PT, NULL, PTL_SEARCH_ONLY, NULL));
+  BAD(PtlLESearch(other, OTHER_PT, NULL, PTL_SEARCH_ONLY, NULL));
+  me.start = NULL;
+  BAD(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &made));
+  BAD(PtlLEAppend(other, OTHER_PT, (ptl_le_t*)&me, PTL_PRIORITY_LIST, NULL, &made));
+  me.options |= PTL_IOVEC; /* a list of no place, of an element without one, and of more bytes than there are */
+  BAD(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &made));
+  const ptl_iovec_t lists[2][2] = {{{memory, 8}, {NULL, 8}}, {{memory, PTL_SIZE_MAX}, {memory, 8}}};
+  for (unsigned i = 0; i < 2; ++i) {
+    me.start = (void*)lists[i];
+    me.length = 2;
+    BAD(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &made));
+    what = description();
+    what.start = (void*)lists[i];
+    what.length = 2;
+    what.options = PTL_IOVEC;
+    BAD(PtlMDBind(ni, &what, &made));
+  }
+  BAD(PtlCTAlloc(ni, NULL));
+  BAD(PtlCTGet(ct, NULL));
+  BAD(PtlCTWait(ct, 0, NULL));
+  BAD(PtlCTPoll(NULL, &size, 1, 0, &count, &which));
+  BAD(PtlCTPoll(&ct, NULL, 1, 0, &count, &which));
+  BAD(PtlCTPoll(&ct, &size, 1, 0, NULL, &which));
+  BAD(PtlCTPoll(&ct, &size, 1, 0, &count, NULL));
+  BAD(PtlEQAlloc(ni, 4, NULL));
+  BAD(PtlEQGet(eq, NULL));
+  BAD(PtlEQWait(eq, NULL));
+  BAD(PtlEQPoll(NULL, 1, 0, &event, &which));
+  BAD(PtlEQPoll(&eq, 1, 0, NULL, &which));
+  BAD(PtlEQPoll(&eq, 1, 0, &event, NULL));
+  const ptl_process_t self = rank_of(my_rank);
+  for (ptl_op_t op = PTL_CSWAP; op <= PTL_MSWAP; ++op) {
+    BAD(PtlSwap(md, 0, md, 8, 8, self, NOWHERE, 0, 0, NULL, 0, NULL, op, PTL_UINT64_T));
+    BAD(PtlTriggeredSwap(md, 0, md, 8, 8, self, NOWHERE, 0, 0, NULL, 0, NULL, op, PTL_UINT64_T, ct, 1000000));
+  }
+  BAD(PtlPut(all_md, 0, 8, PTL_NO_ACK_REQ, self, NOWHERE, 0, 0, NULL, 0)); /* eight bytes at NULL */
+  BAD(PtlEndBundle(ni)); /* none has begun */
+  EXPECT(PTL_OK, PtlStartBundle(ni));
+  EXPECT(PTL_OK, PtlEndBundle(ni));
+  BAD(PtlEndBundle(ni));
+  me = entry();
+  const ptl_handle_ct_t no_counters[] = {gone_ct, other_ct, eq, PTL_CT_NONE, PTL_INVALID_HANDLE, 0};
+  EXPECT(PTL_OK, PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &made));
+  for (unsigned i = 0; i < sizeof no_counters / sizeof *no_counters; ++i) {
+    ptl_handle_me_t later;
+    BAD(PtlTriggeredMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &later, no_counters[i], 1));
+    BAD(PtlTriggeredMEUnlink(made, no_counters[i], 1));
+  }
+  BAD(PtlTriggeredMEAppend(ni, PT, NULL, PTL_PRIORITY_LIST, NULL, &made, ct, 1));
+  BAD(PtlTriggeredMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, NULL, ct, 1));
+  BAD(PtlTriggeredMEAppend(ni, PT, &me, 2, NULL, &made, ct, 1));
+  BAD(PtlTriggeredMEAppend(ni, FREE_PT, &me, PTL_PRIORITY_LIST, NULL, &made, ct, 1));
+  BAD(PtlTriggeredMEAppend(other, OTHER_PT, &me, PTL_PRIORITY_LIST, NULL, &made, other_ct, 1));
+  EXPECT(PTL_OK, PtlMEUnlink(made));
+}
+
+/* The calls of portals4_spin.h. */
+/* Rules: SPIN-3.1, SPIN-3.7, SPIN-8.12. */
+static void extensions(void) {
+  static const char* const image = "pingpong";
+  const ptl_process_t self = rank_of(my_rank);
+  const ptl_region_t all_bytes = {0, 8}, outside = {SIZE - 4, 8}, wraps = {PTL_SIZE_MAX, 2}, too_long = {0, 9};
+  const ptl_handle_any_t none[] = {PTL_INVALID_HANDLE, 0, gone_ct, ct, eq, ni};
+  ptl_hpu_md_h state = 0, gone_state;
+  ptl_handle_any_t made, filling, sput;
+  ptl_size_t count;
+  ptl_spin_t good = {.image = image, .payload_handler = "payload_handler", .hpu_memory = PTL_HPU_MEM_NONE};
+  ptl_spin_t spin;
+  ptl_me_t me = entry();
+  for (unsigned i = 0; i < 5; ++i) {
+    BAD(PtlHPUAllocMem(8, none[i], &state));
+    BAD(PtlSpinMEAppend(none[i], PT, &me, &good, PTL_PRIORITY_LIST, NULL, &made));
+    BAD(PtlSpinContextAlloc(none[i], &good, &made));
+    BAD(PtlSpinTelemetry(none[i], PTL_INVALID_HANDLE, PTL_SPIN_BYTES, &count));
+  }
+  BAD(PtlHPUAllocMem(0, ni, &state));
+  BAD(PtlHPUAllocMem(8, ni, NULL));
+  EXPECT(PTL_NO_SPACE, PtlHPUAllocMem(PTL_SIZE_MAX, ni, &state));
+  EXPECT(PTL_OK, PtlHPUAllocMem(64, ni, &state));
+  gone_state = state;
+  EXPECT(PTL_OK, PtlHPUFreeMem(&state));
+  EXPECT(PTL_HPU_MEM_NONE, state);
+  BAD(PtlHPUFreeMem(&state));
+  BAD(PtlHPUFreeMem(&gone_state));
+  BAD(PtlHPUFreeMem(NULL));
+  EXPECT(PTL_OK, PtlHPUAllocMem(64, ni, &state));
+
+/* Each line changes one member of a description that is good otherwise. */
+#define SPIN(change)                                                          \
+  do {                                                                        \
+    spin = good;                                                              \
+    change;                                                                   \
+    BAD(PtlSpinMEAppend(ni, PT, &me, &spin, PTL_PRIORITY_LIST, NULL, &made)); \
+    BAD(PtlSpinContextAlloc(ni, &spin, &made));                               \
+  } while (0)
+  SPIN(spin.image = NULL);
+  SPIN(spin.image = "no such image");
+  SPIN(spin.payload_handler = "no_such_handler");
+  SPIN(spin.header_handler = "no_such_handler");
+  SPIN(spin.completion_handler = "");
+  SPIN(spin.payload_handler = NULL); /* no handler at all */
+  SPIN(spin.hpu_memory = gone_state);
+  SPIN(spin.hpu_memory = ct);
+  SPIN((spin.hpu_initial_state = memory, spin.hpu_initial_state_length = 1)); /* more than the memory has */
+  SPIN((spin.hpu_memory = state, spin.hpu_initial_state = memory, spin.hpu_initial_state_length = 65));
+  SPIN(spin.constants_length = 1); /* there are none */
+  SPIN(spin.user_header_length = (ptl_size_t)1 << 32);
+  SPIN((spin.options = PTL_SPIN_HANDLER_IOVEC, spin.handler_host_mem_length = 1));
+  for (unsigned bit = 0; bit < 32; ++bit)
+    if ((PTL_SPIN_OPTIONS_MASK >> bit & 1) == 0) SPIN(spin.options = 1u << bit);
+  SPIN(spin.packets_in_row = 1); /* there is no virtual HPU */
+  const uint64_t no_cores = 0;
+  SPIN((spin.core_mask = &no_cores, spin.core_mask_words = 1));
+  BAD(PtlSpinMEAppend(ni, PT, NULL, &good, PTL_PRIORITY_LIST, NULL, &made));
+  BAD(PtlSpinMEAppend(ni, PT, &me, NULL, PTL_PRIORITY_LIST, NULL, &made));
+  BAD(PtlSpinMEAppend(ni, PT, &me, &good, 2, NULL, &made));
+  BAD(PtlSpinMEAppend(ni, PT, &me, &good, PTL_PRIORITY_LIST, NULL, NULL));
+  BAD(PtlSpinMEAppend(ni, FREE_PT, &me, &good, PTL_PRIORITY_LIST, NULL, &made));
+  BAD(PtlSpinMEAppend(other, OTHER_PT, &me, &good, PTL_PRIORITY_LIST, NULL, &made));
+  BAD(PtlSpinContextAlloc(ni, NULL, &made));
+  BAD(PtlSpinContextAlloc(ni, &good, NULL));
+
+  ptl_handle_me_t plain, active, inactive;
+  MUST(PtlMEAppend(ni, PT, &me, PTL_PRIORITY_LIST, NULL, &plain));
+  MUST(PtlSpinMEAppend(ni, PT, &me, &good, PTL_PRIORITY_LIST, NULL, &active));
+  spin = good;
+  spin.options = PTL_SPIN_INACTIVE;
+  MUST(PtlSpinMEAppend(ni, PT, &me, &spin, PTL_PRIORITY_LIST, NULL, &inactive));
+  for (unsigned i = 0; i < sizeof none / sizeof *none; ++i) {
+    BAD(PtlSpinActivate(none[i]));
+    BAD(PtlSpinInvoke(none[i], memory, 8, 0));
+    if (none[i] != PTL_INVALID_HANDLE) BAD(PtlSpinTelemetry(ni, none[i], PTL_SPIN_BYTES, &count));
+    BAD(PtlSpinContextFree(none[i]));
+    BAD(PtlSPutStream(none[i], all_bytes, 1));
+    if (none[i] == ct) continue;
+    BAD(PtlCTPersist(none[i], 1));
+    BAD(PtlCTAutoReset(none[i], 1));
+  }
+  BAD(PtlSpinActivate(plain));
+  BAD(PtlSpinActivate(active));
+  EXPECT(PTL_OK, PtlSpinActivate(inactive));
+  BAD(PtlSpinActivate(inactive));
+  BAD(PtlSpinInvoke(plain, memory, 8, 0));
+  BAD(PtlSpinInvoke(active, NULL, 8, 0));
+  BAD(PtlSpinInvoke(active, memory, (ptl_size_t)1 << 40, 0)); /* more than a packet */
+  BAD(PtlSpinTelemetry(ni, plain, PTL_SPIN_BYTES, &count));
+  BAD(PtlSpinTelemetry(ni, active, PTL_SPIN_COUNT_LAST, &count));
+  BAD(PtlSpinTelemetry(ni, active, 255, &count));
+  BAD(PtlSpinTelemetry(ni, active, PTL_SPIN_BYTES, NULL));
+  BAD(PtlSpinTelemetry(other, active, PTL_SPIN_BYTES, &count)); /* the entry is another interface's */
+  EXPECT(PTL_OK, PtlSpinTelemetry(ni, active, PTL_SPIN_BYTES, &count));
+  EXPECT(PTL_OK, PtlMEUnlink(plain));
+  EXPECT(PTL_OK, PtlMEUnlink(active));
+  EXPECT(PTL_OK, PtlMEUnlink(inactive));
+
+  /* Streaming puts, which end where all bytes are named. */
+  const ptl_size_t too_much = limits.max_msg_size + 1;
+  const ptl_ack_req_t no_ack = PTL_NO_ACK_REQ;
+  ptl_iovec_t piece = {memory, SIZE};
+  ptl_md_t list = {
+      .start = &piece, .length = 1, .options = PTL_IOVEC, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+  ptl_handle_md_t list_md;
+  MUST(PtlMDBind(ni, &list, &list_md));
+  const ptl_handle_md_t no_md[] = {PTL_INVALID_HANDLE, 0, gone_md, ct, list_md};
+  MUST(PtlSpinContextAlloc(ni, &good, &filling));
+  for (unsigned i = 0; i < sizeof no_md / sizeof *no_md; ++i) {
+    BAD(PtlSPutStart(no_md[i], 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, all_bytes, &sput));
+    BAD(PtlProcessPut(no_md[i], 0, 8, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, filling));
+  }
+  BAD(PtlSPutStart(md, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, all_bytes, NULL));
+  BAD(PtlSPutStart(md, 8, no_ack, rank_of(ranks), NOWHERE, 0, 0, NULL, 0, all_bytes, &sput));
+  BAD(PtlSPutStart(md, 8, PTL_ACK_REQ, self, NOWHERE, 0, 0, NULL, 0, all_bytes, &sput));
+  BAD(PtlSPutStart(md, 8, 255, self, NOWHERE, 0, 0, NULL, 0, all_bytes, &sput));
+  BAD(PtlSPutStart(md, too_much, no_ack, self, NOWHERE, 0, 0, NULL, 0, all_bytes, &sput));
+  BAD(PtlSPutStart(md, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, outside, &sput));
+  BAD(PtlSPutStart(md, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, wraps, &sput));
+  BAD(PtlSPutStart(md, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, too_long, &sput));
+  EXPECT(PTL_OK, PtlSPutStart(md, 16, no_ack, self, NOWHERE, 0, 0, NULL, 0, all_bytes, &sput));
+  BAD(PtlSPutStream(sput, outside, 0));
+  BAD(PtlSPutStream(sput, wraps, 0));
+  BAD(PtlSPutStream(sput, too_long, 0));
+  BAD(PtlSPutStream(sput, (ptl_region_t){0, 4}, 1)); /* four bytes are missing */
+  EXPECT(PTL_OK, PtlSPutStream(sput, all_bytes, 1));
+  BAD(PtlSPutStream(sput, (ptl_region_t){0, 0}, 1));
+
+  /* Process-puts: their context fills packets, and does nothing else. */
+  ptl_handle_any_t others[4];
+  spin = good;
+  spin.header_handler = "header_handler";
+  MUST(PtlSpinContextAlloc(ni, &spin, &others[0]));
+  spin = good;
+  spin.completion_handler = "completion_handler";
+  MUST(PtlSpinContextAlloc(ni, &spin, &others[1]));
+  spin = good;
+  spin.user_header_length = 8;
+  MUST(PtlSpinContextAlloc(ni, &spin, &others[2]));
+  spin = good;
+  spin.payload_handler = NULL;
+  spin.completion_handler = "completion_handler";
+  MUST(PtlSpinContextAlloc(ni, &spin, &others[3]));
+  for (unsigned i = 0; i < 4; ++i) {
+    BAD(PtlProcessPut(md, 0, 8, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, others[i]));
+    EXPECT(PTL_OK, PtlSpinContextFree(others[i]));
+    BAD(PtlSpinContextFree(others[i]));
+    BAD(PtlProcessPut(md, 0, 8, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, others[i]));
+  }
+  for (unsigned i = 0; i < sizeof none / sizeof *none; ++i)
+    BAD(PtlProcessPut(md, 0, 8, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, none[i]));
+  BAD(PtlProcessPut(other_md, 0, 8, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, filling)); /* another interface's */
+  BAD(PtlProcessPut(md, SIZE - 4, 8, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, filling));
+  BAD(PtlProcessPut(md, PTL_SIZE_MAX, 8, 8, no_ack, self, NOWHERE, 0, 0, NULL, 0, filling));
+  BAD(PtlProcessPut(md, 0, 8, too_much, no_ack, self, NOWHERE, 0, 0, NULL, 0, filling));
+  BAD(PtlProcessPut(md, 0, 8, 8, no_ack, rank_of(ranks), NOWHERE, 0, 0, NULL, 0, filling));
+  BAD(PtlProcessPut(md, 0, 8, 8, PTL_CT_ACK_REQ, self, NOWHERE, 0, 0, NULL, 0, filling));
+  EXPECT(PTL_OK, PtlMDRelease(list_md));
+  EXPECT(PTL_OK, PtlSpinContextFree(filling));
+  EXPECT(PTL_OK, PtlHPUFreeMem(&state));
+
+  /* Counters that reset themselves, and memory of the heap. */
+  ptl_handle_ct_t rounds;
+  void* block = memory;
+  MUST(PtlCTAlloc(ni, &rounds));
+  EXPECT(PTL_OK, PtlTriggeredCTInc(ct, (ptl_ct_event_t){0, 0}, rounds, 1000));
+  BAD(PtlCTAutoReset(rounds, 5)); /* an operation waits for it */
+  EXPECT(PTL_OK, PtlCTFree(rounds));
+  EXPECT(PTL_ARG_INVALID, PtlSpinHeapFree(memory));
+  EXPECT(PTL_ARG_INVALID, PtlSpinHeapAlloc(8, NULL));
+  EXPECT(PTL_NO_SPACE, PtlSpinHeapAlloc(PTL_SIZE_MAX, &block));
+}
+
 int main(void) {
   begin();
   make_objects();
@@ -458,6 +730,8 @@ int main(void) {
   physical_targets();
   atomics(PTL_CT_NONE);
   atomics(ct);
+  pointers();
+  extensions();
   EXPECT(PTL_OK, PtlCTCancelTriggered(ct));
   return end();
 }

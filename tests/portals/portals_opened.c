@@ -46,6 +46,8 @@ static void library(void) {
   ptl_uid_t uid;
   EXPECT(PTL_NO_INIT, PtlNIInit(PTL_IFACE_DEFAULT, kinds[0], PTL_PID_ANY, NULL, NULL, &made));
   EXPECT(PTL_NO_INIT, PtlGetUid(0, &uid));
+  EXPECT(PTL_NO_INIT, PtlCTInc(0, (ptl_ct_event_t){1, 1}));
+  EXPECT(PTL_NO_INIT, PtlTriggeredCTInc(0, (ptl_ct_event_t){1, 1}, 0, 1));
   EXPECT(PTL_OK, PtlInit());
   EXPECT(PTL_OK, PtlInit());
   const ptl_handle_ni_t at = opened(0, NULL, NULL);

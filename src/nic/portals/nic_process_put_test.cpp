@@ -298,6 +298,7 @@ TEST(ProcessPut, OnlyOutgoingPacketsTakeBytes) {
   EXPECT_EQ(bench.event(EventKind::put).fail, Fail::segv);
 }
 
+// Rules: SPIN-8.12.
 TEST(ProcessPut, RefusesContextsThatItCannotRun) {
   ProcessBench bench;
   ProcessPut given = bench.process(16);

@@ -53,29 +53,38 @@ int wait_for(Process& process, const char* name, const Counters& counters, ptl_t
   }
 }
 
+// An increment counts successes or failures, not both.
+bool is_countable(const ptl_ct_event_t& increment) { return increment.success == 0 || increment.failure == 0; }
+
 // Changes a counter and waits until the host can read the new value.
 template <class Change>
-int change(const char* name, ptl_handle_ct_t handle, Change change_it) {
+int change(const char* name, ptl_handle_ct_t handle, bool is_good, Change change_it) {
   return nic_call(name, [&](Process& process) -> int {
     const Counter* counter = process.counter(handle);
-    if (counter == nullptr) return PTL_ARG_INVALID;
+    if (counter == nullptr || !is_good) return PTL_ARG_INVALID;
     return return_code(process.submit_and_wait(change_it(counter->id)));
   });
 }
 
-bool is_countable(const ptl_ct_event_t& increment) { return increment.success == 0 || increment.failure == 0; }
+struct TriggeredChange {
+  ptl_handle_ct_t handle;
+  bool is_good;
+  ptl_handle_ct_t trigger;
+  ptl_size_t threshold;
+};
 
 // A triggered change of a counter. Both counters must belong to one interface.
 template <class Change>
-int triggered(const char* name, ptl_handle_ct_t handle, ptl_handle_ct_t trigger, ptl_size_t threshold,
-              Change change_it) {
+int triggered(const char* name, const TriggeredChange& asked, Change change_it) {
   return nic_call(name, [&](Process& process) -> int {
-    const Counter* counter = process.counter(handle);
-    const Counter* awaited = process.counter(trigger);
-    if (counter == nullptr || awaited == nullptr || decode(handle).interface != decode(trigger).interface) {
+    const Counter* counter = process.counter(asked.handle);
+    const Counter* awaited = process.counter(asked.trigger);
+    if (!asked.is_good || counter == nullptr || awaited == nullptr ||
+        decode(asked.handle).interface != decode(asked.trigger).interface) {
       return PTL_ARG_INVALID;
     }
-    return return_code(change_it(process.portals(), counter->id, nic::Trigger{awaited->id, threshold, awaited->every}));
+    return return_code(
+        change_it(process.portals(), counter->id, nic::Trigger{awaited->id, asked.threshold, awaited->every}));
   });
 }
 
@@ -154,22 +163,22 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
 }
 
 int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) {
-  return spinloom::calls::change("PtlCTSet", ct_handle, [&](auto counter) {
+  return spinloom::calls::change("PtlCTSet", ct_handle, true, [&](auto counter) {
     return spinloom::nic::CounterSet{counter, spinloom::calls::value_of(new_ct)};
   });
 }
 
 int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) {
-  if (!spinloom::calls::is_countable(increment)) return PTL_ARG_INVALID;
-  return spinloom::calls::change("PtlCTInc", ct_handle, [&](auto counter) {
+  const bool is_good = spinloom::calls::is_countable(increment);
+  return spinloom::calls::change("PtlCTInc", ct_handle, is_good, [&](auto counter) {
     return spinloom::nic::CounterInc{counter, spinloom::calls::value_of(increment)};
   });
 }
 
 int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle,
                       ptl_size_t threshold) {
-  if (!spinloom::calls::is_countable(increment)) return PTL_ARG_INVALID;
-  return spinloom::calls::triggered("PtlTriggeredCTInc", ct_handle, trig_ct_handle, threshold,
+  const bool is_good = spinloom::calls::is_countable(increment);
+  return spinloom::calls::triggered("PtlTriggeredCTInc", {ct_handle, is_good, trig_ct_handle, threshold},
                                     [&](auto& nic, auto counter, const auto& trigger) {
                                       return nic.ct_inc(counter, spinloom::calls::value_of(increment), trigger);
                                     });
@@ -177,7 +186,7 @@ int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_h
 
 int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,
                       ptl_size_t threshold) {
-  return spinloom::calls::triggered("PtlTriggeredCTSet", ct_handle, trig_ct_handle, threshold,
+  return spinloom::calls::triggered("PtlTriggeredCTSet", {ct_handle, true, trig_ct_handle, threshold},
                                     [&](auto& nic, auto counter, const auto& trigger) {
                                       return nic.ct_set(counter, spinloom::calls::value_of(new_ct), trigger);
                                     });

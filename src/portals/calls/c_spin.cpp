@@ -172,10 +172,11 @@ int PtlSpinInvoke(ptl_handle_me_t me_handle, const void* bytes, ptl_size_t lengt
 
 int PtlSpinTelemetry(ptl_handle_ni_t ni_handle, ptl_handle_me_t me_handle, ptl_spin_count_t which, ptl_size_t* count) {
   return nic_call("PtlSpinTelemetry", [&](Process& process) -> int {
-    if (process.interface_of(ni_handle) == nullptr || count == nullptr) return PTL_ARG_INVALID;
+    const auto* interface = process.interface_of(ni_handle);
+    if (interface == nullptr || count == nullptr) return PTL_ARG_INVALID;
     spinloom::nic::ContextId context;
     if (me_handle != PTL_INVALID_HANDLE) {
-      const auto* entry = process.entry(me_handle);
+      const auto* entry = interface->entries.find(me_handle);
       if (entry == nullptr || !entry->spin.context.exists()) return PTL_ARG_INVALID;
       context = entry->spin.context;
     }

@@ -290,6 +290,9 @@ Result<nic::ContextId> Interface::context_create(const nic::Context& context) {
     contexts_.give_back(id);
     return allocated.error();
   }
+  if (context_fills_packets_.size() <= id.value) context_fills_packets_.resize(id.value + 1);
+  context_fills_packets_[id.value] =
+      context.payload_entry && !context.header_entry && !context.completion_entry && context.user_header_bytes == 0;
   return id;
 }
 
@@ -310,6 +313,9 @@ Status Interface::invoke(nic::EntryId entry, std::span<const uint8_t> bytes, uin
                          const std::optional<nic::Trigger>& trigger) {
   SPL_TRY(entries_.check(entry));
   if (trigger) SPL_TRY(counters_.check(trigger->counter));
+  if (bytes.size() > limits::payload_bytes_max) {  // checked before the copy; a NIC's packets may be shorter
+    return fail(Code::invalid, "invoke: ", bytes.size(), " B do not fit into a packet");
+  }
   const auto answer = submit_and_wait(nic::Invoke{entry, {bytes.begin(), bytes.end()}, hdr_data}, trigger);
   return answer ? Status{} : Status{answer.error()};
 }

@@ -134,7 +134,7 @@ class Interface {
 
   // A put whose packets the context's payload handler fills on this NIC from arguments.local, memory of memory_bytes
   // (SC'19 datatypes paper, section 3.1.2: PtlProcessPut). arguments.length is the length of the message that the
-  // handlers make.
+  // handlers make. An Error if the context has another handler than a payload handler, or a user header.
   [[nodiscard]] Status process_put(const PutArguments& arguments, uint64_t memory_bytes, nic::ContextId context,
                                    const std::optional<nic::Trigger>& trigger = {});
 
@@ -246,6 +246,7 @@ class Interface {
   // When triggered_appends_ has this size, entries whose appends have been performed are dropped from it.
   size_t triggered_appends_max_ = 64;
   std::vector<StreamRecord> stream_records_;
+  std::vector<bool> context_fills_packets_;  // those that process-puts may name, by number
   Bundle bundle_;
   uint64_t next_token_ = 1;
 };

@@ -56,6 +56,12 @@ Status Interface::process_put(const PutArguments& arguments, uint64_t memory_byt
   SPL_TRY(check("process_put", arguments));
   SPL_TRY(check_contiguous("process_put", arguments));
   SPL_TRY(contexts_.check(context));
+  if (!context_fills_packets_[context.value]) {
+    return fail(
+        Code::unsupported, "process_put: context ", context,
+        " has no payload handler, or also has a header handler, a completion handler or a user header; handlers "
+        "of outgoing messages only fill packets");
+  }
   return send_command(nic::ProcessPut{arguments, memory_bytes, context}, trigger);
 }
 

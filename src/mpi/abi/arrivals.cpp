@@ -119,7 +119,7 @@ int land_on_device(const DevicePlace& device, const Record& record, Comm comm, v
   DeviceMoves& moves = DeviceMoves::of_process();
   const auto room = moves.room(device.ordinal, bytes);
   if (!room) {
-    layer.pipeline.drop(record);
+    layer.pipeline.drop(record, idle);
     return raise(comm, code_of(room.error()));
   }
   const spinloom::Status landed = layer.pipeline.land(record, {*bytes_form, bytes, room->data()}, idle, end);
@@ -139,7 +139,7 @@ int land_too_long(const Record& record, const Place& place, Status* status, void
     bytes_of_message.reset(new (std::nothrow) uint8_t[record.bytes]);
   }
   if (bytes_of_message == nullptr) {
-    layer.pipeline.drop(record);
+    layer.pipeline.drop(record, idle);
     return too_long(nullptr, bytes, place, status);
   }
   const FormPointer bytes_form = basic_form(1, 1);

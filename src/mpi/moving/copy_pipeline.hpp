@@ -113,7 +113,8 @@ class CopyPipeline {
   // place there, where they fill whole elements.
   [[nodiscard]] Status land(const Record& record, const Message& into, void (*idle)() = nullptr,
                             DeviceEnd* end = nullptr);
-  void drop(const Record& record);
+  // Ends a message whose bytes nobody wants. Waits for a sender that packs, as land() does.
+  void drop(const Record& record, void (*idle)() = nullptr);
 
   void count_withdrawn() { ++totals_.withdrawn; }
   void count_within(int64_t bytes) {
@@ -138,6 +139,8 @@ class CopyPipeline {
   };
   [[nodiscard]] std::optional<PendingSend> prepare(int64_t bytes, bool will_pack);
   void reclaim_slots();
+  [[nodiscard]] Result<int64_t> wait_until_packed(const Record& record, const Slot& slot, int64_t first,
+                                                  void (*idle)()) const;
   [[nodiscard]] Status unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const;
   [[nodiscard]] Status pull(const Record& record, const Offer& offer, const Message& into);
   [[nodiscard]] Status pull_from_device(const Record& record, const Slot& slot, const Message& into, DeviceEnd* end,

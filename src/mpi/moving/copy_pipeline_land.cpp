@@ -60,8 +60,18 @@ std::optional<Record> CopyPipeline::read(const void* bytes, int64_t length) cons
   return record;
 }
 
-void CopyPipeline::drop(const Record& record) {
-  board_.slot(record.sender, record.slot).done.store(record.serial, std::memory_order_release);
+// The sender's slot and buffer may serve another message once this one is done, so a sender that packs must have ended.
+void CopyPipeline::drop(const Record& record, void (*idle)()) {
+  Slot& slot = board_.slot(record.sender, record.slot);
+  Stage stage = Stage::offered;
+  if (!slot.stage.compare_exchange_strong(stage, Stage::taken, std::memory_order_acq_rel)) {
+    for (int64_t ready = 0; ready < static_cast<int64_t>(record.bytes);) {
+      const Result<int64_t> more = wait_until_packed(record, slot, ready, idle);
+      if (!more.ok()) break;
+      ready = *more;
+    }
+  }
+  slot.done.store(record.serial, std::memory_order_release);
 }
 
 Status CopyPipeline::land(const Record& record, const Message& into, void (*idle)(), DeviceEnd* end) {
@@ -89,24 +99,28 @@ Status CopyPipeline::land(const Record& record, const Message& into, void (*idle
   return {};
 }
 
+// Waits until the sender has packed more than the first `first` bytes, and returns how many it has.
+Result<int64_t> CopyPipeline::wait_until_packed(const Record& record, const Slot& slot, int64_t first,
+                                                void (*idle)()) const {
+  Spin spin;
+  for (;;) {
+    const auto ready = static_cast<int64_t>(slot.ready.load(std::memory_order_acquire));
+    if (ready > first) return std::min(ready, static_cast<int64_t>(record.bytes));
+    if (!spin.pause()) continue;
+    if (!board_.is_alive(record.sender)) return sender_died(record).error();
+    if (slot.stage.load(std::memory_order_relaxed) == Stage::broken) {
+      return fail(Code::environment, "rank ", record.sender, " cannot read its GPU's memory any more");
+    }
+    if (idle != nullptr) idle();
+  }
+}
+
 // Unpacks while the sender packs.
 Status CopyPipeline::unload(const Record& record, const Slot& slot, const Message& into, void (*idle)()) const {
   const uint8_t* const packed = board_.at(record.sender, record.address, record.bytes);
   const auto bytes = static_cast<int64_t>(record.bytes);
-  Spin spin;
   for (int64_t first = 0; first < bytes;) {
-    const auto ready = static_cast<int64_t>(slot.ready.load(std::memory_order_acquire));
-    const int64_t last = std::min(ready, bytes);
-    if (last <= first) {
-      if (!spin.pause()) continue;
-      if (!board_.is_alive(record.sender)) return sender_died(record);
-      if (slot.stage.load(std::memory_order_relaxed) == Stage::broken) {
-        return fail(Code::environment, "rank ", record.sender, " cannot read its GPU's memory any more");
-      }
-      if (idle != nullptr) idle();
-      continue;
-    }
-    spin = {};
+    SPL_ASSIGN(const int64_t last, wait_until_packed(record, slot, first, idle));
     into.unpack({first, last}, packed + first);
     first = last;
   }

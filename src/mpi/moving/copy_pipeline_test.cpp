@@ -91,9 +91,44 @@ TEST_F(CopyPipelineTest, WithoutRoomMessagesGoTheOtherWay) {
   while (const auto pending = ranks_[0].prepare(64 << 10)) sends.push_back(*pending);
   EXPECT_EQ(sends.size(), 16u);  // 1 MiB
   EXPECT_FALSE(ranks_[0].prepare(2 << 20).has_value());
-  ranks_[1].drop(*ranks_[1].read(sends[3].record(), 64));
+  ranks_[0].abandon(sends[3]);
   EXPECT_TRUE(ranks_[0].prepare(64 << 10).has_value());
   EXPECT_FALSE(ranks_[0].prepare(64 << 10).has_value());
+}
+
+// The sender packs while the receiver drops the message: its room serves no other message before it has ended.
+TEST_F(CopyPipelineTest, AMessageIsDroppedWhenItsSenderHasPackedIt) {
+  constexpr int64_t bytes = 1 << 20;
+  static std::vector<uint8_t> from(bytes);
+  static CopyPipeline* sender = nullptr;
+  static PendingSend pending;
+  static int looks = 0;
+  sender = &ranks_[0];
+  const auto prepared = sender->prepare(bytes);
+  ASSERT_TRUE(prepared.has_value());
+  pending = *prepared;
+  const auto record = ranks_[1].read(pending.record(), 64);
+  ASSERT_TRUE(record.has_value());
+  ranks_[1].drop(*record, [] {
+    if (++looks > 1) return;
+    EXPECT_FALSE(CopyPipeline::is_done(pending));
+    EXPECT_FALSE(sender->prepare(bytes).has_value()) << "its room is taken";
+    const FormPointer form = make_form(*layout::primitive("byte"));
+    sender->load(pending, {*form, bytes, from.data()});
+  });
+  EXPECT_EQ(looks, 1);
+  EXPECT_TRUE(CopyPipeline::is_done(pending));
+  EXPECT_TRUE(sender->prepare(bytes).has_value());
+}
+
+TEST_F(CopyPipelineTest, AnOfferThatIsDroppedIsNotPacked) {
+  const FormPointer form = make_form(*layout::primitive("byte"));
+  std::vector<uint8_t> from(1000);
+  const auto pending = ranks_[0].offer({*form, 1000, from.data()});
+  ASSERT_TRUE(pending.has_value());
+  ranks_[1].drop(*ranks_[1].read(pending->record(), 64));
+  EXPECT_TRUE(CopyPipeline::is_done(*pending));
+  EXPECT_FALSE(CopyPipeline::withdraw(*pending)) << "its room may already be another message's";
 }
 
 TEST(Form, BlocksThatStepBackAreNotOneRun) {

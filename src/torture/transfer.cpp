@@ -267,7 +267,7 @@ class Transfer final : public Exchange {
     nic::CounterValue& expected_count = host(from_).sent_expected;
     nic::Event send;
     send.kind = EventKind::send;
-    if (!put.event_send_disable) {
+    if (!put.event_send_disable && !put.event_success_disable) {
       expect(0, send, [this, last = put.ack_request == nic::AckRequest::none] {
         source_.spoil();
         if (!source_list_) return Status{};

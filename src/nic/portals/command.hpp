@@ -180,8 +180,8 @@ struct Put {
   bool ct_send = false;
   bool ct_ack = true;  // acknowledgements that were asked for are counted
   bool ct_bytes = false;  // counts bytes instead of operations
-  bool event_send_disable = false;
-  bool event_success_disable = false;  // acknowledgements make an event only if they report a failure
+  bool event_send_disable = false;  // no send event, not even of a failure; a lost acknowledgement's event reports it
+  bool event_success_disable = false;  // sends and acknowledgements make events only if they report a failure
   // Parts of the memory may not be there: a put or an atomic leaves only if HostMemory says that all of it is there.
   bool sparse = false;
   uint64_t user_ptr = 0;

@@ -91,12 +91,7 @@ void Initiator::put_at_once(const Put& put, const Origin& origin, Actions& out) 
   }
   packet.message = message_name(next_sequence_++, no_slot);
   if (put.descriptor) put.descriptor->end();
-  if (!put.event_send_disable) {
-    Event event;
-    event.kind = EventKind::send;
-    event.user_ptr = put.user_ptr;
-    queues_.post(put.queue, event, out);
-  }
+  tell_sent(put, Fail::ok, false, out);
   if (put.ct_send) triggers_.count(put.counter, CounterValue{put.ct_bytes ? put.length : 1, 0}, out);
 }
 
@@ -116,17 +111,27 @@ bool Initiator::is_source_accessible(const Put& put) const {
 
 // Ends a message whose memory is not there: nothing of it leaves.
 void Initiator::refuse(uint32_t slot, Actions& out) {
-  end_unsent(outgoing_[slot], Fail::segv, out);
+  end_unsent(outgoing_[slot], Fail::segv);
   finish(slot, out);
 }
 
-// Fails a message that never arrives. Its acknowledgement, which never comes, counts as a failure.
-void Initiator::end_unsent(Outgoing& message, Fail reason, Actions& out) {
-  const Put& put = message.put;
+// Fails a message that never arrives: its acknowledgement never comes.
+void Initiator::end_unsent(Outgoing& message, Fail reason) {
   message.failure = reason;
-  if (std::exchange(message.ack_wanted, false) && put.ct_ack && !put.ct_send) {
-    triggers_.count(put.counter, CounterValue{0, 1}, out);
-  }
+  message.ack_lost = std::exchange(message.ack_wanted, false) || message.ack_lost;
+}
+
+// Posts the send event. Where send events are disabled, the event of an acknowledgement that was asked for and never
+// comes reports the failure in its place.
+void Initiator::tell_sent(const Put& put, Fail failure, bool ack_lost, Actions& out) {
+  const bool is_ack = put.event_send_disable;
+  if (is_ack && !(ack_lost && put.ack_request == AckRequest::ack)) return;
+  if (failure == Fail::ok && put.event_success_disable) return;
+  Event event;
+  event.kind = is_ack ? EventKind::ack : EventKind::send;
+  event.fail = failure;
+  event.user_ptr = put.user_ptr;
+  queues_.post(put.queue, event, out);
 }
 
 // A reply matches nothing, so it does not queue behind a header that waits for its bytes. If it did, the get would
@@ -289,19 +294,15 @@ void Initiator::finish(uint32_t slot, Actions& out) {
   message.sent = true;
   if (message.origin.waiting_handler.exists()) out.add<Resume>(message.origin.waiting_handler, uint32_t{0});
   Put& put = message.put;
-  if (lost_target) end_unsent(message, message.failure == Fail::ok ? Fail::undeliverable : message.failure, out);
+  if (lost_target) end_unsent(message, message.failure == Fail::ok ? Fail::undeliverable : message.failure);
   if (!message.ack_wanted) end_operation(put);
   const bool failed = message.failure != Fail::ok;
   const bool expects_reply = message.operation == Operation::get || message.operation == Operation::fetch_atomic;
-  if (!put.event_send_disable || (failed && message.operation != Operation::get)) {
-    Event event;
-    event.kind = EventKind::send;
-    event.fail = message.failure;
-    event.user_ptr = put.user_ptr;
-    queues_.post(put.queue, event, out);
-  }
+  tell_sent(put, message.failure, message.ack_lost, out);
   const uint64_t successes = put.ct_bytes ? put.length : 1;
   if (put.ct_send) triggers_.count(put.counter, failed ? CounterValue{0, 1} : CounterValue{successes, 0}, out);
+  // A lost acknowledgement counts as a failure, unless the send has counted it.
+  if (message.ack_lost && put.ct_ack && !put.ct_send) triggers_.count(put.counter, CounterValue{0, 1}, out);
   if (failed && expects_reply) lose_fetch(message.request.reply_to, message.failure, out);
   if (message.acked) return finish_ack(slot, out);
   if (!message.ack_wanted) outgoing_.give_back(slot);

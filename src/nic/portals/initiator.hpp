@@ -180,6 +180,7 @@ class Initiator {
     uint64_t emitted = 0;  // bytes in packets that have been handed to the driver
     bool sent = false;  // the driver has read the last byte
     bool ack_wanted = false;
+    bool ack_lost = false;  // an acknowledgement was asked for, and never comes
     bool acked = false;
     Outcome ack = {};  // an ack that came before the send event
     bool queued = true;  // the message is in `outbound_` or `flowing_`
@@ -233,7 +234,8 @@ class Initiator {
   [[nodiscard]] EmitResult emit_read(uint32_t slot, uint32_t& packets_left, Actions& out);
   void make_packet(uint32_t slot, Packet& packet) const;
   [[nodiscard]] bool is_source_accessible(const Put& put) const;
-  void end_unsent(Outgoing& message, Fail reason, Actions& out);
+  static void end_unsent(Outgoing& message, Fail reason);
+  void tell_sent(const Put& put, Fail failure, bool ack_lost, Actions& out);
   void refuse(uint32_t slot, Actions& out);
   void finish(uint32_t slot, Actions& out);
   void finish_ack(uint32_t slot, Actions& out);

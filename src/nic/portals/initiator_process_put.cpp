@@ -90,8 +90,7 @@ Initiator::EmitResult Initiator::emit_process_put(uint32_t slot, uint32_t& packe
       if (!work.packets.empty()) continue;
       // No packet has left, so the target never hears of this message and does not acknowledge it.
       close_process_put(message);
-      if (message.ack_wanted && message.put.ct_ack) triggers_.count(message.put.counter, CounterValue{0, 1}, out);
-      message.ack_wanted = false;
+      end_unsent(message, message.failure);
       finish(slot, out);
       fill_packets(out);
       return EmitResult::all;

@@ -71,6 +71,41 @@ TEST(Lost, WhatIsSentLaterFailsWhenItHasBeenReadAndHasNoAcknowledgement) {
   bench.expect_idle();
 }
 
+// Rules: P4F-6.21, P4F-6.22.
+TEST(Lost, WhatIsSentLaterIsToldAsTheOptionsSay) {
+  using Kinds = std::vector<EventKind>;
+  const auto told = [](AckRequest ack, bool send_disable, bool success_disable, uint64_t length) {
+    Bench bench;
+    lose(bench);
+    Put put = put_to_peer(bench, length, ack);
+    put.event_send_disable = send_disable;
+    put.event_success_disable = success_disable;
+    put.counter = CounterId{0};
+    put.ct_send = true;
+    bench.good(CounterAlloc{CounterId{0}});
+    bench.good(put);
+    const uint64_t message = bench.only<Send>().packet.message;
+    bench.out.clear();
+    bench.nic.on_packet_sent(message, bench.out);
+    EXPECT_EQ(bench.only<PostCounter>().value, (CounterValue{0, 1})) << "no option changes the counter";
+    for (const EventKind kind : bench.kinds()) EXPECT_EQ(bench.event(kind).fail, Fail::undeliverable);
+    Kinds kinds = bench.kinds();
+    bench.expect_idle();
+    return kinds;
+  };
+  for (const uint64_t length : {0, 8}) {
+    for (const bool success_disable : {false, true}) {
+      for (const AckRequest ack : {AckRequest::none, AckRequest::ct_ack, AckRequest::ack}) {
+        EXPECT_EQ(told(ack, false, success_disable, length), Kinds{EventKind::send});
+      }
+      EXPECT_EQ(told(AckRequest::none, true, success_disable, length), Kinds{});
+      EXPECT_EQ(told(AckRequest::ct_ack, true, success_disable, length), Kinds{});
+      EXPECT_EQ(told(AckRequest::ack, true, success_disable, length), Kinds{EventKind::ack})
+          << "whoever waits for an acknowledgement must hear of it";
+    }
+  }
+}
+
 TEST(Lost, AGetEndsByAReplyThatFailed) {
   for (const bool before : {true, false}) {
     Bench bench;

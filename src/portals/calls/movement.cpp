@@ -131,7 +131,7 @@ int put_of(Process& process, const SendArguments& arguments, nic::Put& put, bool
   put.ct_send = (options & PTL_MD_EVENT_CT_SEND) != 0 && put.counter.exists();
   put.ct_ack = counts_acks;
   put.ct_bytes = (options & PTL_MD_EVENT_CT_BYTES) != 0;
-  put.event_send_disable = (options & (PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE)) != 0;
+  put.event_send_disable = (options & PTL_MD_EVENT_SEND_DISABLE) != 0;
   put.event_success_disable = (options & PTL_MD_EVENT_SUCCESS_DISABLE) != 0;
   put.user_ptr = reinterpret_cast<uint64_t>(arguments.user_ptr);
   return PTL_OK;

@@ -48,17 +48,18 @@ bool Step::may_lose(size_t index) const {
   return !process(message.target).is_alive && message.answer != Answer::seen;
 }
 
-// `way` 0: the answer says undeliverable; 1: the send event does, and there is no acknowledgement; 2: nobody is told,
-// because the operation has no events and no counts that are still to come; 3: as 1, and the counter counts the failure
-// of the acknowledgement. It must if it counts acknowledgements only, so that nobody waits for ever.
+// `way` 0: the answer says undeliverable; 1: the send event does, and there is no acknowledgement; where send events
+// are disabled, the event of the acknowledgement stands for it; 2: nobody is told, because the operation has no events
+// and no counts that are still to come; 3: as 1, and the counter counts the failure of the acknowledgement. It must if
+// it counts acknowledgements only, so that nobody waits for ever.
 void Step::lose(size_t index, uint16_t way) {
   const Message message = state_.messages[index];
   const Operation& lost = operation(message.name);
   const Descriptor& descriptor = lost.movement.descriptor;
   const uint16_t rank = message.name.rank;
   const bool is_answered = wants_answer(lost) && message.answer == Answer::to_come;
-  // A send event that is disabled may come all the same when it reports a failure.
-  const bool is_quiet = descriptor.send_disable || descriptor.success_disable;
+  // Such a descriptor is told of a failure after all.
+  const bool is_quiet = descriptor.success_disable && !descriptor.send_disable;
   const bool may_tell_by_send = has_source(lost) && (!message.is_sent || (is_quiet && descriptor.has_queue));
   Event event;
   event.fail = Fail::undeliverable;
@@ -71,8 +72,9 @@ void Step::lose(size_t index, uint16_t way) {
   } else if (way != 2) {
     const bool counts_answer = is_answered && !has_reply(lost) && descriptor.ct_ack;
     agrees_ = agrees_ && may_tell_by_send && (way == 3 ? counts_answer : !counts_answer || descriptor.ct_send);
-    event.kind = EventKind::send;
-    if (descriptor.has_queue) post(rank, true, event);
+    event.kind = descriptor.send_disable ? EventKind::ack : EventKind::send;
+    const bool has_event = !descriptor.send_disable || (is_answered && lost.movement.ack == Ack::full);
+    if (descriptor.has_queue && has_event) post(rank, true, event);
     if (descriptor.ct_send && !message.is_send_counted) add_to(rank, descriptor.counter, {0, 1});
     if (way == 3) add_to(rank, descriptor.counter, {0, 1});
     if (has_reply(lost)) {

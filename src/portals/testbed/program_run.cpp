@@ -304,7 +304,7 @@ nic::Put ProgramRun::put_of(Rank& rank, const model::Movement& movement, uint16_
   put.ct_send = descriptor.ct_send && descriptor.counter != model::none;
   put.ct_ack = descriptor.ct_ack && descriptor.counter != model::none;
   put.ct_bytes = descriptor.ct_bytes;
-  put.event_send_disable = descriptor.send_disable || descriptor.success_disable;
+  put.event_send_disable = descriptor.send_disable;
   put.event_success_disable = descriptor.success_disable;
   return put;
 }

@@ -45,7 +45,7 @@ typedef struct {
 
 typedef uint64_t ptl_match_bits_t;
 typedef uint64_t ptl_hdr_data_t;
-typedef uint32_t ptl_req_ct_t; /* 0, or PTL_LOCAL_ME_CT: the entry's counter counts the send */
+typedef uint32_t ptl_req_ct_t; /* PTL_LOCAL_ME_CT: the entry's counter counts the send; ours: PTL_HANDLER_HOST_MEM */
 typedef uint32_t ptl_ack_req_t;
 enum {
   PTL_NO_ACK_REQ = 0,
@@ -303,8 +303,11 @@ static inline int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc) 
 
 static inline void PtlHandlerYield(void) { (void)spl_issue(SPL_CALL_YIELD); }
 
+/* PTL_HANDLER_HOST_MEM among `ct`: the bytes of a call that sends from the host lie in the handler's memory. Any other
+ * bits count the send. */
 static inline uint32_t spl_put_options(ptl_req_ct_t ct, ptl_ack_req_t ack_req) {
-  return (ct != 0 ? PTL_LOCAL_ME_CT : 0u) | (ack_req != PTL_NO_ACK_REQ ? PTL_ME_ACK : 0u);
+  const uint32_t memory = ct & PTL_HANDLER_HOST_MEM;
+  return memory | (ct != memory ? PTL_LOCAL_ME_CT : 0u) | (ack_req != PTL_NO_ACK_REQ ? PTL_ME_ACK : 0u);
 }
 static inline void spl_put_target(ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
                                   void *user_ptr, ptl_hdr_data_t hdr_data) {
@@ -314,7 +317,8 @@ static inline void spl_put_target(ptl_process_t target_id, ptl_match_bits_t matc
   spl_word64(10, hdr_data);
   spl_word64(12, (uintptr_t)user_ptr);
 }
-/* Puts len bytes at offset of the entry's memory, as a put of the host does; returns at once. */
+/* Puts len bytes at offset of the entry's memory, or, with PTL_HANDLER_HOST_MEM in `ct`, of the handler's, as a put of
+ * the host does; returns at once. */
 static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
                                         ptl_process_t target_id, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
                                         void *user_ptr, ptl_hdr_data_t hdr_data) {
@@ -335,9 +339,10 @@ static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl
   spl_word(4, (uint32_t)len);
   return (int)spl_issue(SPL_CALL_PUT_FROM_DEVICE | spl_put_options(ct, ack_req));
 }
-/* Puts a message of len bytes whose packets the payload handlers of another context fill from the entry's memory, from
- * offset on, as a process-put of the host does (SC'19 datatypes paper, section 3.1.2); returns at once. The host tells
- * the handler the context's number. Ours: so a NIC that is asked for a layout needs no host. */
+/* Puts a message of len bytes whose packets the payload handlers of another context fill, as a process-put of the host
+ * does (SC'19 datatypes paper, section 3.1.2); returns at once. They read the entry's memory from offset on, or, with
+ * PTL_HANDLER_HOST_MEM in `ct`, this handler's. The host tells the handler the context's number. Ours: so a NIC that is
+ * asked for a layout needs no host. */
 static inline int PtlHandlerProcessPut(uint32_t context, ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
                                        ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_match_bits_t match_bits,
                                        ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {

@@ -216,6 +216,84 @@ def test_a_header_handler_sees_the_header_of_a_put_a_get_and_an_atomic(sim, sour
     run(sim, source, tmp_path, HEADERS, program, ranks=2)
 
 
+SENDS_FROM_ITS_MEMORY = """
+#include "spinloom/handler.h"
+int completion_handler(int dropped_bytes, bool flow_control_triggered, void *state) {
+  const ptl_process_t me = {.rank = 0};
+  (void)dropped_bytes;
+  (void)flow_control_triggered;
+  (void)state;
+  if (PtlHandlerPutFromHost(8, 4, PTL_HANDLER_HOST_MEM, PTL_NO_ACK_REQ, me, 2, 0, NULL, 0) != SUCCESS)
+    return FAIL;
+  if (PtlHandlerPutFromHost(8, 4, PTL_LOCAL_ME_CT, PTL_NO_ACK_REQ, me, 3, 0, NULL, 0) != SUCCESS) return FAIL;
+  if (PtlHandlerPutFromHost(8, 4, PTL_HANDLER_HOST_MEM | PTL_LOCAL_ME_CT, PTL_NO_ACK_REQ, me, 4, 0, NULL, 0)
+      != SUCCESS) return FAIL;
+  if (PtlHandlerAtomicFromHost(16, 8, PTL_HANDLER_HOST_MEM, PTL_NO_ACK_REQ, me, 5, 0, NULL, 0, PTL_SUM,
+                               PTL_UINT64_T) != SUCCESS) return FAIL;
+  if (PtlHandlerProcessPut(0, 4, 8, PTL_HANDLER_HOST_MEM, PTL_NO_ACK_REQ, me, 6, 0, NULL, 0) != SUCCESS)
+    return FAIL;
+  /* The handler's memory has 24 B, the entry's 64: these are inside only there. */
+  if (PtlHandlerPutFromHost(20, 8, 0, PTL_NO_ACK_REQ, me, 7, 0, NULL, 0) != SUCCESS) return FAIL;
+  const int outside = PtlHandlerPutFromHost(20, 8, PTL_HANDLER_HOST_MEM, PTL_NO_ACK_REQ, me, 7, 0, NULL, 0);
+  return outside == SEGV ? SUCCESS : FAIL;
+}
+int payload_handler(const ptl_payload_t p, void *state) {
+  (void)state;
+  return PtlHandlerDMAFromHostB(p.offset, (uint8_t *)p.base, p.length, 0);
+}
+"""
+
+
+def test_a_handler_sends_from_the_entry_s_memory_or_from_its_own(sim, source, tmp_path):
+    # Rules: SPIN-7.3, SPIN-7.20, SPIN-7.31.
+    program = """
+    int main(void) {
+      static char memory[64], own[24], into[8][16];
+      static uint64_t sum = 5;
+      ptl_handle_ct_t came;
+      ptl_handle_spin_t filling;
+      ptl_ct_event_t count;
+      ptl_handle_me_t made;
+      start();
+      for (int i = 0; i < 64; ++i) memory[i] = (char)i;
+      for (int i = 0; i < 24; ++i) own[i] = (char)(100 + i);
+      *(uint64_t *)(void *)(own + 16) = 7;
+      const ptl_spin_t fills = {.image = "mine", .payload_handler = "payload_handler",
+                                .hpu_memory = PTL_HPU_MEM_NONE};
+      IS(PTL_OK, PtlSpinContextAlloc(ni, &fills, &filling)); /* context 0 */
+      const ptl_spin_t sends = {.image = "mine", .completion_handler = "completion_handler",
+                                .hpu_memory = PTL_HPU_MEM_NONE, .handler_host_mem_start = own,
+                                .handler_host_mem_length = sizeof own};
+      IS(PTL_OK, append(memory, sizeof memory, 1, &sends));
+      IS(PTL_OK, PtlCTAlloc(ni, &came));
+      for (unsigned bits = 2; bits < 8; ++bits) {
+        ptl_me_t me = {.start = bits == 5 ? (void *)&sum : into[bits], .length = bits == 5 ? sizeof sum : 16,
+                       .ct_handle = came, .uid = PTL_UID_ANY, .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM,
+                       .match_id = {.rank = PTL_RANK_ANY}, .match_bits = bits};
+        IS(PTL_OK, PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &made));
+      }
+      IS(PTL_OK, PtlPut(bound(NULL, 0), 0, 0, PTL_NO_ACK_REQ, to, pt, 1, 0, NULL, 0));
+      IS(PTL_OK, PtlCTWait(came, 6, &count));
+      usleep(1000);
+      IS(108, into[2][0]);
+      IS(111, into[2][3]);
+      IS(8, into[3][0]);
+      IS(108, into[4][0]);
+      IS(12, sum);
+      IS(104, into[6][0]);
+      IS(111, into[6][7]);
+      IS(20, into[7][0]);
+      IS(PTL_OK, PtlCTGet(came, &count));
+      IS(6, count.success);
+      IS(PTL_OK, PtlCTGet(landed, &count));
+      IS(2, count.success); /* the two sends that are counted */
+      IS(1, count.failure); /* the message whose handler left its memory */
+      return wrong;
+    }
+    """
+    run(sim, source, tmp_path, SENDS_FROM_ITS_MEMORY, program)
+
+
 SPREAD = """
 #include "spinloom/handler.h"
 int payload_handler(const ptl_payload_t p, void *state) {

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +60,24 @@ def job(launcher: str, *command: object, ranks: int = 2, **more) -> subprocess.C
     words = [*launchers.available()[launcher], "-n", ranks, *command]
     options = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": LIMIT_S}
     return subprocess.run([*map(str, words)], **{**options, **more})
+
+
+# Rules: P4F-2.8.
+def test_a_job_has_no_more_ranks_than_node_ids(build):
+    """Rank 65,535 would be node PTL_NID_ANY."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        variables = {"PMI_FD": str(theirs.fileno()), "PMI_RANK": "7", "PMI_SIZE": "65536"}
+        done = subprocess.run(
+            [build("live_user.c")],
+            env=os.environ | variables,
+            pass_fds=[theirs.fileno()],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+        )
+    assert done.returncode == 2, done.stdout + done.stderr  # PtlInit has failed
+    assert re.search(r"65536 ranks.*live_rank_count_max", done.stderr), done.stderr
 
 
 # M MPI_Init, P PtlInit, s messages, x puts, m MPI_Finalize, p PtlFini.

@@ -88,6 +88,12 @@ Result<std::unique_ptr<Launcher>> find_launcher() {
   return std::unique_ptr<Launcher>(std::make_unique<SingleProcess>());
 }
 
+Status check_rank_count(uint32_t ranks) {
+  if (ranks <= live_rank_count_max) return {};
+  return fail(Code::environment, "the job has ", ranks, " ranks; Portals 4 names at most ", live_rank_count_max,
+              " nodes (live_rank_count_max): start fewer ranks");
+}
+
 Launcher::~Launcher() {
   if (exit_action.launcher == this) exit_action = {};
 }

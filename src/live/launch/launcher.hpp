@@ -69,6 +69,10 @@ class Launcher {
 inline constexpr size_t exchange_bytes_max = 512;
 
 [[nodiscard]] Result<std::unique_ptr<Launcher>> find_launcher();
+// The most ranks of a job: rank r is node r, and node 0xffff would be PTL_NID_ANY.
+inline constexpr uint32_t live_rank_count_max = 0xffff;
+// Returns an Error if a job has more ranks than that.
+[[nodiscard]] Status check_rank_count(uint32_t ranks);
 // From now on the process calls `at_exit` and finishes when it ends by exit(0). If it ends in another way, it has
 // crashed, as far as the launcher knows. A process has one such function, for all its NICs. If `launcher` is destroyed
 // before the end of the process, nothing is called.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "portals4.h"
 
 namespace spinloom::live {
 namespace {
@@ -226,6 +227,16 @@ TEST(Launcher, OneOfSeveralThatNothingConnectsIsNotAlone) {
       EXPECT_NE(launcher.error().message.find(row.says), std::string::npos) << launcher.error().message;
     }
   }
+}
+
+// Rules: P4F-2.8.
+TEST(Launcher, AJobHasAsManyRanksAsThereAreNodeIds) {
+  static_assert(live_rank_count_max <= PTL_NID_ANY);
+  EXPECT_TRUE(check_rank_count(0xffff).ok()) << "the last rank is node 0xfffe";
+  const Status more = check_rank_count(0x10000);
+  ASSERT_FALSE(more.ok());
+  EXPECT_NE(more.error().message.find("65536 ranks"), std::string::npos) << more.error().message;
+  EXPECT_NE(more.error().message.find("live_rank_count_max"), std::string::npos) << more.error().message;
 }
 
 }  // namespace

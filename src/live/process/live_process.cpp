@@ -58,6 +58,7 @@ Result<std::unique_ptr<LiveProcess>> LiveProcess::join(const Settings& settings,
 }
 
 Status LiveProcess::start() {
+  SPL_TRY(live::check_rank_count(launcher_->size()));
   live::BusinessCard card;
   card.pid = getpid();
   card.nonce = live::random_secret();

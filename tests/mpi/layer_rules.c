@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -331,6 +332,40 @@ static void truncated_records(void) {
     }
     free(data);
   }
+  plain();
+}
+
+/* Threads get the error of a message that is too long at the same time, each on a communicator of its own. */
+enum { truncating = 4, rounds_a_thread = 300 };
+static MPI_Comm truncated_comms[truncating];
+static MPI_Datatype truncated_type;
+static void* truncated_thread(void* number) {
+  MPI_Comm const comm = truncated_comms[(intptr_t)number];
+  double* const data = matrix(rank == 0 ? 7 : -1);
+  for (int i = 0; i < rounds_a_thread; ++i) {
+    int class = 0;
+    if (rank == 0) {
+      MPI_Send(data + 1, 1, column, 1, 0, comm);
+    } else {
+      MPI_Error_class(MPI_Recv(data + 1, 1, truncated_type, 0, 0, comm, MPI_STATUS_IGNORE), &class);
+      if (class != MPI_ERR_TRUNCATE) wrong("no MPI_ERR_TRUNCATE");
+    }
+  }
+  free(data);
+  return NULL;
+}
+static void threaded_truncated(void) {
+  pthread_t threads[truncating];
+  MPI_Type_vector(rows / 2, 1, columns, MPI_DOUBLE, &truncated_type);
+  MPI_Type_commit(&truncated_type);
+  for (intptr_t i = 0; i < truncating; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &truncated_comms[i]);
+    MPI_Comm_set_errhandler(truncated_comms[i], MPI_ERRORS_RETURN);
+  }
+  for (intptr_t i = 0; i < truncating; ++i) pthread_create(&threads[i], NULL, truncated_thread, (void*)i);
+  for (int i = 0; i < truncating; ++i) pthread_join(threads[i], NULL);
+  for (int i = 0; i < truncating; ++i) MPI_Comm_free(&truncated_comms[i]);
+  MPI_Type_free(&truncated_type);
   plain();
 }
 
@@ -659,6 +694,7 @@ int main(int argc, char** argv) {
                      {"replaced", replaced},
                      {"joint", joint},
                      {"threaded_exchange", threaded_exchange},
+                     {"threaded_truncated", threaded_truncated},
                      {"dies", dies},
                      {"aborts", aborts},
                      {"finalizes", finalizes_with_open_requests},

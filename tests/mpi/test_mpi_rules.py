@@ -42,6 +42,7 @@ RULES = [
     "cancel_after_probe",
     "truncated",
     "truncated_records",
+    "threaded_truncated",
     "wrong_counts",
     "null_types",
     "forks",

@@ -28,8 +28,14 @@ int free_offer(void* serial) {
 int cancel_nothing(void*, int) { return success; }
 
 bool Layer::make_own_comm() {
-  if (!has_own_comm_) has_own_comm_ = real.Comm_dup(handles().comm_self, &own_comm_) == success;
+  // A split has none of the attributes that the program gives to MPI_COMM_SELF.
+  if (!has_own_comm_) has_own_comm_ = real.Comm_split(handles().comm_self, 0, 0, &own_comm_) == success;
   return has_own_comm_;
+}
+
+bool Layer::split_own_comm(Comm* made) {
+  const Lock lock;
+  return make_own_comm() && real.Comm_split(own_comm_, 0, 0, made) == success;
 }
 
 // Has the MPI pack or unpack elements that the layer cannot describe. Debian's MPICH cannot pack from absolute

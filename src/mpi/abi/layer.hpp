@@ -272,6 +272,8 @@ struct Layer {
   }
   // Writes the packed bytes of a place to `bytes`. False: the MPI cannot pack them.
   [[nodiscard]] bool copy(const Place& place, std::vector<uint8_t>& bytes);
+  // Makes a communicator of this rank alone, without the attributes that the program gives to MPI_COMM_SELF.
+  [[nodiscard]] bool split_own_comm(Comm* made);
   [[nodiscard]] int put_bytes(const uint8_t* bytes, int64_t length, const Place& place);
   [[nodiscard]] int deliver(const Place& place, Status* status) {
     return Record::may_be(bytes_of(*status, real)) ? deliver_short(place, status) : success;
@@ -352,6 +354,7 @@ struct Layer {
   [[nodiscard]] std::optional<Record> record_in(const Place& place, const Status& status);
   [[nodiscard]] bool peek(const Place& place, int64_t length, uint8_t* to);
   [[nodiscard]] int mpi_moves(const Place& place, int64_t elements, uint8_t* packed, int64_t bytes, bool packs);
+  // Called under the lock, as is the use of the communicator for a collective call.
   [[nodiscard]] bool make_own_comm();
   [[nodiscard]] std::string open_nic();
   void begin_nic();

@@ -57,13 +57,13 @@ bool is_predefined(Handler handler) {
   }
 }
 
-// A communicator of this rank alone, without the attributes that programs give to MPI_COMM_SELF, with the name and the
-// error handler of another one. A handler of the program's is called with that other one.
+// A communicator of this rank alone with the name and the error handler of another one. A handler of the program's is
+// called with that other one.
 class TwinComm {
  public:
   explicit TwinComm(Comm original) : original_(original) {
     const HandlerFunctions& functions = HandlerFunctions::of_mpi();
-    if (!functions.has_all() || real.Comm_split(handles().comm_self, 0, 0, &comm_) != success) return;
+    if (!functions.has_all() || !layer.split_own_comm(&comm_)) return;
     is_made_ = true;
     char name[512] = "";
     int length = 0;

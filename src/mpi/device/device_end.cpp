@@ -1,5 +1,7 @@
 #include "mpi/device/device_end.hpp"
 
+#include <tuple>
+
 #include "mpi/entry/device_watch.hpp"
 
 namespace spinloom::mpi {
@@ -20,6 +22,7 @@ Result<std::shared_ptr<DeviceEnd>> DeviceEnd::make(int ordinal, void* buffer, st
   if (!found && where == DeviceMoves::Where::device) found = moves.room(ordinal, room_bytes);
   SPL_ASSIGN(DeviceMoves::Room room, std::move(found));
   std::shared_ptr<DeviceEnd> end(new DeviceEnd(ordinal, buffer, std::move(blocks), std::move(room), use));
+  std::ignore = end->note_allocation();  // fill() or land() reports the Error
   if (end->is_packed()) DeviceEnds::of_process().add(end);
   return end;
 }
@@ -32,13 +35,29 @@ DeviceEnd::~DeviceEnd() {
   if (is_packed()) DeviceEnds::of_process().remove(room());
 }
 
-Status DeviceEnd::check() const {
+// The number of the allocation in which the buffer lies now; 0: it is no memory of the device.
+Result<uint64_t> DeviceEnd::allocation_now() const {
   const DeviceBlock& first = blocks_.front();
   // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_BOTTOM and a type of addresses
   const auto* const address =
       reinterpret_cast<const void*>(reinterpret_cast<intptr_t>(buffer_) + first.offset + first.form->true_lb);
   SPL_ASSIGN(const DeviceWatch::Owner owner, DeviceWatch::of_process().owner(address));
-  if (owner.ordinal == ordinal_) return {};
+  return owner.ordinal == ordinal_ ? owner.number : 0;
+}
+
+Status DeviceEnd::note_allocation() {
+  SPL_ASSIGN(const uint64_t now, allocation_now());
+  if (now == 0) return freed();
+  allocation_ = now;
+  return {};
+}
+
+Status DeviceEnd::check() const {
+  SPL_ASSIGN(const uint64_t now, allocation_now());
+  return now != 0 && now == allocation_ ? Status{} : freed();
+}
+
+Status DeviceEnd::freed() const {
   return fail(Code::invalid, "the memory of device ", ordinal_, " at ", buffer_,
               " was freed while a call had it as a buffer");
 }
@@ -46,7 +65,7 @@ Status DeviceEnd::check() const {
 Status DeviceEnd::await() {
   filled_ = {};
   is_in_place_ = false;
-  SPL_TRY(check());
+  SPL_TRY(note_allocation());
   return DeviceMoves::of_process().wait(ordinal_);
 }
 
@@ -57,8 +76,9 @@ Status DeviceEnd::fill() {
     moves.count_as_they_are();
     return moves.wait(ordinal_);
   }
+  const Status noted = note_allocation();
   if (!is_read()) return {};
-  filled_ = check();
+  filled_ = noted;
   if (filled_.ok()) filled_ = moves.pack(ordinal_, buffer_, blocks_, room_.data());
   if (is_on_device()) moves.count_within();
   return filled_;

@@ -2,7 +2,8 @@
 //
 // Contract: fill() copies the bytes that the call reads into the room; land() puts the bytes that it has written in
 //   place. After set_in_place() the bytes are in place already, because they came from a peer's device: the next land()
-//   does nothing then. If the program has freed the buffer meanwhile, a copy by either is an Error. DeviceEnds finds a
+//   does nothing then. If the program has freed the buffer since make(), fill() or await(), a copy is an Error; a
+//   persistent call may begin with other memory each time. DeviceEnds finds a
 //   packed end by the address of its room, as long as the end lives.
 // Invariants: (1) DeviceEnds finds only ends with packed bytes of one block. It finds no images, because the address
 //   that stands for an image may belong to other memory.
@@ -46,7 +47,8 @@ class DeviceEnd {
   // Called in place of fill() if a peer is to take the bytes. Returns when the work on the device's default stream has
   // ended.
   [[nodiscard]] Status await();
-  // Returns an Error if the program has freed the memory. Neither this nor await() serves an end as_it_is().
+  // Returns an Error if the program has freed the memory, even if it has other memory at the same address by now.
+  // Neither this nor await() serves an end as_it_is().
   [[nodiscard]] Status check() const;
   // The only block of an end that is packed.
   [[nodiscard]] const DeviceBlock& block() const { return blocks_.front(); }
@@ -61,6 +63,9 @@ class DeviceEnd {
   [[nodiscard]] Status land_part(size_t i) const;
 
  private:
+  [[nodiscard]] Result<uint64_t> allocation_now() const;
+  [[nodiscard]] Status note_allocation();
+  [[nodiscard]] Status freed() const;
   [[nodiscard]] std::span<const DeviceBlock> part(size_t i) const;
   DeviceEnd(int ordinal, void* buffer, std::vector<DeviceBlock> blocks, DeviceMoves::Room room, Use use);
 
@@ -71,6 +76,7 @@ class DeviceEnd {
   Use use_;
   bool is_in_place_ = false;
   Status filled_;
+  uint64_t allocation_ = 0;  // the number of the buffer's allocation when the call began
 };
 
 class DeviceEnds {

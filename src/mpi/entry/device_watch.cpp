@@ -67,7 +67,7 @@ Result<DeviceWatch::Owner> DeviceWatch::owner(const void* address) {
   const std::lock_guard lock(mutex_);
   if (const Owner* const known = owners_.find(number)) return *known;
   SPL_ASSIGN(const gpu::Pointer found, gpu::inspect(address));
-  const Owner owner{found.ordinal, static_cast<const std::byte*>(found.start), found.bytes};
+  const Owner owner{found.ordinal, static_cast<const std::byte*>(found.start), found.bytes, number};
   constexpr size_t kept_max = 4096;
   if (owners_.size() >= kept_max) owners_ = {};
   owners_.put(number, owner);

@@ -27,9 +27,10 @@ class DeviceWatch {
   [[nodiscard]] bool has_no_driver() { return !has_driver_.load(std::memory_order_relaxed) && !look_for_driver(); }
 
   struct Owner {
-    int ordinal = -1;  // the device; below 0: memory of the host, and `start` and `bytes` are not set
+    int ordinal = -1;  // the device; below 0: memory of the host, and nothing else is set
     const std::byte* start = nullptr;  // the allocation begins here
     size_t bytes = 0;
+    uint64_t number = 0;  // the allocation's number
   };
   [[nodiscard]] Result<Owner> owner(const void* address);
 

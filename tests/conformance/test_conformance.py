@@ -53,6 +53,7 @@ def test_programs_hold_over(build, places, way, program):
 
 @pytest.mark.parametrize("way", ways.ways(), ids=lambda way: way.name)
 def test_a_way_names_programs_that_are_there(way):
-    assert way.starter == SIMULATED or way.starter in ways.STARTERS
+    assert way.starter in {SIMULATED, ways.COMMAND, *ways.STARTERS}
+    assert bool(way.command) == (way.starter == ways.COMMAND)
     assert {*way.only, *way.without} <= set(CONFORMANCE)
     assert all(why.strip() for why in way.without.values())

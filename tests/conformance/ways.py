@@ -1,8 +1,9 @@
 """Ways to run a program of the Portals calls: what starts its ranks, and by what they reach each other.
 
 Contract: ways() has one Way for each file ways/NAME.toml; adding a way means adding a file. Its keys are
-`about`, `starter` (a function of STARTERS), `environment` (variables of the ranks), `ranks` if the
-way always has that many, and for programs that cannot run there `without = {"PROGRAM" = "why"}`, or
+`about`, `starter` (a function of STARTERS), `environment` (variables of the ranks), `command` (what
+comes before `-n RANKS PROGRAM`, for the starter "command"; {BIN} is the folder of this Python), `ranks` if
+the way always has that many, and for programs that cannot run there `without = {"PROGRAM" = "why"}`, or
 `only = [PROGRAMS]`. run() gives what the ranks print; all of them have succeeded, and no process is left. It
 skips where something is missing here.
 """
@@ -22,14 +23,14 @@ import pytest
 
 import slurm_cluster
 from c_programs import CONFORMANCE
-from launchers import BIN, finished, output
+from launchers import BIN, finished, nothing_runs, output
 from live_programs import LIBRARY, handler_folder, over
 from machines import Machines, machines, why_not
 from patience import seconds
 
 FOLDER = Path(__file__).resolve().parent / "ways"
 HYDRA = BIN / "mpiexec.hydra"
-LIMIT_S = seconds(120)
+LIMIT_S = seconds(600)  # for giving up: ranks that wait in the kernel take long on a busy machine
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Way:
     about: str
     starter: str
     environment: dict[str, str] = field(default_factory=dict)
+    command: list[str] = field(default_factory=list)
     ranks: int | None = None
     without: dict[str, str] = field(default_factory=dict)
     only: list[str] = field(default_factory=list)
@@ -105,6 +107,24 @@ def by(launcher: str) -> Starter:
     return start
 
 
+def commanded(command: list[str]) -> Starter:
+    """By a launcher that its way names."""
+
+    def start(places: Places, ranks: int, program: Path, environment: dict[str, str]) -> str:
+        words = [word.format(BIN=BIN) for word in command]
+        if shutil.which(words[0]) is None:
+            pytest.skip(f"{words[0]} is not here")
+        settings = {name: value.format(BIN=BIN) for name, value in environment.items()}
+        library = settings.get("SPINLOOM_PMIX")
+        if library is not None and not Path(library).exists():
+            pytest.skip(f"{library} is not here")
+        ran = finished(*words, "-n", ranks, program, **settings)
+        assert nothing_runs(program)
+        return ran.stdout
+
+    return start
+
+
 def threads(places: Places, ranks: int, program: Path, environment: dict[str, str]) -> str:
     starter = LIBRARY.parent / "bin/spinloom-threads" if LIBRARY else Path()
     if not starter.is_file():
@@ -163,6 +183,7 @@ def by_slurm(interface: str) -> Starter:
     return start
 
 
+COMMAND = "command"  # the way names it
 # The starter of the simulator is a fixture of the test (it takes the source, not a program).
 STARTERS: dict[str, Starter] = {
     "MPICH 5": by("mpich"),
@@ -181,4 +202,5 @@ def run(way: Way, places: Places, ranks: int, program: Path) -> str:
         handler_folder()
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
-    return STARTERS[way.starter](places, ranks, program, way.environment)
+    start = commanded(way.command) if way.starter == COMMAND else STARTERS[way.starter]
+    return start(places, ranks, program, way.environment)

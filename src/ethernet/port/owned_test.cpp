@@ -77,7 +77,7 @@ TEST_P(Owned, TheKernelDoesNotAnswer) {
   Random random(4);
   const packet::Endpoints ends{host_->mac(), nic_->mac(), {0x0a090001}, {0x0a090002}};
   const std::vector<FrameBytes> asked{packet::arp_request_frame(ends.source_mac, ends.source, ends.target)};
-  send_all(*host_, asked);
+  must_send(*host_, asked);
   // The NIC sends a frame after it has seen the question; what the kernel answered would have come before.
   std::array<Bytes, 32> batch;
   for (bool seen = false; !seen;) {
@@ -88,7 +88,7 @@ TEST_P(Owned, TheKernelDoesNotAnswer) {
       ASSERT_TRUE(wait_for(*nic_, limit_ms())) << "the question did not come";
     }
   }
-  send_all(*nic_, {experimental(random, host_->mac(), 0)});
+  must_send(*nic_, {experimental(random, host_->mac(), 0)});
   for (bool ended = false; !ended;) {
     const auto came = host_->receive(batch);
     ASSERT_TRUE(came.ok());
@@ -139,7 +139,7 @@ TEST_P(Owned, JumboFramesGoThroughPacketSockets) {
   header.source = host_->mac();
   header.type = 0x88b5;
   const std::vector<FrameBytes> frames(5, packet::ethernet_frame(header, FrameBytes(9000, 7)));
-  send_all(*host_, frames);
+  must_send(*host_, frames);
   EXPECT_EQ(take(*nic_, frames.size()), frames);
 }
 
@@ -151,7 +151,7 @@ TEST(Tap, TheKernelIsThePeer) {
   if (!port) GTEST_SKIP() << port.error().message;
   // The kernel answers us, and we see its frames whole.
   const packet::Endpoints ends{(*port)->mac(), packet::broadcast, {0x0a070002}, {0x0a070001}};
-  send_all(**port, {packet::arp_request_frame(ends.source_mac, ends.source, ends.target)});
+  must_send(**port, {packet::arp_request_frame(ends.source_mac, ends.source, ends.target)});
   std::array<Bytes, 8> batch;
   for (bool answered = false; !answered;) {
     const auto came = (*port)->receive(batch);

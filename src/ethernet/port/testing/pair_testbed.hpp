@@ -2,7 +2,7 @@
 //
 // Contract: a PairTest has host_, a packet port, and nic_, the port of the kind that is its parameter: of the other end
 //   of a veth pair (nic0 and host0), or of a TAP device (tap0, where host_ is on the kernel's end). It is skipped, with
-//   the reason, where the machine refuses one. take() and send_all() wait as long as the patience of tests. Only tests
+//   the reason, where the machine refuses one. take() and must_send() wait as long as the patience of tests. Only tests
 //   include this.
 // Threads: one. Time: host time, for giving up only.
 #pragma once
@@ -18,11 +18,10 @@
 #include "base/testing/seeds.hpp"
 #include "ethernet/port/open.hpp"
 #include "ethernet/port/testing/namespace_support.hpp"
+#include "ethernet/port/testing/port_ways.hpp"
 #include "nic/packet/testing/random_frames.hpp"
 
 namespace spinloom::port::test {
-
-using packet::FrameBytes;
 
 // Waits until the port has something, or the patience ends.
 inline bool wait_for(FramePort& port, int limit_ms) {
@@ -33,19 +32,10 @@ inline bool wait_for(FramePort& port, int limit_ms) {
 inline int limit_ms() { return static_cast<int>(std::chrono::milliseconds(patient(std::chrono::seconds(20))).count()); }
 
 // The next `count` frames of a type that only our tests use.
-inline std::vector<FrameBytes> take(FramePort& port, size_t count) {
-  std::vector<FrameBytes> out;
-  std::array<Bytes, 32> batch;
-  while (out.size() < count) {
-    const auto came = port.receive(batch);
-    EXPECT_TRUE(came.ok()) << came.error().message;
-    if (!came || (*came == 0 && !wait_for(port, limit_ms()))) break;
-    for (const Bytes frame : std::span(batch).first(*came)) {
-      const auto ethernet = packet::read_ethernet(frame);
-      if (ethernet.ok() && ethernet->type == 0x88b5) out.emplace_back(frame.begin(), frame.end());
-    }
-  }
-  return out;
+inline Frames take(FramePort& port, size_t count) {
+  const auto frames = received(port, count);
+  EXPECT_TRUE(frames.ok()) << frames.error().message;
+  return frames.ok() ? *frames : Frames();
 }
 
 inline FrameBytes experimental(Random& random, const packet::MacAddress& target, uint8_t tags) {
@@ -57,17 +47,9 @@ inline FrameBytes experimental(Random& random, const packet::MacAddress& target,
   return packet::ethernet_frame(header, packet::test::random_bytes(random, 46 + random.below(1400)));
 }
 
-inline void send_all(FramePort& port, const std::vector<FrameBytes>& frames) {
-  const std::vector<Bytes> all(frames.begin(), frames.end());
-  for (size_t sent = 0; sent < all.size();) {
-    const auto some = port.send(std::span(all).subspan(sent));
-    ASSERT_TRUE(some.ok()) << some.error().message;
-    sent += *some;
-    pollfd place{port.descriptor(), POLLOUT, 0};
-    if (*some == 0) {
-      ASSERT_GT(poll(&place, 1, limit_ms()), 0) << "never ready to send";
-    }
-  }
+inline void must_send(FramePort& port, const Frames& frames) {
+  const Status sent = send_all(port, frames);
+  ASSERT_TRUE(sent.ok()) << sent.error().message;
 }
 
 class PairTest : public ::testing::TestWithParam<const char*> {

@@ -152,7 +152,8 @@ check-python: setup
 # 10^7 cuts of random datatypes that fit in memory and as many of those that do not; programs over every driver against
 # the model of Portals 4; types against every MPI here.
 test-slow: check-cpp
-	SPINLOOM_TEST_CUTS=10000000 $(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 -R Shards/Differential
+	SPINLOOM_TEST_CUTS=10000000 $(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 -R Shards/Sparse
+	SPINLOOM_TEST_CASES=40 $(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 -R '^Layouts/.*Random'
 	SPINLOOM_TEST_CASES=2000 $(BIN)/ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j 2 -R 'LivePrograms|SimPrograms'
 	SPINLOOM_TEST_TYPES=10000 $(BIN)/python -m pytest -q tests/mpi/test_mpi.py
 	SPINLOOM_TEST_MPIS=all $(BIN)/python -m pytest -q tests/mpi tests/record

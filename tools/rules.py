@@ -2,8 +2,8 @@
 
 A rule is one plain sentence with a number. A test that fails when the rule is broken names the number in a
 comment, `// Rules: P4F-7.3, P4F-8.2.` (in Python `# Rules: ...`, in C `/* Rules: ... */`). The comment stands
-above the test, at the beginning of the line, or indented inside it. A test is a TEST of C++, a test function
-of Python, or a function of a program that a test runs.
+above the test, at the beginning of the line, or indented inside it. A test is a TEST of C++, a suite over
+all ways (SPINLOOM_..._SUITE), a test function of Python, or a function of a program that a test runs.
 
 check   says what is wrong with the tables; exit code 1 if anything is
 list    counts the rules of each subject, or lists those of one: held by tests, exempt with a reason, missing
@@ -36,10 +36,14 @@ COMMENT = re.compile(
 )
 UNIT = re.compile(
     r"^(?:TEST(?:_F|_P)?|TYPED_TEST(?:_P)?)\(\s*(?P<suite>\w+),\s*(?P<test>\w+)\s*\)"
+    r"|^SPINLOOM_\w+_SUITE\(\s*(?P<made>\w+)"
     r"|^(?:async )?def (?P<python>test_\w+)\("
     r"|^[A-Za-z_][\w:<>,&* ]*?[ *&](?P<function>\w+)\([^;{}]*\)\s*\{",
     re.MULTILINE,
 )
+
+
+PARTS = ("suite", "test", "made", "python", "function")  # of the name of a test
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,7 @@ def tables(root: Path) -> dict[str, dict[str, dict]]:
 def units(text: str) -> list[tuple[int, str]]:
     """Where each test begins, and its name."""
     return [
-        (
-            found.start(),
-            f"{found['suite']}.{found['test']}" if found["suite"] else found["python"] or found["function"],
-        )
+        (found.start(), ".".join(filter(None, (found[part] for part in PARTS))))
         for found in UNIT.finditer(text)
     ]
 

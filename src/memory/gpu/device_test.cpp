@@ -23,6 +23,7 @@
 namespace spinloom::gpu {
 namespace {
 
+using layout::Type;
 using layout::test::must_parse;
 
 Memory must(Result<Memory> made) { return std::move(made.value()); }
@@ -62,27 +63,58 @@ class OnDevice : public ::testing::Test {
   }
 };
 
-TEST_F(OnDevice, EveryKernelMovesEveryByteOfRandomTypes) {
-  for (const std::string_view kernel : {"", "word", "warp", "tile", "pieces", "walk"}) {
-    SCOPED_TRACE(kernel);
-    for_seeds(120, [&](Random& random) {
-      const test::Case made = test::random_case(random);
-      SCOPED_TRACE(made.name);
-      (void)test::check(made, kernel, random, on_device);
-    });
+// One copy of the driver for each block.
+class NaiveMover final : public layout::test::Mover {
+ public:
+  explicit NaiveMover(Message message) : message_(std::move(message)) {}
+  Status move(const layout::test::Buffer& from, const layout::test::Buffer& to, const layout::test::Cut&) override {
+    SPL_ASSIGN(const Device device, Device::at(0));
+    SPL_ASSIGN(const Memory source, Memory::device(device, from.memory.size()));
+    SPL_ASSIGN(const Memory target, Memory::device(device, to.memory.size()));
+    SPL_TRY(copy_bytes(device, source.data(), from.memory.data(), from.memory.size(), nullptr));
+    SPL_TRY(copy_bytes(device, target.data(), to.memory.data(), to.memory.size(), nullptr));
+    const Ends ends{source.data() + (from.base - from.memory.data()), target.data() + (to.base - to.memory.data())};
+    SPL_TRY(naive_move(device, message_, ends, nullptr));
+    SPL_TRY(copy_bytes(device, from.memory.data(), source.data(), from.memory.size(), nullptr));
+    SPL_TRY(copy_bytes(device, to.memory.data(), target.data(), to.memory.size(), nullptr));
+    return device.synchronise();
   }
+
+ private:
+  Message message_;
+};
+
+std::vector<layout::test::LayoutWay> ways() {
+  std::vector<layout::test::LayoutWay> all = test::layout_ways(on_device, 8);
+  const auto naive = [](const Type& type, int64_t count, bool packs, Random&) -> Result<layout::test::MoverPointer> {
+    SPL_ASSIGN(const layout::Blob blob, layout::Blob::build(type, {layout::Width::automatic, count}));
+    const Side side = Side::of(blob, count);
+    return layout::test::MoverPointer(
+        std::make_unique<NaiveMover>(packs ? Message{side, Side::packed()} : Message{Side::packed(), side}));
+  };
+  all.push_back(layout::test::packing_way("naive", naive, 8));
+  all.back().cuts = false;
+  all.back().bytes_max = 16 << 10;  // a copy of the driver for each block
+  all.back().refuses = 44;
+  for (layout::test::LayoutWay& way : all) {
+    way.missing = [] { return available() ? std::string() : unavailable_reason(); };
+  }
+  return all;
 }
 
+SPINLOOM_LAYOUT_SUITE(OnDeviceLayouts, ways());
+
 TEST_F(OnDevice, LongMessages) {
-  Random random(5, "gpu.long");
-  for (const char* type : {"hvector(60000, 16, 48B, byte)", "resized(0B, 8B, vector(1000, 1, 1100, double))",
-                           "idxblock(1, rand(5, 300000, 100000), double)",
-                           "struct([(0B, int), (8B, double), (16B, 3, short)])", "hvector(700, 1001, 1200B, byte)"}) {
+  for (const auto& [type, count] : {std::pair("hvector(60000, 16, 48B, byte)", 1),
+                                    {"resized(0B, 8B, vector(1000, 1, 1100, double))", 900},
+                                    {"idxblock(1, rand(5, 300000, 100000), double)", 1},
+                                    {"struct([(0B, int), (8B, double), (16B, 3, short)])", 70000},
+                                    {"hvector(700, 1001, 1200B, byte)", 1}}) {
     SCOPED_TRACE(type);
-    const test::Case made =
-        test::case_of(must_parse(type), 700 * (type[0] == 's' ? 100 : 0) + (type[0] == 'r' ? 900 : 1), random);
-    for (const std::string_view kernel : {"", "word", "warp", "tile", "pieces", "walk"}) {
-      (void)test::check(made, kernel, random, on_device);
+    const layout::test::Side side{must_parse(type), count};
+    for (const std::string_view kernel : {"", "walk"}) {
+      EXPECT_EQ(layout::test::hold_move(test::layout_way(kernel, on_device), side, {}), "");
+      EXPECT_EQ(layout::test::hold_move(test::layout_way(kernel, on_device), {}, side), "");
     }
   }
 }

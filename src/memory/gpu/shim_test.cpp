@@ -1,11 +1,8 @@
-// The kernels' source over the host shim, byte for byte against the type map: random types, every kernel, bases at any
-// address, counts, offsets, gaps and guards.
+// The kernels' source over the host shim: all layouts by every kernel, and which kernel is chosen.
 #include "memory/gpu/shim.hpp"
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,26 +15,15 @@
 namespace spinloom::gpu {
 namespace {
 
+using layout::Blob;
+using layout::Type;
 using layout::test::must_parse;
 
 Status on_host(const Program& program, std::span<const Ends> ends, test::Memory&) { return run_on_host(program, ends); }
 
-class ShimKernels : public ::testing::TestWithParam<std::string_view> {};
+SPINLOOM_LAYOUT_SUITE(ShimLayouts, test::layout_ways(on_host, 120));
 
-// random types at random places: pack, unpack, and copies between two of equal size
-TEST_P(ShimKernels, MoveEveryByteOfRandomTypes) {
-  std::map<std::string, int> used;
-  for_seeds(600, [&](Random& random) {
-    const test::Case made = test::random_case(random);
-    SCOPED_TRACE(made.name);
-    used[test::check(made, GetParam(), random, on_host)]++;
-  });
-  if (!GetParam().empty() && std::getenv("SPINLOOM_TEST_SEED") == nullptr) {
-    EXPECT_GT(used[std::string(GetParam())], 20);
-  }
-}
-INSTANTIATE_TEST_SUITE_P(All, ShimKernels, ::testing::Values("", "word", "warp", "tile", "pieces", "walk"),
-                         [](const auto& test) { return test.param.empty() ? "chosen" : std::string(test.param); });
+std::string kernel_of(const Message& message) { return Program::make({&message, 1}).value().kernel_name(); }
 
 struct Shape {
   const char* type;
@@ -68,12 +54,13 @@ TEST(Shim, ChoosesKernelsByShape) {
       {"subarray([20, 30, 40], [5, 6, 7], [1, 2, 3], C, double)", 2, "word"},
       {"contig(5000, int)", 3, "word"},
   };
-  Random random(1, "gpu.shapes");
   for (const Shape& shape : shapes) {
     SCOPED_TRACE(shape.type);
-    const test::Case made = test::case_of(must_parse(shape.type), shape.count, random);
-    EXPECT_EQ(test::check(made, "", random, on_host), shape.kernel);
-    for (const std::string_view kernel : kernel_names) (void)test::check(made, kernel, random, on_host);
+    const Type type = must_parse(shape.type);
+    EXPECT_EQ(kernel_of({Side::of(*Blob::build(type), shape.count), Side::packed()}), shape.kernel);
+    const layout::test::Side side{type, shape.count};
+    EXPECT_EQ(layout::test::hold_move(test::layout_way("", on_host), side, {}), "");
+    EXPECT_EQ(layout::test::hold_move(test::layout_way("", on_host), {}, side), "");
   }
 }
 
@@ -99,14 +86,16 @@ TEST(Shim, CopiesBetweenLayouts) {
        "struct([(8B, vector(50, 2, 7, double)), (9000B, vector(9, 1, 2, int))])", 1, "word"},
       {"struct([(0B, int), (8B, double)])", 24, "hindexed([0B x 5, 40B x 31], double)", 1, "word"},
   };
-  Random random(2, "gpu.pairs");
   for (const auto& pair : pairs) {
     SCOPED_TRACE(text(pair.from, " to ", pair.to));
-    test::Case made = test::case_of(must_parse(pair.from), pair.from_count, random);
-    made.target = must_parse(pair.to);
-    made.target_count = pair.to_count;
-    EXPECT_EQ(test::check_copy(made, "", random, on_host), pair.kernel);
-    for (const std::string_view kernel : kernel_names) (void)test::check_copy(made, kernel, random, on_host);
+    const Type from = must_parse(pair.from);
+    const Type to = must_parse(pair.to);
+    EXPECT_EQ(kernel_of({Side::of(*Blob::build(from), pair.from_count), Side::of(*Blob::build(to), pair.to_count)}),
+              pair.kernel);
+    for (const std::string_view kernel : {"", "walk"}) {
+      EXPECT_EQ(
+          layout::test::hold_move(test::layout_way(kernel, on_host), {from, pair.from_count}, {to, pair.to_count}), "");
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// Copies of committed layouts against pack and unpack; overlaps, blocks and reach against the oracle.
+// Copies within one array, and refusals; overlaps, blocks and reach against the oracle.
 #include "memory/layout/committed.hpp"
 
 #include <gtest/gtest.h>
@@ -22,16 +22,6 @@ std::vector<std::byte> noise(Random& random, size_t bytes) {
   std::vector<std::byte> out(bytes);
   for (std::byte& byte : out) byte = static_cast<std::byte>(random.below(256));
   return out;
-}
-
-// The memory that a message may touch, filled with noise, and where its base lies in it.
-struct Arena {
-  std::vector<std::byte> bytes;
-  int64_t base = 0;
-};
-
-Arena arena(Random& random, const oracle::Reach& reach) {
-  return {noise(random, static_cast<size_t>(reach.last - reach.first) + 16), 8 - reach.first};
 }
 
 TEST(Overlap, NamesTheFirstByteThatIsWrittenTwice) {
@@ -61,29 +51,6 @@ TEST(Overlap, SaysWhatTheOracleSays) {
     const std::vector<int64_t> map = test::byte_map(type, count);
     EXPECT_EQ(map[static_cast<size_t>((*found)->first)], (*found)->offset) << print(type);
     EXPECT_EQ(map[static_cast<size_t>((*found)->second)], (*found)->offset) << print(type);
-  });
-}
-
-TEST(Committed, CopiesLikePackAndUnpack) {
-  for_seeds(1000, [](Random& random) {
-    const Type from_type = random_type(random, random.between(1, 4), 1000);
-    const auto from = Committed::commit(from_type);
-    ASSERT_TRUE(from.ok()) << print(from_type);
-    const int64_t from_count = random.between(0, 3);
-    const int64_t bytes = from_count * from_type.size();
-    // The destination has as many blocks of one byte, two bytes apart.
-    const auto to = Committed::commit(*hvector(bytes, 1, -2, *primitive("byte")));
-    ASSERT_TRUE(to.ok());
-    const Arena source = arena(random, *from->reach(from_count));
-    Arena destination = arena(random, *to->reach(1));
-    const std::vector<std::byte> before = destination.bytes;
-    std::vector<std::byte> packed(static_cast<size_t>(bytes));
-    ASSERT_TRUE(oracle::pack(from_type, from_count, source.bytes.data() + source.base, packed).ok());
-    const Status copied = copy({&*from, from_count, source.bytes.data() + source.base},
-                               {&*to, 1, destination.bytes.data() + destination.base});
-    ASSERT_TRUE(copied.ok()) << copied.error().message;
-    const Status same = oracle::compare(to->type(), 1, packed, destination.bytes, destination.base, before);
-    EXPECT_TRUE(same.ok()) << print(from_type) << ": " << same.error().message;
   });
 }
 

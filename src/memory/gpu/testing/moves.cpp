@@ -15,8 +15,6 @@ namespace {
 using layout::Blob;
 using layout::Type;
 
-constexpr int64_t guard = 80;
-
 class Bytes {
  public:
   Bytes(int64_t bytes, Random& random)
@@ -42,118 +40,76 @@ class Bytes {
   size_t bytes_;
 };
 
-// A side in memory: a layout's places of packed bytes, or packed bytes, between guards.
-struct MemorySide {
-  std::vector<int64_t> places;  // places in the buffer
-  int64_t base = 0;             // the place in the buffer from which the layout's offsets count
-  int64_t bytes = 0;            // the size of the buffer
-};
-
-int64_t place_at(Random& random) { return random.chance(1, 2) ? guard : guard + random.between(0, 15); }
-
-MemorySide layout_side(const Type& type, int64_t count, Random& random) {
-  const layout::oracle::Reach reach = layout::oracle::reach(type, count);
-  MemorySide side;
-  side.base = place_at(random) - reach.first;
-  side.places = layout::test::byte_map(type, count);
-  for (int64_t& place : side.places) place += side.base;
-  side.bytes = side.base + reach.last + guard;
-  return side;
-}
-
-MemorySide packed_side(int64_t bytes, Random& random) {
-  MemorySide side;
-  side.base = place_at(random);
-  for (int64_t i = 0; i < bytes; ++i) side.places.push_back(side.base + i);
-  side.bytes = side.base + bytes + guard;
-  return side;
-}
-
-bool overlaps(const MemorySide& side) {
-  std::vector<int64_t> places = side.places;
-  std::sort(places.begin(), places.end());
-  return std::adjacent_find(places.begin(), places.end()) != places.end();
-}
-
-std::string move(const Message& message, const MemorySide& from, const MemorySide& to, std::string_view kernel,
-                 Random& random, const Runner& run, const char* what) {
-  if (overlaps(to)) return "";
-  ProgramOptions options;
-  options.kernel = kernel;
-  options.streaming = random.chance(1, 4);
-  const auto program = Program::make({&message, 1}, options);
-  EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().message);
-  if (!program) return "";
-  const Bytes source(from.bytes, random);
-  const Bytes target(to.bytes, random);
-  const std::vector<std::byte> before = source.copy();
-  std::vector<std::byte> expected = target.copy();
-  for (size_t i = 0; i < from.places.size(); ++i) {
-    expected[static_cast<size_t>(to.places[i])] = before[static_cast<size_t>(from.places[i])];
-  }
-  // Addresses count from what the message's offset moves on.
-  const Ends ends{source.data() + from.base - message.from.offset, target.data() + to.base - message.to.offset};
-  Memory memory{{source.buffer(), target.buffer()}};
-  const Status moved = run(*program, {&ends, 1}, memory);
-  EXPECT_TRUE(moved.ok()) << (moved.ok() ? "" : moved.error().message);
-  EXPECT_EQ(target.differs(expected), -1)
-      << what << " with " << program->kernel_name() << ", first wrong byte of " << to.bytes << "; base at " << to.base;
-  EXPECT_EQ(source.differs(before), -1) << what << " wrote what it reads";
-  EXPECT_GE(program->bytes_touched(), program->bytes());
-  return program->kernel_name();
-}
-
 Side side_of(const Type& type, int64_t count, Random& random) {
   const layout::BlobOptions wide{layout::Width::wide, count};
   const layout::BlobOptions kept{layout::Width::automatic, count, true};
   return Side::of(*Blob::build(type, random.chance(1, 3) ? wide : kept), count, random.between(-3, 3) * 16);
 }
 
+// The moves of the listed layouts that a kernel refuses: one writes a byte twice, and not all have its shape.
+constexpr std::pair<std::string_view, int64_t> refusals[] = {{"", 1},       {"word", 33},  {"warp", 1},
+                                                             {"tile", 191}, {"pieces", 1}, {"walk", 1}};
+
+class ProgramMover final : public layout::test::Mover {
+ public:
+  ProgramMover(Program program, Message message, Runner run)
+      : program_(std::move(program)), message_(std::move(message)), run_(std::move(run)) {}
+
+  Status move(const layout::test::Buffer& from, const layout::test::Buffer& to, const layout::test::Cut&) override {
+    // Addresses count from what the message's offset moves on.
+    const Ends ends{from.base - message_.from.offset, to.base - message_.to.offset};
+    Memory memory{{{from.memory.data(), from.memory.size()}, {to.memory.data(), to.memory.size()}}};
+    SPL_TRY(run_(program_, {&ends, 1}, memory));
+    if (program_.bytes_touched() >= program_.bytes()) return {};
+    return fail(Code::mismatch, "it touches ", program_.bytes_touched(), " B of ", program_.bytes());
+  }
+
+ private:
+  Program program_;
+  Message message_;
+  Runner run_;
+};
+
+Result<layout::test::MoverPointer> open(std::string_view kernel, const Runner& run, const layout::test::Side& from,
+                                        const layout::test::Side& to, Random& random) {
+  const auto side = [&random](const layout::test::Side& end) {
+    return end.is_packed() ? Side::packed(random.between(-2, 2) * 16) : side_of(*end.type, end.count, random);
+  };
+  if (!to.is_packed() && *layout::oracle::overlaps(*to.type, to.count)) {
+    return fail(Code::unsupported, "it writes a byte twice");
+  }
+  const Message message{side(from), side(to)};
+  ProgramOptions options;
+  options.kernel = kernel;
+  options.streaming = random.chance(1, 4);
+  SPL_ASSIGN(Program program, Program::make({&message, 1}, options));
+  if (!kernel.empty() && program.bytes() > 0 && program.kernel_name() != kernel) {
+    return fail(Code::unsupported, "it takes ", program.kernel_name());
+  }
+  return layout::test::MoverPointer(std::make_unique<ProgramMover>(std::move(program), message, run));
+}
+
 }  // namespace
 
-Case case_of(const Type& type, int64_t count, Random& random) {
-  Case test_case{type, count, std::nullopt, 1, text(count, " x ", layout::print(type))};
-  // Blocks of a length that divides the message, some bytes apart.
-  const int64_t bytes = count * type.size();
-  int64_t block = bytes;
-  for (int attempt = 0; attempt < 4 && bytes > 0; ++attempt) {
-    const int64_t candidate = random.between(1, std::min<int64_t>(bytes, 64));
-    if (bytes % candidate == 0) block = candidate;
-  }
-  if (bytes > 0)
-    test_case.target = *layout::hvector(bytes / block, block, block + random.between(0, 9), *layout::primitive("byte"));
-  if (random.chance(1, 3)) {
-    test_case.target = type;
-    test_case.target_count = count;
-  }
-  return test_case;
+layout::test::LayoutWay layout_way(std::string_view kernel, const Runner& run) {
+  layout::test::LayoutWay way;
+  way.name = kernel.empty() ? "chosen" : std::string(kernel);
+  way.open = [=](const layout::test::Side& from, const layout::test::Side& to, Random& random) {
+    return open(kernel, run, from, to, random);
+  };
+  way.cuts = false;
+  way.bytes_max = 16 << 20;
+  return way;
 }
 
-Case random_case(Random& random) {
-  for (;;) {
-    const Type type = layout::test::random_type(random, random.between(0, 5), random.chance(1, 6) ? 3000 : 250);
-    const int64_t count = random.between(0, 5);
-    const layout::oracle::Reach reach = layout::oracle::reach(type, count);
-    if (reach.last - reach.first <= 256 << 10) return case_of(type, count, random);
+std::vector<layout::test::LayoutWay> layout_ways(const Runner& run, uint64_t messages) {
+  std::vector<layout::test::LayoutWay> ways;
+  for (const auto& [kernel, refuses] : refusals) {
+    ways.push_back(layout_way(kernel, run));
+    ways.back().messages = messages;
+    ways.back().refuses = refuses;
   }
-}
-
-std::string check(const Case& test_case, std::string_view kernel, Random& random, const Runner& run) {
-  const MemorySide memory = layout_side(test_case.type, test_case.count, random);
-  const MemorySide bytes = packed_side(test_case.count * test_case.type.size(), random);
-  const Side side = side_of(test_case.type, test_case.count, random);
-  const Side stream = Side::packed(random.between(-2, 2) * 16);
-  const std::string used = move({side, stream}, memory, bytes, kernel, random, run, "pack");
-  (void)move({stream, side}, bytes, memory, kernel, random, run, "unpack");
-  if (test_case.target) (void)check_copy(test_case, kernel, random, run);
-  return used;
-}
-
-std::string check_copy(const Case& test_case, std::string_view kernel, Random& random, const Runner& run) {
-  const Message message{side_of(test_case.type, test_case.count, random),
-                        side_of(*test_case.target, test_case.target_count, random)};
-  return move(message, layout_side(test_case.type, test_case.count, random),
-              layout_side(*test_case.target, test_case.target_count, random), kernel, random, run, "copy");
+  return ways;
 }
 
 void check_halo(int64_t side, std::string_view kernel, const Runner& run) {

@@ -1,4 +1,6 @@
 // Messages that are too long, or reach too far, to lie in memory.
+#include "memory/layout/testing/sparse.hpp"
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include "base/checked.hpp"
 #include "memory/layout/copy.hpp"
 #include "memory/layout/cursor.hpp"
-#include "memory/layout/testing/differential.hpp"
 #include "memory/layout/testing/place.hpp"
 #include "memory/layout/testing/random_types.hpp"
 #include "spinloom/segment.h"

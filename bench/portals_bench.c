@@ -1,14 +1,16 @@
 /* Host time of Portals calls between two real processes; run by tools/live_bench.py under mpiexec -n 2.
  *
- *     portals_bench lat|rate|bw BYTES ROUNDS [heap]
+ *     portals_bench lat|look|rate|bw BYTES ROUNDS [heap]
  *     portals_bench idle BYTES MILLISECONDS
  *
- * lat: half a round trip of puts that match an entry and count, each answered by the program. rate, bw: puts one way, a
+ * lat: half a round trip of puts that match an entry and count, each answered by the program. look: the same of at
+ * least 8 bytes, but the program looks at its memory only, and makes no call that waits. rate, bw: puts one way, a
  * window of them unacknowledged; the clock stops when all have landed. idle: a rank waits so long for a put. Rank 0
  * prints one number: microseconds, messages a second, bytes a second, microseconds of its processors a second. Every
  * message's bytes are compared outside of the clock: before it, one by one; after it, the last one. `heap`: the buffers
  * are memory that peers map. */
 #include <portals4_spin.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +111,30 @@ static double round_trips(ptl_size_t bytes, long rounds) {
   return now_s() - start;
 }
 
+/* Seconds of so many round trips of ranks that look at the first word only. */
+static double round_trips_seen(ptl_size_t bytes, long rounds) {
+  volatile uint64_t* const seen = (volatile uint64_t*)in;
+  uint64_t* const word = (uint64_t*)out;
+  const uint64_t first = *word;
+  const double start = now_s();
+  for (long i = 1; i <= rounds; ++i) {
+    if (me.rank == 0) {
+      *word = (uint64_t)i;
+      put(bytes);
+    }
+    while (*seen != (uint64_t)i) {
+    }
+    if (me.rank == 1) {
+      *word = (uint64_t)i;
+      put(bytes);
+    }
+  }
+  const double seconds = now_s() - start;
+  wait_landed((ptl_size_t)rounds);
+  *word = first;
+  return seconds;
+}
+
 /* Seconds until so many puts of rank 0 have landed at rank 1, which says so. */
 static double one_way(ptl_size_t bytes, long rounds) {
   const double start = now_s();
@@ -150,7 +176,7 @@ static double idle(ptl_size_t bytes, long milliseconds) {
 int main(int argc, char** argv) {
   const int in_heap = argc == 5 && strcmp(argv[4], "heap") == 0;
   if (argc != 4 && !in_heap) {
-    fprintf(stderr, "portals_bench lat|rate|bw BYTES ROUNDS [heap], or idle BYTES MILLISECONDS\n");
+    fprintf(stderr, "portals_bench lat|look|rate|bw BYTES ROUNDS [heap], or idle BYTES MILLISECONDS\n");
     return 2;
   }
   const ptl_size_t bytes = strtoull(argv[2], NULL, 0);
@@ -189,6 +215,12 @@ int main(int argc, char** argv) {
     round_trips(bytes, warm);
     seconds = round_trips(bytes, rounds);
     result = seconds / (double)rounds / 2 * 1e6;
+  } else if (strcmp(argv[1], "look") == 0 && bytes >= sizeof(uint64_t)) {
+    round_trips_seen(bytes, warm);
+    seconds = round_trips_seen(bytes, rounds);
+    result = seconds / (double)rounds / 2 * 1e6;
+    barrier();
+    round_trips(bytes, 1);
   } else if (strcmp(argv[1], "idle") == 0) {
     result = idle(bytes, rounds) * 1e6;
   } else {

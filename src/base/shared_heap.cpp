@@ -201,6 +201,26 @@ void SharedHeap::mark(const void* start, size_t bytes, bool moved) {
   const RangeTable::Span marked = ranges_.mark(granule, last - granule + 1, moved);
   replaced_last_.store(std::max(replaced_last_.load(), marked.last));
   replaced_first_.store(std::min(replaced_first_.load(), marked.first));
+  for (std::atomic<uint64_t>* const word : replacement_words_) {
+    if (word != nullptr) word->fetch_add(1);
+  }
+}
+
+bool SharedHeap::count_replacements(std::atomic<uint64_t>& word) {
+  const Lock lock(*this);
+  for (std::atomic<uint64_t>*& place : replacement_words_) {
+    if (place != nullptr) continue;
+    place = &word;
+    return true;
+  }
+  return false;
+}
+
+void SharedHeap::forget(const std::atomic<uint64_t>& word) {
+  const Lock lock(*this);
+  for (std::atomic<uint64_t>*& place : replacement_words_) {
+    if (place == &word) place = nullptr;
+  }
 }
 
 bool SharedHeap::is_shared(const void* start, size_t bytes) {

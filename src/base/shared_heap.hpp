@@ -69,6 +69,14 @@ class SharedHeap {
   // True if peers see all of these bytes as this process does. In a private heap, no peer sees any of them: location()
   // returns no bytes then.
   [[nodiscard]] bool is_shared(const void* start, size_t bytes);
+  // True if mark_replaced() or mark_moved() has ever named bytes of the heap.
+  [[nodiscard]] bool has_replaced() const {
+    return replaced_first_.load(std::memory_order_acquire) != RangeTable::none;
+  }
+  // Counts into `word`, which outlives the process or is named by forget(), whenever one of them does from now on.
+  // False: too many words are watched already.
+  [[nodiscard]] bool count_replacements(std::atomic<uint64_t>& word);
+  void forget(const std::atomic<uint64_t>& word);
   // To be called when the program has mapped other memory over these bytes, or has unmapped them.
   void mark_replaced(const void* start, size_t bytes) { mark(start, bytes, false); }
   // To be called when the program has moved the memory there to another address (mremap). Its block is pinned: it stays
@@ -116,6 +124,8 @@ class SharedHeap {
   // The blocks that have or had other memory over them lie between these granules. None: the first is behind the last.
   std::atomic<uint32_t> replaced_first_{RangeTable::none};
   std::atomic<uint32_t> replaced_last_{0};
+  static constexpr size_t replacement_words_max = 64;
+  std::atomic<uint64_t>* replacement_words_[replacement_words_max] = {};
   bool is_mapping_ = false;  // this heap itself maps memory, which replaces nothing
   bool is_private_ = false;  // no peer can map the blocks, and free granules may hold any bytes
   RangeTable ranges_;
@@ -127,6 +137,6 @@ class SharedHeap {
 [[nodiscard]] bool process_heap_is_malloc();
 // The symbol by which libraries of one process find the same heap. Its number changes when the layout of SharedHeap
 // does.
-#define SPINLOOM_PROCESS_HEAP spinloom_process_heap_2
+#define SPINLOOM_PROCESS_HEAP spinloom_process_heap_3
 
 }  // namespace spinloom

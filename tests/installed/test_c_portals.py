@@ -73,7 +73,7 @@ def test_the_headers_functions_are_exported_and_nothing_else(prefix):
     heap = {line.split()[2].split("@")[0] for line in listing.splitlines() if " A GLIBC_" not in line}
     family = {"malloc", "calloc", "realloc", "free", "memalign", "aligned_alloc", "posix_memalign", "valloc"}
     mappings = {"mmap", "mmap64", "munmap", "mremap", "shmat", "madvise"}
-    ours = {"spinloom_process_heap_2", "spinloom_zeroed_blocks_1"}
+    ours = {"spinloom_process_heap_3", "spinloom_zeroed_blocks_1"}
     assert heap == family | mappings | {"malloc_usable_size"} | ours
     dynamic = run("readelf", "-d", prefix / "lib/libportals.so")
     assert "soname: [libportals.so.4]" in dynamic

@@ -49,6 +49,11 @@ VARIABLES = {
         Variable("SPINLOOM_BENCH_MPICC", "", "more MPI compilers for spinloom bench, separated by colons"),
         # The live library's variables, as in src/live/process/settings.cpp; a test compares the two lists.
         Variable("SPINLOOM_COPY", "auto", "live: how long messages go: auto, heap, single-copy, two-copy"),
+        Variable(
+            "SPINLOOM_DIRECT",
+            "auto",
+            "live: messages done in their target's memory, on one machine: auto, mapped (its heap only), packets",
+        ),
         Variable("SPINLOOM_GATEWAY", "0", "live: whether a rank forwards between others: 0, 1, store"),
         Variable("SPINLOOM_HANDLERS", "", "live: folders with handler images, separated by colons"),
         Variable("SPINLOOM_HANDLER_KIND", "sandbox", "live: which handlers are taken: sandbox, native"),

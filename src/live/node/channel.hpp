@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "live/node/cell.hpp"
+#include "live/node/direct_gate.hpp"
 #include "memory/peer/shared_copy.hpp"
 
 namespace spinloom::live {
@@ -24,11 +25,13 @@ struct ChannelMemory {
   static constexpr uint32_t bulk_bytes = 256 << 10;
 
   alignas(64) std::atomic<uint32_t> released;  // the number of cells that the reader has released
+  std::atomic<uint32_t> settled;  // `released`, when nothing of what the reader had released was under way any more
   std::atomic<peer::Reach> reader_reach;  // the part of the sender's memory that the reader can read in place
   // The reader wants only answers, unless 0; this cache line is seldom written.
   alignas(64) std::atomic<uint32_t> stopped;
   // The number of times that the reader has gone on with what it had kept back.
   alignas(64) std::atomic<uint32_t> resume_count;
+  alignas(64) SharedWord direct_slot;  // the sender's slot for the gates of the receiver (direct_gate.hpp)
   peer::SharedCopyMemory shared_copy;
   alignas(64) Cell cells[cells_count];
   alignas(64) uint8_t bulk[bulk_bytes];
@@ -54,6 +57,8 @@ class ChannelWriter {
   [[nodiscard]] peer::Reach reader_reach() const { return memory_->reader_reach.load(std::memory_order_relaxed); }
   // True if the reader has asked for nothing but answers.
   [[nodiscard]] bool stopped() const { return memory_->stopped.load(std::memory_order_relaxed) != 0; }
+  // True if the reader has done everything that the cells published so far have brought it.
+  [[nodiscard]] bool is_settled() const { return memory_->settled.load(std::memory_order_acquire) == next_; }
   // A number that changes whenever the reader has gone on.
   [[nodiscard]] uint64_t progress() const {
     return uint64_t{memory_->resume_count.load(std::memory_order_relaxed)} << 32 |
@@ -89,6 +94,12 @@ class ChannelReader {
     return inside ? memory_->bulk + offset : nullptr;
   }
   void release() { memory_->released.store(++next_, std::memory_order_release); }
+  // Says that nothing of what has come is under way any more.
+  void note_settled() {
+    if (settled_ == next_) return;
+    settled_ = next_;
+    memory_->settled.store(next_, std::memory_order_release);
+  }
   void set_stopped(bool stopped) { memory_->stopped.store(stopped ? 1 : 0, std::memory_order_relaxed); }
   void note_resumed() { memory_->resume_count.fetch_add(1, std::memory_order_relaxed); }
   void set_reader_reach(peer::Reach reach) { memory_->reader_reach.store(reach, std::memory_order_relaxed); }
@@ -96,6 +107,7 @@ class ChannelReader {
  private:
   ChannelMemory* memory_ = nullptr;
   uint32_t next_ = 0;
+  uint32_t settled_ = 0;
 };
 
 }  // namespace spinloom::live

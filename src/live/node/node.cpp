@@ -24,17 +24,41 @@ Node::Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment
     : rank_(rank),
       engine_(rank, limits, &memory_),
       own_(own),
+      publications_(
+          own, ranks,
+          [this](uint32_t peer) { return routes_[peer] != nullptr && routes_[peer]->has_ended(nic::Rank{peer}); }),
       routes_(ranks),
       nic_memory_(limits.nic_memory_bytes),
-      backlog_(ranks) {}
+      backlog_(ranks) {
+  engine_.set_publisher(*this);
+}
 
 Node::~Node() = default;
 
 void Node::submit(const nic::Command& command) {
+  bring_counts();
   actions_.clear();
   engine_.on_command(command, actions_);
   perform();
   settle();
+  if (publications_.is_stale()) publications_.refresh(engine_);
+}
+
+// Counts what peers have done in published entries.
+void Node::bring_counts() {
+  if (!publications_.has_counts()) return;
+  for (const Publications::Count& count : publications_.take_counts()) {
+    if (!engine_.counter(count.counter)) continue;  // it has been freed
+    actions_.clear();
+    engine_.on_command({nic::CounterInc{count.counter, {count.by, 0}}, {}, 0}, actions_);
+    perform();
+  }
+}
+
+// Tells the transports when nothing that has come is under way, so that peers may use published entries.
+void Node::note_settled() {
+  if (!publications_.any() || !follow_ups_.empty() || !backlog_.empty() || !engine_.is_settled()) return;
+  for (Transport* transport : transports_) transport->note_settled();
 }
 
 void Node::put(const nic::Put& put) {
@@ -52,7 +76,7 @@ bool Node::put_quickly(const nic::QuickPut& put) {
   Transport* const route = put.target.value < routes_.size() ? routes_[put.target.value] : nullptr;
   if (route == nullptr || !follow_ups_.empty() || !backlog_.empty()) return false;
   const std::optional<uint64_t> message = engine_.quick_put(put);
-  if (!message || !route->send_small(put, *message)) return false;
+  if (!message || (!route->put_directly(put) && !route->send_small(put, *message))) return false;
   publish(engine_.quick_sent(put));
   if (!doorbell().helper_sleeps()) poll_now_and_then();
   return true;
@@ -79,9 +103,12 @@ bool Node::congested(nic::Rank target) const {
 }
 
 bool Node::drive() {
-  bool happened = !follow_ups_.empty();
+  bool happened = !follow_ups_.empty() || publications_.has_counts();
+  bring_counts();
   for (Transport* transport : transports_) happened = transport->poll() || happened;
   settle();
+  note_settled();
+  if (publications_.is_stale()) publications_.refresh(engine_);
   return happened;
 }
 
@@ -93,7 +120,7 @@ bool Node::poll() {
 }
 
 bool Node::has_news() const {
-  if (!follow_ups_.empty()) return true;
+  if (!follow_ups_.empty() || publications_.has_counts()) return true;
   for (const Transport* transport : transports_) {
     if (transport->has_news()) return true;
   }
@@ -154,7 +181,7 @@ Status Node::wait() {
 void Node::wait_until(Time deadline) {
   const uint64_t changes = mail_.changes();
   const uint64_t interrupts = interrupts_;
-  add_under_lock(waiting_, 1);
+  if (add_under_lock(waiting_, 1) == 1) publications_.note_waiting(true);
   doorbell().note_polling();
   Time sleep_at = Time::never();
   for (int polls = 1; changes == mail_.changes() && interrupts == interrupts_; ++polls) {
@@ -171,6 +198,7 @@ void Node::wait_until(Time deadline) {
     break;
   }
   if (add_under_lock(waiting_, -1) == 0) {
+    publications_.note_waiting(false);
     note_polled();
   } else if (waiting_ == asleep_) {
     leave_to_sleepers();

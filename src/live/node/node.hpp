@@ -27,6 +27,7 @@
 #include "live/node/guarded_memory.hpp"
 #include "live/node/hpu_pool.hpp"
 #include "live/node/owner_lock.hpp"
+#include "live/node/publications.hpp"
 #include "live/node/segment.hpp"
 #include "live/node/transport.hpp"
 #include "nic/portals/nic.hpp"
@@ -36,7 +37,7 @@
 
 namespace spinloom::live {
 
-class Node final : public portals::Port, public TransportClient, public HandlerOwner {
+class Node final : public portals::Port, public TransportClient, public HandlerOwner, private nic::Publisher {
  public:
   Node(nic::Rank rank, uint32_t ranks, const nic::NicLimits& limits, Segment& own);
   ~Node() override;
@@ -110,7 +111,11 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   bool put_quickly(const nic::QuickPut& put) override;
   std::optional<Result<uint64_t>> take_answer(uint64_t token) override { return mail_.take_answer(token); }
   std::optional<nic::Event> take_event(nic::QueueId queue) override { return mail_.take_event(queue); }
-  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override { return mail_.counter(counter); }
+  [[nodiscard]] nic::CounterValue counter(nic::CounterId counter) const override {
+    nic::CounterValue value = mail_.counter(counter);
+    value.success += publications_.uncounted(counter);
+    return value;
+  }
   [[nodiscard]] nic::HostMemory* memory() override { return &memory_; }
   Status wait() override;
   Status host_work(const portals::HostWork&) override { return {}; }  // the work has already taken its time
@@ -130,7 +135,18 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
  private:
   // A call to the engine that follows from an action.
   struct FollowUp {
-    enum class Kind : uint8_t { dma_end, dma_failed, sent, left, her_ready, go_on, unreachable, lost, to_self };
+    enum class Kind : uint8_t {
+      dma_end,
+      dma_failed,
+      sent,
+      left,
+      her_ready,
+      go_on,
+      unreachable,
+      lost,
+      to_self,
+      direct_end
+    };
     Kind kind = Kind::go_on;
     uint64_t id = 0;
     const uint8_t* bytes = nullptr;  // the buffered packet, if her_ready
@@ -142,6 +158,15 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
     const nic::Packet* packet = nullptr;
   };
 
+  // nic::Publisher
+  [[nodiscard]] bool close(nic::PortalIndex portal) override { return publications_.close(portal); }
+  void note_change(nic::PortalIndex portal) override { publications_.note_change(portal); }
+
+  void bring_counts();
+  void note_settled();
+  void end_direct();
+  template <class Change>
+  void perform_alone(const Change& change);
   [[nodiscard]] bool land_quickly(const nic::Packet& packet);
   void publish(const nic::QuickCount& count) {
     if (count.counter.exists()) mail_.set(count.counter, count.value);
@@ -187,6 +212,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   GuardedMemory memory_;
   nic::Nic engine_;
   Segment& own_;
+  Publications publications_;
   OwnerLock lock_;
   OnWorkLeft on_work_left_;
   Listener listener_;
@@ -200,6 +226,7 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   bool settling_ = false;  // the follow-ups are being done
   std::deque<nic::Send> to_self_;  // packets to this process, one for each FollowUp of kind to_self
   std::deque<std::vector<uint8_t>> at_once_;  // copied payloads of the Sends in to_self_ that are `at_once`
+  std::deque<DirectEnd> direct_ends_;  // one for each FollowUp of kind direct_end
   Arrival arrival_;
   nic::QuickLanding landing_;
   std::vector<uint8_t> nic_memory_;

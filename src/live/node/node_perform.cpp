@@ -71,6 +71,7 @@ void Node::execute(const FollowUp& one) {
       break;
     case FollowUp::Kind::lost: engine_.on_peer_lost(nic::Rank{static_cast<uint32_t>(one.id)}, actions_); break;
     case FollowUp::Kind::to_self: return arrive_from_self();
+    case FollowUp::Kind::direct_end: return end_direct();
   }
   perform();
 }
@@ -121,7 +122,30 @@ void Node::perform(nic::Send& send) {
   }
   Transport* const route = target.value < routes_.size() ? routes_[target.value] : nullptr;
   if (route == nullptr) lost(target);
+  if (DirectEnd end; route != nullptr && route->access_directly(send, end)) {
+    sent(completion_of(send));
+    if (!end.has_answer) return;
+    direct_ends_.push_back(std::move(end));
+    follow_ups_.push({FollowUp::Kind::direct_end});
+    return;
+  }
   if (route == nullptr || route->send(send)) sent(completion_of(send));
+}
+
+// Gives the engine the answer that the target's NIC would have sent.
+void Node::end_direct() {
+  DirectEnd end = std::move(direct_ends_.front());
+  direct_ends_.pop_front();
+  end.answer.payload = {nic::PayloadRef::Space::local, end.bytes.data(), end.bytes.size()};
+  give_to_engine(nullptr, end.answer);
+}
+
+// Changes memory that peers may change, too, while none of them does.
+template <class Change>
+void Node::perform_alone(const Change& change) {
+  if (publications_.any()) publications_.pause();
+  dma_ended(portals::perform(change));
+  if (publications_.any()) publications_.resume();
 }
 
 void Node::sent(const SendCompletion& completion) {
@@ -166,8 +190,8 @@ void Node::perform(const nic::DmaWrite& write) {
   dma_ended(portals::perform(write));
 }
 void Node::perform(const nic::DmaRead& read) { dma_ended(portals::perform(read)); }
-void Node::perform(const nic::DmaAtomic& atomic) { dma_ended(portals::perform(atomic)); }
-void Node::perform(const nic::ApplyAtomic& apply) { dma_ended(portals::perform(apply)); }
+void Node::perform(const nic::DmaAtomic& atomic) { perform_alone(atomic); }
+void Node::perform(const nic::ApplyAtomic& apply) { perform_alone(apply); }
 void Node::perform(const nic::StorePacket& store) { dma_ended(portals::perform(store)); }
 
 void Node::perform(const nic::BufferPacket& buffer) {
@@ -194,6 +218,7 @@ void Node::perform(const nic::Resume& resume) {
 HandlerOwner::CallResult Node::call(nic::HerId her, const nic::HandlerCall& call) {
   const std::lock_guard inside(lock_);
   const uint64_t left = backlog_.added_by_handlers();
+  bring_counts();
   actions_.clear();
   const bool stop = engine_.on_handler_call(her, call, actions_);
   perform();

@@ -15,6 +15,7 @@ constexpr uint64_t window_bytes = 64 << 10;  // bytes read at a time from a peer
 }  // namespace
 
 bool Node::arrived(Transport& from, const nic::Packet& packet, uint64_t loan) {
+  bring_counts();
   if (land_quickly(packet)) return true;
   const bool passes = portals::passes(portals::Order::arrival, packet, !backlog_.empty());
   const bool here =

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/shared_heap.hpp"
+
 namespace spinloom::live {
 namespace {
 
@@ -129,6 +131,18 @@ size_t Segment::bytes_for(uint32_t ranks) { return header_bytes + size_t{ranks} 
 
 ChannelMemory* Segment::channel_of(uint32_t sender) const {
   return reinterpret_cast<ChannelMemory*>(base_ + header_bytes) + sender;
+}
+
+bool Segment::publish_heap() const {
+  SegmentHeader& header = this->header();
+  if (header.heap_bytes.load(std::memory_order_relaxed) != 0) return true;
+  const SharedHeap::Location place = process_heap().location();
+  if (place.bytes == 0) return false;
+  header.heap_base = place.base;
+  header.heap_inode = place.inode;
+  header.heap_file = place.file;
+  header.heap_bytes.store(place.bytes, std::memory_order_release);
+  return true;
 }
 
 Status Segment::map(uint32_t ranks) {

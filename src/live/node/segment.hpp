@@ -20,6 +20,7 @@
 
 #include "base/result.hpp"
 #include "live/node/channel.hpp"
+#include "live/node/direct_memory.hpp"
 #include "live/node/doorbell.hpp"
 
 namespace spinloom::live {
@@ -43,6 +44,7 @@ struct SegmentHeader {
   int heap_file;
   alignas(64) Doorbell doorbell;
   alignas(64) std::atomic<uint64_t> attached_peers[local_ranks_max / 64];
+  DirectMemory direct;
 };
 
 // The remedy for an errno that kept this process from reaching another one.
@@ -69,6 +71,8 @@ class Segment {
   [[nodiscard]] bool exists() const { return base_ != nullptr; }
   [[nodiscard]] int file() const { return file_; }
   [[nodiscard]] SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
+  // Writes into the header where this process's heap is, if it has one by now. Returns whether it has.
+  [[nodiscard]] bool publish_heap() const;
   [[nodiscard]] ChannelMemory* channel_of(uint32_t sender) const;
   // The channel from a sender in this process. The first call of either end makes it.
   [[nodiscard]] ChannelMemory* inner_channel_of(uint32_t sender) const;

@@ -2,9 +2,10 @@
 //
 // Contract: it is a Transport to the node and a TransportClient to the transport below. over() names that transport
 //   before any other call.
-// Invariants: (1) no packet is changed, delayed or held back. But small puts go through send(), which records them, and
-//   cork() has no effect; (2) the log is written to its file whenever the transport below has nothing to do; (3) copies
-//   of bytes are recorded only for the packet that is arriving, not for one that has waited.
+// Invariants: (1) no packet is changed, delayed or held back. But small puts go through send(), which records them,
+//   cork() has no effect, and no message is done directly in its target's memory; (2) the log is written to its file
+//   whenever the transport below has nothing to do; (3) copies of bytes are recorded only for the packet that is
+//   arriving, not for one that has waited.
 // Threads: the owner of the NIC. Time: none.
 #pragma once
 
@@ -33,6 +34,8 @@ class TracingTransport final : public Transport, public TransportClient {
   }
   [[nodiscard]] bool has_news() const override { return below_->has_news(); }
   void arm() override { below_->arm(); }
+  void note_settled() override { below_->note_settled(); }
+  [[nodiscard]] bool has_ended(nic::Rank peer) const override { return below_->has_ended(peer); }
   void return_loan(nic::Rank peer, uint64_t loan) override { below_->return_loan(peer, loan); }
   void set_stopped(nic::Rank peer, bool stopped) override { below_->set_stopped(peer, stopped); }
   [[nodiscard]] Status fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) override {

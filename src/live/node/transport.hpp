@@ -52,6 +52,13 @@ struct Outstanding {
   bool operator==(const Outstanding&) const = default;
 };
 
+// The end of a message that needed no turn of its target.
+struct DirectEnd {
+  bool has_answer = false;
+  nic::Packet answer;  // the packet that the target's NIC would have sent; its payload is `bytes`
+  std::vector<uint8_t> bytes;
+};
+
 class TransportClient {
  public:
   virtual ~TransportClient() = default;
@@ -74,6 +81,13 @@ class Transport {
   [[nodiscard]] virtual bool send(nic::Send& send) = 0;
   // Sends a short put of which no sent() follows, if it can leave at once. False: nothing has happened.
   [[nodiscard]] virtual bool send_small(const nic::QuickPut&, uint64_t /*message*/) { return false; }
+  // Does the whole message at once, in its target's memory, if all that came before it there is done and the target has
+  // published the entry (direct_memory.hpp). False: nothing has happened.
+  [[nodiscard]] virtual bool access_directly(const nic::Send&, DirectEnd&) { return false; }
+  [[nodiscard]] virtual bool put_directly(const nic::QuickPut&) { return false; }
+  // Says that nothing of what has come from any peer is under way any more.
+  virtual void note_settled() {}
+  [[nodiscard]] virtual bool has_ended(nic::Rank) const { return false; }
   // Between cork() and uncork(), which may nest, what is sent may wait, to leave together. The caller of cork() calls
   // nothing but send() before uncork().
   virtual void cork() {}

@@ -97,6 +97,7 @@ Status LiveProcess::start() {
     processors_[rank] = processors_of(static_cast<pid_t>(cards_[rank].pid));
   }
   live::ShmOptions memory{settings_.copy};
+  memory.direct = settings_.direct;
   memory.shared_address_space = true;
   memory.rendezvous = rendezvous_.get();
   if (settings_.start_s > 0) memory.wait_for_peers = Time{int64_t{settings_.start_s} * 1'000'000'000'000};

@@ -13,9 +13,12 @@
 namespace spinloom::process {
 namespace {
 
-constexpr std::array<Variable, 19> known_variables{{
+constexpr std::array<Variable, 20> known_variables{{
     {"SPINLOOM_COPY", "auto, heap, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
+    {"SPINLOOM_DIRECT", "auto, mapped, packets",
+     "whether messages to plain entries of ranks of this machine are done in their memory, without a turn of theirs: "
+     "always, only in memory of the heap, or never"},
     {"SPINLOOM_END_S", "0 to 1000000",
      "seconds that PtlNIFini and PtlFini wait for peers to end messages; 0 is for ever"},
     {"SPINLOOM_FABRIC", "auto, none, or a libfabric provider, as tcp or verbs:mlx5_0",
@@ -87,6 +90,13 @@ bool read_variable(Settings& settings, std::string_view name, std::string_view v
                                   {"single-copy", CopyMode::single},
                                   {"two-copy", CopyMode::twice}},
                                  settings.copy);
+  }
+  if (name == "SPINLOOM_DIRECT") {
+    return read_choice<live::DirectMode>(value,
+                                         {{"auto", live::DirectMode::automatic},
+                                          {"mapped", live::DirectMode::mapped},
+                                          {"packets", live::DirectMode::never}},
+                                         settings.direct);
   }
   if (name == "SPINLOOM_HANDLER_KIND") {
     return read_choice<HandlerKind>(value, {{"sandbox", HandlerKind::sandbox}, {"native", HandlerKind::native}},

@@ -35,6 +35,7 @@ struct RailWish {
 
 struct Settings {
   live::CopyMode copy = live::CopyMode::automatic;
+  live::DirectMode direct = live::DirectMode::automatic;
   TransportChoice transport = TransportChoice::automatic;
   Meet meet = Meet::contact;
   HandlerKind handlers = HandlerKind::sandbox;

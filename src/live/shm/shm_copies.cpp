@@ -33,7 +33,7 @@ bool ShmTransport::can_lend(Peer& peer, const nic::PayloadRef& payload) {
 }
 
 void ShmTransport::announce_heap(Peer& peer) {
-  if (peer.heap_announced || !publish_heap()) return;
+  if (peer.heap_announced || !own_.publish_heap()) return;
   const ChannelWriter::Room room = peer.writer.reserve(0);
   if (room.cell == nullptr) return;  // there is no room now; it is tried again
   Cell cell;
@@ -73,8 +73,7 @@ void ShmTransport::offer_help(uint32_t rank) {
 }
 
 // Maps the heap of a peer, once, as soon as the peer has one.
-void ShmTransport::map_heap(uint32_t rank) {
-  Peer& peer = *peers_[rank];
+void ShmTransport::map_heap(Peer& peer) {
   if (peer.in_process) return;  // its heap is that of this process
   if (!peer.attached || peer.heap_tried || options_.copy_mode == CopyMode::single ||
       options_.copy_mode == CopyMode::twice)
@@ -87,20 +86,8 @@ void ShmTransport::map_heap(uint32_t rank) {
   place.inode = header.heap_inode;
   place.file = header.heap_file;
   peer.heap_tried = true;
-  if (peer.memory.map_heap(place)) peer.reader.set_reader_reach(peer.memory.reach());
-}
-
-// Writes into our segment where our heap is, if we have one by now.
-bool ShmTransport::publish_heap() {
-  SegmentHeader& header = own_.header();
-  if (header.heap_bytes.load(std::memory_order_relaxed) != 0) return true;
-  const SharedHeap::Location place = heap_.location();
-  if (place.bytes == 0) return false;
-  header.heap_base = place.base;
-  header.heap_inode = place.inode;
-  header.heap_file = place.file;
-  header.heap_bytes.store(place.bytes, std::memory_order_release);
-  return true;
+  if (peer.memory.map_heap(place, options_.direct != DirectMode::never))
+    peer.reader.set_reader_reach(peer.memory.reach());
 }
 
 Status ShmTransport::fetch(nic::Rank peer, uint64_t address, uint8_t* to, uint64_t length) {

@@ -267,7 +267,7 @@ void ShmTransport::handle_cell(uint32_t rank, const Cell& cell) {
     case CellKind::packet:
     case CellKind::lent: return handle_packet(rank, cell);
     case CellKind::loan_return: return end_loan(rank, cell.message);
-    case CellKind::heap: return map_heap(rank);
+    case CellKind::heap: return map_heap(*peers_[rank]);
     case CellKind::bye: return lose(rank);
     default: break;
   }

@@ -37,7 +37,7 @@ ShmTransport::ShmTransport(TransportClient& client, Segment& own, uint32_t rank,
     peers_[peer]->reader = ChannelReader(channel);
     peers_[peer]->shared_copy = peer::SharedCopy(channel->shared_copy);
   }
-  std::ignore = publish_heap();
+  std::ignore = own_.publish_heap();
 }
 
 // Attaches the peer's segment and tells the peer that we have; returns whether we have it. A peer that cannot be found
@@ -125,7 +125,7 @@ void ShmTransport::begin_reading(uint32_t rank) {
   if (!peer.in_process && !why_not.empty()) peer.memory.skip_reading(why_not);
   peer.reader.set_reader_reach(peer.memory.reach());
   offer_help(rank);
-  map_heap(rank);
+  map_heap(peer);
 }
 
 // Looks for peers that have attached to us since the last look.

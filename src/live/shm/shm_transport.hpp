@@ -34,11 +34,17 @@ namespace spinloom::live {
 // and single read in place, heap reads the heap in place.
 enum class CopyMode : uint8_t { automatic, heap, single, twice };
 
+// The messages that are done directly in the memory of their target. never: none. mapped: those to memory of its heap,
+// which is mapped. automatic: the kernel does those to other memory, unless a caller of the target waits for packets.
+// always: the kernel does them whoever waits.
+enum class DirectMode : uint8_t { never, mapped, automatic, always };
+
 struct ShmOptions {
   CopyMode copy_mode = CopyMode::automatic;
   uint64_t lend_from_bytes = 16 << 10;
   uint64_t lend_heap_from_bytes = 8 << 10;  // lower, because it costs no system call; also within a process
   uint64_t help_from_bytes = 48 << 10;  // help with shorter copies costs more system calls than it saves
+  DirectMode direct = DirectMode::automatic;
   bool shared_address_space = false;  // ranks whose cards have this process's id are threads of this process
   Rendezvous* rendezvous = nullptr;  // the source of later cards; null: all cards are there
   Time wait_for_peers = Time::never();  // the longest wait for a card
@@ -55,6 +61,10 @@ class ShmTransport final : public Transport {
   [[nodiscard]] const char* name() const override { return "shm"; }
   [[nodiscard]] bool send(nic::Send& outbound) override;
   [[nodiscard]] bool send_small(const nic::QuickPut& put, uint64_t message) override;
+  [[nodiscard]] bool access_directly(const nic::Send& send, DirectEnd& end) override;
+  [[nodiscard]] bool put_directly(const nic::QuickPut& put) override;
+  void note_settled() override;
+  [[nodiscard]] bool has_ended(nic::Rank peer) const override;
   bool poll() override;
   [[nodiscard]] bool has_news() const override;
   void return_loan(nic::Rank peer, uint64_t loan) override;
@@ -83,6 +93,8 @@ class ShmTransport final : public Transport {
   void set_help_from(uint64_t bytes) { options_.help_from_bytes = bytes; }
   // The number of cells that were ignored because they made no sense.
   [[nodiscard]] uint64_t refused_cells() const { return refused_cells_; }
+  // The number of messages that were done in their targets' memory.
+  [[nodiscard]] uint64_t direct_accesses() const { return direct_accesses_; }
   // The number of parts that this rank has copied into receivers of its lent payloads, to help them.
   [[nodiscard]] uint64_t helped_parts() const { return helped_parts_; }
 
@@ -106,6 +118,7 @@ class ShmTransport final : public Transport {
     ChannelWriter writer;
     ChannelReader reader;
     peer::PeerMemory memory;
+    uint32_t looks_left_out = 0;  // messages that will not look whether the peer has settled
     bool heap_tried = false;  // we have tried to map its heap
     bool heap_announced = false;  // we have told it that we have a heap
     bool attached = false;
@@ -129,6 +142,12 @@ class ShmTransport final : public Transport {
   // Says what is in the channel: all of a packet, a loan in place of its payload, or at most some of it.
   enum class WriteResult : uint8_t { all, lent, some };
 
+  struct Access;
+  [[nodiscard]] bool may_access_directly(Peer& peer) const;
+  [[nodiscard]] bool has_settled(Peer& peer) const;
+  [[nodiscard]] bool access(Peer& peer, Access& access);
+  [[nodiscard]] uint8_t* place_at(Peer& peer, uint64_t address, uint64_t length);
+  [[nodiscard]] bool move(Peer& peer, const PublishedPortal& portal, uint64_t address, Access& access);
   [[nodiscard]] bool attach(uint32_t rank);
   [[nodiscard]] Result<Segment> open_segment(uint32_t rank);
   [[nodiscard]] bool await_card(uint32_t rank);
@@ -139,8 +158,7 @@ class ShmTransport final : public Transport {
   bool note_loss(uint32_t rank, std::string why);
   void begin_reading(uint32_t rank);
   void offer_help(uint32_t rank);
-  void map_heap(uint32_t rank);
-  [[nodiscard]] bool publish_heap();
+  void map_heap(Peer& peer);
   [[nodiscard]] bool can_lend(Peer& peer, const nic::PayloadRef& payload);
   void announce_heap(Peer& peer);
   void attach_new_peers();
@@ -183,6 +201,7 @@ class ShmTransport final : public Transport {
   uint32_t shared_copies_ = 0;  // number of peers that are helping us copy
   uint64_t refused_cells_ = 0;
   uint64_t helped_parts_ = 0;
+  uint64_t direct_accesses_ = 0;
   bool warned_ = false;  // the line about a peer that cannot be reached has been printed
 };
 

@@ -21,6 +21,7 @@ struct Way {
   LiveTestbed::Over over = LiveTestbed::Over::shared_memory;
   testbed::Callers callers = testbed::Callers::one_thread;
   uint32_t gateways = 0;
+  DirectMode direct = DirectMode::never;
 };
 
 class LivePrograms : public testing::TestWithParam<Way> {
@@ -34,6 +35,7 @@ class LivePrograms : public testing::TestWithParam<Way> {
     limits.nic_memory_bytes = 1 << 16;
     ShmOptions options;
     options.lend_from_bytes = 8;
+    options.direct = way.direct;
     Bridging bridging;
     bridging.gateways = way.gateways;
     auto bed = LiveTestbed::create(2, limits, options, Time{20'000'000}, nullptr, way.over, bridging, patience);
@@ -89,6 +91,8 @@ constexpr auto threads = testbed::Callers::thread_each;
 constexpr auto one = testbed::Callers::one_thread;
 INSTANTIATE_TEST_SUITE_P(Drivers, LivePrograms,
                          testing::Values(Way{"SharedMemory"}, Way{"SharedMemoryThreads", Over::shared_memory, threads},
+                                         Way{"Direct", Over::shared_memory, one, 0, DirectMode::always},
+                                         Way{"DirectThreads", Over::shared_memory, threads, 0, DirectMode::always},
                                          Way{"Udp", Over::udp}, Way{"UdpThreads", Over::udp, threads},
                                          Way{"LossyUdpThreads", Over::lossy_udp, threads}, Way{"Fabric", Over::fabric},
                                          Way{"FabricThreads", Over::fabric, threads},

@@ -21,6 +21,7 @@ struct Way {
   uint64_t help_from_bytes = ShmOptions{}.help_from_bytes;
   LiveTestbed::Over over = LiveTestbed::Over::shared_memory;
   Bridging bridging = {};
+  DirectMode direct = DirectMode::automatic;
 };
 
 Result<std::unique_ptr<testbed::Testbed>> made(const Way& way, uint32_t ranks) {
@@ -31,6 +32,7 @@ Result<std::unique_ptr<testbed::Testbed>> made(const Way& way, uint32_t ranks) {
   options.copy_mode = way.copy;
   options.lend_from_bytes = way.lend_from_bytes;
   options.help_from_bytes = way.help_from_bytes;
+  options.direct = way.direct;
   // The handlers of scenarios are RV32 images here.
   SPL_ASSIGN(auto images, testbed::image_handlers());
   SPL_ASSIGN(auto bed,
@@ -68,6 +70,16 @@ std::vector<testbed::ScenarioWay> live_ways() {
         Way{"LentAsleep", CopyMode::single, 1, 1 << 30, 0, asleep},
         Way{"Helped", CopyMode::single, 1, 1 << 30, 0, polling, 6},
         Way{"Twice", CopyMode::twice, 64, 1 << 30, 0, asleep},
+        Way{"Direct",
+            CopyMode::automatic,
+            64,
+            1 << 30,
+            16,
+            polling,
+            ShmOptions{}.help_from_bytes,
+            LiveTestbed::Over::shared_memory,
+            {},
+            DirectMode::always},
         Way{"InPackets", CopyMode::automatic, 64, 128, 16, polling}, over("Udp", LiveTestbed::Over::udp),
         over("LossyUdp", LiveTestbed::Over::lossy_udp), over("Fabric", LiveTestbed::Over::fabric),
         over("FabricInPieces", LiveTestbed::Over::fabric_in_pieces),

@@ -59,8 +59,16 @@ Status PeerMemory::try_writing() const {
   return write(known_word_.address, reinterpret_cast<const uint8_t*>(&known_word_.value), sizeof known_word_.value);
 }
 
-Status PeerMemory::map_heap(const SharedHeap::Location& place) {
-  auto view = HeapView::map(process_.id(), place);
+uint8_t* PeerMemory::place_of(uint64_t address, uint64_t length) const {
+  auto* const same = reinterpret_cast<uint8_t*>(address);
+  if (in_this_process_) return process_heap().contains(same, length) ? same : nullptr;
+  return heap_is_writable_ ? heap_.writable_at(address, length) : nullptr;
+}
+
+Status PeerMemory::map_heap(const SharedHeap::Location& place, bool writable) {
+  auto view = HeapView::map(process_.id(), place, writable);
+  heap_is_writable_ = writable && view.ok();
+  if (writable && !view) view = HeapView::map(process_.id(), place);
   if (!view) {
     heap_description_ = text("its heap: ", view.error().message, "; else ");
     return view.error();

@@ -61,7 +61,8 @@ class PeerMemory {
   // Tries to write through the kernel: writes the value that the known word already has. A peer in this process needs
   // no try: the answer is success.
   [[nodiscard]] Status try_writing() const;
-  [[nodiscard]] Status map_heap(const SharedHeap::Location& place);
+  // Maps the heap, for writing as well if that is wanted and works.
+  [[nodiscard]] Status map_heap(const SharedHeap::Location& place, bool writable = false);
   // Drops the mapping. reach() and describe() still report it.
   void unmap_heap() { heap_ = {}; }
   // Replaces try_reading(): records why reading through the kernel is not tried.
@@ -70,6 +71,9 @@ class PeerMemory {
   [[nodiscard]] const Process& process() const { return process_; }
   [[nodiscard]] Reach reach() const { return reach_; }
   [[nodiscard]] bool is_mapped(uint64_t address, uint64_t length) const { return heap_.at(address, length) != nullptr; }
+  // Returns the address in this process at which these bytes of the peer can be read and written; null: there is none.
+  // For a peer in this process, they must lie in the heap.
+  [[nodiscard]] uint8_t* place_of(uint64_t address, uint64_t length) const;
   // Says in words how the peer's bytes come here.
   [[nodiscard]] std::string describe() const { return heap_description_ + kernel_description_; }
 
@@ -91,6 +95,7 @@ class PeerMemory {
   Process process_;
   KnownWord known_word_;
   HeapView heap_;
+  bool heap_is_writable_ = false;
   Reach reach_ = Reach::nothing;
   std::string heap_description_;
   std::string kernel_description_ = "not tried yet";

@@ -41,6 +41,7 @@ struct ListedEntry {
   uint32_t headers_kept = 0;   // unexpected headers that lie in this (overflow) entry
   uint32_t claims_open = 0;  // headers that this entry has claimed and not reported; messages_open counts them, too
   bool linked = false;
+  bool is_published = false;  // peers may use it without the NIC (publication.hpp)
   bool awaits_context = false;  // it is in no list until its context is activated
   bool claiming = false;  // takes headers that came before it; meanwhile counts as one of its own messages
   bool link_event_due = false;  // it is linked, but its event waits for those of its claims
@@ -135,6 +136,13 @@ class MatchList {
   [[nodiscard]] uint32_t find(const Slab<ListedEntry>& slab, const MatchKey& key, uint32_t& searched) const;
   // The entry that a walk looks at first, or no_slot.
   [[nodiscard]] uint32_t first() const { return first_ < lines_.size() ? lines_[first_].slot : no_slot; }
+  // Calls visit(slot) for the entries in list order, until it returns false.
+  template <class Visit>
+  void for_each_while(Visit visit) const {
+    for (size_t i = first_; i < lines_.size(); ++i) {
+      if (lines_[i].slot != no_slot && !visit(lines_[i].slot)) return;
+    }
+  }
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(lines_.size()) - first_ - vacant_; }
   // Throws InternalError if an invariant is broken. For tests: looks at all lines.
   void check_invariants(const Slab<ListedEntry>& slab) const;

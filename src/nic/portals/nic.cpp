@@ -142,6 +142,14 @@ void Nic::on_peer_back(Rank peer, Actions& out) {
   impl_->settle(out);
 }
 
+void Nic::set_publisher(Publisher& publisher) { impl_->portals.set_publisher(publisher); }
+
+std::vector<PlainEntry> Nic::publish(PortalIndex portal, uint32_t most) { return impl_->portals.publish(portal, most); }
+
+bool Nic::is_settled() const {
+  return impl_->messages.size() == 0 && impl_->deliveries.size() == 0 && !impl_->triggers.has_fired();
+}
+
 const Context* Nic::context(ContextId id) const { return impl_->contexts.find(id); }
 
 const NicLimits& Nic::limits() const { return impl_->config; }

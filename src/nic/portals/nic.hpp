@@ -17,11 +17,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nic/portals/action.hpp"
 #include "nic/portals/command.hpp"
 #include "nic/portals/host_memory.hpp"
 #include "nic/portals/nic_limits.hpp"
+#include "nic/portals/publication.hpp"
 #include "nic/portals/quick.hpp"
 #include "nic/spin/handler_call.hpp"
 
@@ -87,6 +89,12 @@ class Nic {
   [[nodiscard]] std::optional<uint64_t> quick_put(const QuickPut& put) const;
   [[nodiscard]] QuickCount quick_sent(const QuickPut& put);
   [[nodiscard]] bool quick_landing(const Packet& packet, QuickLanding& landing);
+  // Publication (publication.hpp). publish() publishes the plain entries at the beginning of the portal's priority
+  // list, at most `most`, and returns them. None: no more entries are plain than are published already, or a peer that
+  // is stopped uses these. is_settled() says that no message that has come is open. Work of publish(): all entries.
+  void set_publisher(Publisher& publisher);
+  [[nodiscard]] std::vector<PlainEntry> publish(PortalIndex portal, uint32_t most);
+  [[nodiscard]] bool is_settled() const;
   // A buffered packet has reached the scheduler. Work: one HER. `bytes` is its place in the packet buffer, where it
   // stays until the HER's id is given out again; null if it stays where it came from.
   void on_her_ready(HerId her, Actions& out, const uint8_t* bytes = nullptr);

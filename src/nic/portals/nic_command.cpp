@@ -55,8 +55,16 @@ Status Nic::Impl::wait_for_counter(const Command& request) {
   if (const ProcessPut* put = std::get_if<ProcessPut>(&request.body)) SPL_TRY(initiator.check(*put));
   if (const Get* get = std::get_if<Get>(&request.body)) SPL_TRY(initiator.check(*get));
   if (const Atomic* atomic = std::get_if<Atomic>(&request.body)) SPL_TRY(initiator.check(*atomic));
+  SPL_TRY(close_counting(request.trigger->counter));
   triggers.wait(request);
   return {};
+}
+
+// From now on counting does more than to add, so peers may not count.
+Status Nic::Impl::close_counting(CounterId counter) {
+  if (portals.close_counting(counter)) return {};
+  return fail(Code::exhausted, "counter ", counter,
+              ": a peer that is stopped uses one of its entries and does not leave");
 }
 
 // Runs one fired command.
@@ -89,6 +97,7 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& request, Actions& out) {
         } else if constexpr (std::is_same_v<Body, CounterCancel>) {
           SPL_TRY(triggers.cancel(body.counter));
         } else if constexpr (std::is_same_v<Body, CounterAutoReset>) {
+          SPL_TRY(close_counting(body.counter));
           SPL_TRY(triggers.auto_reset(body));
         } else if constexpr (std::is_same_v<Body, CounterFree>) {
           SPL_TRY(triggers.free(body.counter));

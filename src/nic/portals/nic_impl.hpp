@@ -221,6 +221,7 @@ struct Nic::Impl {
   void command(const Command& request, Actions& out);
   void put(const Put& put, Actions& out);
   [[nodiscard]] Status wait_for_counter(const Command& request);
+  [[nodiscard]] Status close_counting(CounterId counter);
   [[nodiscard]] Result<uint64_t> execute(const CommandBody& body, Actions& out);
   [[nodiscard]] bool answers_later(const Command& request);
   void run_fired(Actions& out);

@@ -125,6 +125,15 @@ void PortalTable::check_invariants(const Users& users) const {
     SPL_ASSERT(portal.messages_open == users.of_portals.of(index.value), "portal ", index, ": ",
                users.of_portals.of(index.value), " messages, and ", portal.messages_open, " are counted");
     portal.priority.check_invariants(entries_);
+    uint32_t published = 0;
+    portal.priority.for_each_while([&](uint32_t slot) {
+      const bool counts = entries_[slot].is_published;
+      SPL_ASSERT(!counts || is_plain(portal, entries_[slot]), "entry ", entries_[slot].id, " is published");
+      published += counts ? 1 : 0;
+      return counts;
+    });
+    SPL_ASSERT(published == portal.published && (published == 0 || portal.enabled), "portal ", index, ": ", published,
+               " entries are published, and ", portal.published, " are counted");
     portal.overflow.check_invariants(entries_);
     listed_entries += portal.priority.size() + portal.overflow.size();
     listed_headers += portal.unexpected.size();

@@ -81,6 +81,7 @@ void PortalTable::link(uint32_t slot, Actions& out) {
     if (listed.auto_unlinked) return;
   }
   list_of_entry(listed).link(entries_, slot);
+  if (listed.list == ListKind::priority) note_change(*portals_.find(listed.portal));
   if (listed.entry.options.ct_peer_lost && has_lost(listed.entry.match_rank)) {
     triggers_.count(listed.entry.counter, {0, 1}, out);
   }
@@ -191,7 +192,10 @@ Result<UnlinkResult> PortalTable::unlink(EntryId id) {
   if (listed.messages_open > 0) return UnlinkResult::in_use;
   if (listed.auto_unlinked) return fail(Code::invalid, "entry ", id, " has already left its list by itself");
   if (listed.headers_kept > 0) return UnlinkResult::in_use;
+  Portal& portal = *portals_.find(listed.portal);
+  if (listed.is_published && !close(portal)) return UnlinkResult::in_use;
   if (!listed.awaits_context) list_of_entry(listed).unlink(entries_, *slot);
+  if (listed.list == ListKind::priority) note_change(portal);
   forget(*slot);
   return UnlinkResult::done;
 }

@@ -53,7 +53,12 @@ Status PortalTable::free(PortalIndex index, Actions& out) {
 
 Status PortalTable::enable(const PortalEnable& request) {
   SPL_ASSIGN(Portal * portal, portals_.get(request.portal));
+  if (!request.enabled && !close(*portal)) {
+    return fail(Code::exhausted, "portal table entry ", request.portal,
+                ": a peer that is stopped uses one of its entries and does not leave");
+  }
   portal->enabled = request.enabled;
+  note_change(*portal);
   return {};
 }
 

@@ -22,6 +22,7 @@
 #include "nic/portals/context_table.hpp"
 #include "nic/portals/event_queues.hpp"
 #include "nic/portals/match_list.hpp"
+#include "nic/portals/publication.hpp"
 #include "nic/portals/triggers.hpp"
 
 namespace spinloom::nic {
@@ -37,6 +38,7 @@ class PortalTable final : public EventQueues::Watcher {
     bool disabled_event_due = false;
     std::vector<uint64_t> disablers;  // tokens of disabling commands, answered when its messages have ended
     uint32_t messages_open = 0;
+    uint32_t published = 0;  // entries at the beginning of the priority list that peers use (publication.hpp)
     MatchList priority;
     MatchList overflow;
     LinkedList<UnexpectedHeader> unexpected;
@@ -83,6 +85,12 @@ class PortalTable final : public EventQueues::Watcher {
   void activate(ContextId context, Actions& out);
   [[nodiscard]] Result<uint32_t> slot_of(EntryId id) const;
   [[nodiscard]] const ListedEntry& entry(uint32_t slot) const { return entries_[slot]; }
+
+  // Publication of entries (publication.hpp). Without a publisher nothing is published. Work of publish(): all entries.
+  void set_publisher(Publisher& publisher) { publisher_ = &publisher; }
+  [[nodiscard]] std::vector<PlainEntry> publish(PortalIndex index, uint32_t most);
+  // Ends the publication of all entries that count with this counter. False: a peer does not leave.
+  [[nodiscard]] bool close_counting(CounterId counter);
 
   // Matching: the first entry of a list that this message matches, or no_slot. Adds to `searched`.
   [[nodiscard]] uint32_t find_priority(const Portal& portal, const MatchKey& key, uint32_t& searched) const {
@@ -167,6 +175,13 @@ class PortalTable final : public EventQueues::Watcher {
   void release(uint32_t slot, Actions& out);
   void forget(uint32_t slot);
 
+  // portal_published.cpp
+  [[nodiscard]] bool is_plain(const Portal& portal, const ListedEntry& listed) const;
+  [[nodiscard]] bool close(Portal& portal);
+  void note_change(const Portal& portal) {
+    if (publisher_ != nullptr) publisher_->note_change(portal.index);
+  }
+
   // portal_headers.cpp
   [[nodiscard]] uint32_t keep_header(uint32_t slot, const MatchKey& key, Operation operation,
                                      const MessageFields& fields, uint64_t offset, uint64_t taken);
@@ -187,6 +202,7 @@ class PortalTable final : public EventQueues::Watcher {
   EventQueues& queues_;
   Triggers& triggers_;
   ContextTable& contexts_;
+  Publisher* publisher_ = nullptr;
   uint32_t headers_max_;
 
   Table<PortalIndex, Portal> portals_{"portal table entry", limits::portal_table_max, "limits::portal_table_max"};

@@ -46,6 +46,12 @@ class Triggers {
     const Counter* const counter = counters_.find(id);
     return counter != nullptr && counter->heap.empty() && counter->resets_at == 0;
   }
+  // True if counting only adds, and goes on to do so until wait() or auto_reset() names the counter: no persistent
+  // command is going to wait for it again.
+  [[nodiscard]] bool only_adds_for_long(CounterId id) const {
+    const Counter* const counter = counters_.find(id);
+    return counter != nullptr && counter->heap.empty() && counter->resets_at == 0 && counter->fired_persistent == 0;
+  }
   [[nodiscard]] CounterValue add(CounterId id, uint64_t by) {
     Counter& counter = *counters_.find(id);
     counter.value.success += by;

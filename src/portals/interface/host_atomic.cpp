@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <bit>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -115,6 +117,26 @@ void perform_on(const nic::ApplyAtomic& apply) {
   perform_on<T>(apply, std::make_index_sequence<nic::atomic_operations>());
 }
 
+// Performs an atomic by a compare and exchange an element.
+template <class T, class Bits>
+void perform_shared(const nic::ApplyAtomic& apply) {
+  std::array<uint8_t, sizeof(Complex<long double>)> longest{};
+  nic::store_operand(apply.datatype, apply.operand, longest.data());
+  T operand;
+  std::memcpy(&operand, longest.data(), sizeof operand);
+  for (uint64_t at = 0; at + sizeof(T) <= apply.source.length; at += sizeof(T)) {
+    const std::atomic_ref target(*reinterpret_cast<Bits*>(apply.host + at));
+    T source;
+    std::memcpy(&source, apply.source.bytes + at, sizeof source);
+    Bits before = target.load(std::memory_order_relaxed);
+    Bits after = 0;
+    do {
+      after = std::bit_cast<Bits>(new_value(apply.operation, std::bit_cast<T>(before), source, operand));
+    } while (!target.compare_exchange_weak(before, after, std::memory_order_acq_rel, std::memory_order_relaxed));
+    if (apply.before != nullptr) std::memcpy(apply.before + at, &before, sizeof before);
+  }
+}
+
 // Performs an atomic on elements in several pieces: gathers them, operates on them, scatters them.
 nic::DmaId perform_pieces(const nic::ApplyAtomic& apply) {
   std::vector<uint8_t> gathered;
@@ -152,6 +174,31 @@ nic::DmaId perform(const nic::ApplyAtomic& apply) {
     case Datatype::complex128: perform_on<Complex<double>>(apply); break;
     case Datatype::long_double: perform_on<long double>(apply); break;
     case Datatype::long_double_complex: perform_on<Complex<long double>>(apply); break;
+  }
+  return apply.dma;
+}
+
+bool is_indivisible(const nic::ApplyAtomic& apply) {
+  const bool is_single = apply.datatype != Datatype::complex64 && nic::bytes_of(apply.datatype) <= sizeof(uint64_t);
+  return is_single && apply.pieces.empty() &&
+         reinterpret_cast<uintptr_t>(apply.host) % nic::bytes_of(apply.datatype) == 0 &&
+         apply.source.length % nic::bytes_of(apply.datatype) == 0;
+}
+
+nic::DmaId perform_indivisibly(const nic::ApplyAtomic& apply) {
+  SPL_ASSERT(is_indivisible(apply), "elements of ", nic::bytes_of(apply.datatype), " B");
+  switch (apply.datatype) {
+    case Datatype::int8: perform_shared<int8_t, uint8_t>(apply); break;
+    case Datatype::uint8: perform_shared<uint8_t, uint8_t>(apply); break;
+    case Datatype::int16: perform_shared<int16_t, uint16_t>(apply); break;
+    case Datatype::uint16: perform_shared<uint16_t, uint16_t>(apply); break;
+    case Datatype::int32: perform_shared<int32_t, uint32_t>(apply); break;
+    case Datatype::uint32: perform_shared<uint32_t, uint32_t>(apply); break;
+    case Datatype::float32: perform_shared<float, uint32_t>(apply); break;
+    case Datatype::int64: perform_shared<int64_t, uint64_t>(apply); break;
+    case Datatype::uint64: perform_shared<uint64_t, uint64_t>(apply); break;
+    case Datatype::float64: perform_shared<double, uint64_t>(apply); break;
+    default: break;
   }
   return apply.dma;
 }

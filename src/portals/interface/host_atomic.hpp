@@ -13,4 +13,10 @@ namespace spinloom::portals {
 
 nic::DmaId perform(const nic::ApplyAtomic& apply);
 
+// perform_indivisibly() does the same, but other processors see each element change at once, and changes that they make
+// by it at the same time are not lost. is_indivisible() says whether that can be: the elements are integers or real
+// numbers of at most eight bytes, lie side by side, and each at a multiple of its size.
+[[nodiscard]] bool is_indivisible(const nic::ApplyAtomic& apply);
+nic::DmaId perform_indivisibly(const nic::ApplyAtomic& apply);
+
 }  // namespace spinloom::portals

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from patience import seconds
-from spinloom.bench import calls, collective_rows, collectives, jobs, message_rows, messages
+from spinloom.bench import calls, collective_rows, collectives, jobs, message_rows, messages, windows
 from spinloom.common import core
 from spinloom.common.errors import Trouble
 
@@ -183,6 +183,85 @@ def test_nothing_is_timed_where_a_loop_is_wrong(tmp_path):
             with pytest.raises(Trouble, match="by hand: wrong bytes"):
                 collectives.measure(session, [row], times)
             assert times == {}
+
+
+def test_the_grid_of_windows_has_200_rows():
+    rows = windows.rows()
+    grid = [row for row in rows if row.family != "make"]
+    assert len(grid) == 200
+    assert len({row.name for row in rows}) == len({row.kind for row in rows}) == len(rows)
+    assert {row.operation for row in grid} == {"put", "get", "acc", "fop", "cas", "none"}
+    assert set(windows.rows(quick=True)) < set(rows)
+
+
+def timed(row: windows.WindowRow, with_: float) -> dict[bool, list[float]]:
+    return {False: [100.0 + number for number in range(9)], True: [with_ + number for number in range(9)]}
+
+
+def test_the_slower_rows_of_windows_are_counted_and_those_with_gaps_have_their_goal():
+    put = windows.WindowRow("put", "lock", "idle", 0, 8)
+    gaps = windows.WindowRow("put", "lock", "idle", 8, 1024)
+    made = windows.WindowRow("make", "create", "with", 0, 4096)
+    measured = windows.table(
+        {(put, "A"): timed(put, 150.0), (gaps, "A"): timed(gaps, 20.0), (made, "A"): timed(made, 900.0)}
+    )
+    assert [row["row"] for row in windows.slower(measured)] == [put.name]
+    goals = windows.goals(measured)
+    assert [(goal["rows"], goal["met"]) for goal in goals] == [(1, True), (2, True), (2, False)]
+    assert goals[0]["reached"] == pytest.approx(104 / 24)
+
+
+@pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
+def test_windows_are_measured_under_every_mpi(tmp_path):
+    measured = measured_by("windows", "--only", "8 B, flush, target idle", "--out", str(tmp_path))
+    names = {row.name for row in windows.rows(quick=True) if "8 B, flush, target idle" in row.name}
+    assert {one["row"] for one in measured} == names
+    for one in measured:
+        assert one["samples"] == messages.QUICK.launches * messages.QUICK.rounds
+        assert one["with_ns"] > 0
+    assert len((tmp_path / "windows.csv").read_text(encoding="utf-8").splitlines()) == len(measured) + 1
+
+
+@pytest.mark.skipif(not jobs.mpis(), reason="no MPI is here")
+@pytest.mark.parametrize(
+    "row",
+    [
+        windows.WindowRow("put", "lock", "idle", 8, 1024),
+        windows.WindowRow("get", "fence", "with", 0, 1024),
+        windows.WindowRow("acc", "pscw", "with", 4096, 32 << 10),
+        windows.WindowRow("fop", "flush", "computing", 0, 8),
+        windows.WindowRow("cas", "all", "barrier", 0, 8),
+    ],
+    ids=lambda row: row.operation,
+)
+def test_no_access_is_timed_whose_bytes_are_wrong(row, tmp_path):
+    mpi = jobs.mpis()[0]
+    source = (jobs.SOURCES / windows.SOURCE).read_text(encoding="utf-8")
+    places = {
+        "put": ("Put(own,", "Put(own + 1,"),
+        "get": ("Get(into,", "Get(into + 1,"),
+        "acc": ("Accumulate(own,", "Accumulate(own + 1,"),
+        "fop": ("type, 1, 0, MPI_SUM", "type, 1, 1, MPI_SUM"),
+        "cas": ("&compare, into, type, 1, 0", "&compare, into, type, 1, 1"),
+    }
+    right, wrong = places[row.operation]
+    assert source.count(right) == 1
+    (tmp_path / "wrong.c").write_text(source.replace(right, wrong), encoding="utf-8")
+    for name, is_right in ((jobs.SOURCES / windows.SOURCE, True), (tmp_path / "wrong.c", False)):
+        program = tmp_path / "program"
+        include = f"-I{jobs.SOURCES}"
+        words = [str(mpi.compiler), "-O2", include, str(name), "-o", str(program)]
+        subprocess.run(words, check=True, capture_output=True, timeout=seconds(60))
+        job = jobs.Job(mpi, program, tmp_path / f"job-{name.name}", {})
+        try:
+            assert (set(job.hashes(row.kind)) == {1}) == is_right
+            if is_right:
+                assert min(job.time_ns(row.kind, 2, 3)) > 0
+            else:
+                with pytest.raises(Trouble, match="wrong bytes"):
+                    job.time_ns(row.kind, 2, 3)
+        finally:
+            job.close()
 
 
 @pytest.mark.parametrize(

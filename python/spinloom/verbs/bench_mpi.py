@@ -1,4 +1,4 @@
-"""`spinloom bench mpi`: messages, calls, collectives under every MPI, without and with the layer."""
+"""`spinloom bench mpi`: messages, calls, collectives, windows under every MPI, without and with the layer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from spinloom.bench import calls as call_bench
-from spinloom.bench import collective_rows, collectives, jobs, message_rows, messages
+from spinloom.bench import collective_rows, collectives, jobs, message_rows, messages, windows
 from spinloom.common import core, csv_text, files, output, units
 from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
@@ -17,7 +17,7 @@ from spinloom.nics import results
 from spinloom.verbs.options import form_options, out_option
 from spinloom.verbs.stopping import stoppable
 
-BENCHES = ("messages", "calls", "collectives")
+BENCHES = ("messages", "calls", "collectives", "windows")
 
 
 @click.command(
@@ -42,7 +42,7 @@ BENCHES = ("messages", "calls", "collectives")
 )
 @click.option("--path", default="auto", help="The layer's way for messages, as of spinloom run --path.")
 @click.option("--one-setting", is_flag=True, help="Do not run each MPI without its single copy (CMA), too.")
-@out_option("DIR", "Folder for messages.csv, calls.csv or collectives.csv.", folder=True)
+@out_option("DIR", "Folder for messages.csv, calls.csv, collectives.csv or windows.csv.", folder=True)
 @form_options
 def mpi(
     bench: str,
@@ -72,6 +72,9 @@ def mpi(
     that packs, contiguous bytes, a loop that unpacks) and with the layer. The ratio is the best of the first
     two over the third. A time is that of the slower rank. With --apart the MPIs send by their networks,
     which is the loopback device here, and the layer knows no peers.
+
+    'windows' measures accesses to a window of two ranks: 200 rows of operations, epochs, sizes, blocks and of
+    what the target does meanwhile, and what it takes to make and free windows.
     """
     if kind and bench != "messages":
         raise Trouble("invalid", f"{bench} have no --kind: their rows say what is called")
@@ -83,7 +86,9 @@ def mpi(
     if out is not None:
         results.check_writable(out)
     effort = messages.QUICK if quick else messages.FULL
-    both_settings = not (one_setting or bench == "calls" or apart)  # a single copy is within a machine
+    both_settings = not (
+        one_setting or bench in ("calls", "windows") or apart
+    )  # a single copy is within a machine
     wanted = messages.variants(jobs.mpis(mpi_names), both_settings=both_settings, apart=apart)
     if not wanted:
         raise Trouble("environment", "no MPI was found: there is no mpicc with a launcher")
@@ -95,6 +100,8 @@ def mpi(
                 session = messages.Session(wanted, effort, path, folder, step)
                 if bench == "calls":
                     call_bench.measure(session, rows, times)
+                elif bench == "windows":
+                    windows.measure(session, rows, times)
                 elif bench == "collectives":
                     collectives.measure(session, rows, times, fresh=fresh_data)
                 else:
@@ -104,6 +111,9 @@ def mpi(
     if bench == "calls":
         measured = call_bench.table(times)
         tables = tables_of_calls(measured)
+    elif bench == "windows":
+        measured = windows.table(times)
+        tables = tables_of_windows(measured)
     elif bench == "collectives":
         measured = collectives.table(rows, times)
         tables = tables_of_collectives(measured)
@@ -135,7 +145,16 @@ def collective_rows_of(quick: bool, only: str) -> list[Any]:
     return [row for row in collective_rows.rows(quick=quick) if only in row.name or only == row.family]
 
 
-ROWS = {"messages": message_rows_of, "calls": call_rows, "collectives": collective_rows_of}
+def window_rows(quick: bool, only: str) -> list[Any]:
+    return [row for row in windows.rows(quick=quick) if only in row.name or only == row.family]
+
+
+ROWS = {
+    "messages": message_rows_of,
+    "calls": call_rows,
+    "collectives": collective_rows_of,
+    "windows": window_rows,
+}
 
 
 def tables_of_messages(measured: list[dict[str, Any]]) -> list[Any]:
@@ -241,6 +260,28 @@ def show_collectives(measured: list[dict[str, Any]]) -> Any:
         numeric=set(numbers),
         title="Collectives on this machine, without the layer, by hand and with the layer (host time)",
     )
+
+
+def tables_of_windows(measured: list[dict[str, Any]]) -> list[Any]:
+    numbers = ["without", "with", "without/with"]
+    shown = output.table(
+        ["row", "MPI", *numbers],
+        [
+            [
+                row["row"],
+                row["mpi"],
+                time(row["without_ns"]),
+                time(row["with_ns"]),
+                with_interval(row, "without_over_with"),
+            ]
+            for row in measured
+        ],
+        numeric=set(numbers),
+        title="Accesses to windows on this machine, without and with the layer (host time)",
+    )
+    for row in windows.slower(measured):
+        output.say(f"slower with the layer: {row['row']}, {row['mpi']}: {row['without_over_with']:.2f}")
+    return [shown, show_goals(windows.goals(measured))] if measured else [shown]
 
 
 def show_best(measured: list[dict[str, Any]]) -> Any:

@@ -140,6 +140,57 @@ def test_beside_collective_calls(mpi, atomics, way, tmp_path):
 
 
 @every_mpi
+def test_windows_on_mapped_memory_need_no_option(mpi, tmp_path):
+    """The report says why a window of static memory is the MPI's."""
+    program = programs_of(HERE / "window_ways.c")(mpi)
+    report = tmp_path / "report.json"
+    ran = run(["spinloom", "run", f"--report={report}", "--", *job(mpi, 2, program)], {})
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert "wrong 0" in ran.stdout
+    told = json.loads(report.read_text(encoding="utf-8"))["rma"]
+    assert (told["windows"], told["mapped"], told["left"]) == (2, 2, 2)
+    assert sum(told["why_left"].values()) == 2
+    assert "2 were left to the MPI (" in ran.stderr
+    assert "the memory of a rank cannot be mapped" in ran.stderr
+
+
+@every_mpi
+def test_off_leaves_all_windows_to_the_mpi(mpi, accesses, tmp_path):
+    report = tmp_path / "report.json"
+    words = ["spinloom", "run", f"--report={report}", "--", *job(mpi, 2, accesses(mpi), 5, 10, 1, 1)]
+    ran = run(words, {"SPINLOOM_MPI_RMA": "off"})
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert ran.stdout.rstrip().endswith("wrong 0")
+    assert "rma" not in json.loads(report.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def waits():
+    return programs_of(HERE / "window_waits.c")
+
+
+def going_on(mpi: Mpi) -> list[str]:
+    """The launcher's options by which a job goes on when a rank is killed."""
+    return ["--enable-recovery"] if "Open MPI" in mpi.name else ["-disable-auto-cleanup"]
+
+
+@every_mpi
+@pytest.mark.parametrize("held", ["exclusive", "shared"])
+def test_the_lock_of_a_rank_that_was_killed_is_free(mpi, waits, held):
+    program = [str(waits(mpi)), held]
+    ran = run(["spinloom", "run", "--", mpi.launcher, *mpi.options, *going_on(mpi), "-n", "2", *program], {})
+    assert ran.stdout.split() == ["free"], ran.stderr[-2000:]
+
+
+@every_mpi
+def test_who_waits_long_for_a_lock_sleeps(mpi, waits, tmp_path):
+    said, told = on_nic(job(mpi, 2, waits(mpi), "sleep"), tmp_path)
+    assert told["mapped"] == 2
+    word, slept = said.split()
+    assert (word, int(slept) > 20) == ("slept", True), said
+
+
+@every_mpi
 def test_a_rank_without_the_option_keeps_all_windows_with_the_mpi(mpi, accesses):
     """Such ranks never found one board, and each says why."""
     words = [mpi.launcher, *mpi.options, "-n", "1", "spinloom", "run", "--rma", "--"]

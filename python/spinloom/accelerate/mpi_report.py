@@ -126,12 +126,14 @@ def merged_windows(lines: list[dict[str, Any]]) -> dict[str, Any]:
     ranks = [line["rma"] for line in lines if line.get("rma", {}).get("asked")]
     if not ranks:
         return {}
+    reasons = sorted({why for rank in ranks for why in rank["why_left"]})
     sums = ("windows", "mapped", "left", *ACCESSES, "updates", "bytes")
     return {
         "rma": {
             "on": sum(rank["on"] for rank in ranks),
             "why_off": sorted({rank["why_off"] for rank in ranks if not rank["on"]}),
             **{name: sum(rank[name] for rank in ranks) for name in sums},
+            "why_left": {why: sum(rank["why_left"].get(why, 0) for rank in ranks) for why in reasons},
         }
     }
 
@@ -393,7 +395,8 @@ def window_facts(document: dict[str, Any]) -> list[str]:
         return [f"windows stayed with the MPI: {'; '.join(windows['why_off'])}"]
     counted = ", ".join(f"{windows[name]:,} {name}" for name in ACCESSES)
     by_hand = f", {windows['updates']:,} of them by their origin's processor" if windows["updates"] else ""
-    left = f"; {windows['left']:,} were left to the MPI" if windows["left"] else ""
+    reasons = ", ".join(f"{count:,}: {why}" for why, count in windows["why_left"].items())
+    left = f"; {windows['left']:,} were left to the MPI ({reasons})" if windows["left"] else ""
     mapped = windows["mapped"]
     return [
         f"{windows['windows'] - mapped:,} windows of ranks were on the NIC, {mapped:,} on memory that all of "

@@ -95,7 +95,9 @@ VARIABLES = {
             "SPINLOOM_MPI_COLLECTIVES", "off", "MPI: non-blocking collective calls on the live NIC: on, off"
         ),
         Variable(
-            "SPINLOOM_MPI_RMA", "off", "MPI: windows on one-sided memory of ours: on, nic (never mapped), off"
+            "SPINLOOM_MPI_RMA",
+            "mapped",
+            "MPI: windows on memory of ours: mapped, on (others on the NIC), nic (never mapped), off",
         ),
         Variable("SPINLOOM_MPI_GPU", "auto", "MPI: buffers in the memory of a GPU: auto, on, off, host"),
         Variable("SPINLOOM_MPI_LAYOUT", "memoised", "MPI: whether peers' layouts are kept: memoised, naive"),

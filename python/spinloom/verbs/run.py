@@ -145,7 +145,7 @@ def become(command: list[str], environment: dict[str, str], report: str | None) 
 @click.option(
     "--rma",
     is_flag=True,
-    help="Windows stand on memory that all their ranks map, or on the live NIC's: all accesses, locks and "
+    help="Windows whose ranks cannot all map their memory stand on the live NIC's: all accesses, locks and "
     "epochs of the job.",
 )
 @click.option(
@@ -169,8 +169,9 @@ def run(command: tuple[str, ...], path: str | None, collectives: bool, rma: bool
     (MPI_Allreduce_init, ...). Calls that a NIC cannot do stay with the MPI, such as reductions by an
     operation of the program's own.
 
-    With --rma, each rank also gets such a NIC. The NICs do the accesses and locks of MPI's windows, and the
-    target's program takes part in none of them. Windows that grow (MPI_Win_create_dynamic) stay with the MPI.
+    Windows whose ranks all map their memory are accessed there by their origins, and the target's program
+    takes part in nothing. With --rma, each rank also gets such a NIC for the other windows. Windows that grow
+    (MPI_Win_create_dynamic) stay with the MPI.
 
     Examples: spinloom run --report -- mpiexec -n 2 ./app;
     spinloom run --report=app.html -- mpiexec -n 2 ./app

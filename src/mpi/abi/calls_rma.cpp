@@ -1,5 +1,6 @@
 // Calls of windows where the job asks for the NIC: each is a call of an RmaWindow, or goes on to the layer's function
 // or the MPI's.
+#include <algorithm>
 #include <atomic>
 #include <tuple>
 
@@ -71,9 +72,12 @@ struct WindowHook<name, int(Arguments...)> {
         if constexpr (requires { Rule::target; }) return ask_mpi<Rule, window_at>(arguments...);
         return success;
       };
-      std::atomic_thread_fence(std::memory_order_seq_cst);
+      // What accesses have moved is ordered by the calls that end or begin their epochs, and by flushes. Locks order
+      // memory by themselves.
+      constexpr bool needs_fence = !requires { Rule::target; } && !requires { Rule::is_ordered; };
+      if constexpr (needs_fence) std::atomic_thread_fence(std::memory_order_seq_cst);
       const auto [code, is_raised] = Rule{}(*window, MpiCalls{refuse, ask}, arguments...);
-      std::atomic_thread_fence(std::memory_order_seq_cst);
+      if constexpr (needs_fence && !requires { Rule::only_ends; }) std::atomic_thread_fence(std::memory_order_seq_cst);
       return code == success || is_raised ? code : raise_on_window(handle, code);
     } catch (...) {
       return raise_on_window(handle, error_other);
@@ -178,6 +182,20 @@ int check_by_mpi(const RmaArguments::Call& call, const Ask& ask) {
   return code;
 }
 
+// True for a basic type of numbers, of which any MPI takes a put or a get of as many as there are at the other end.
+bool is_number(Datatype type) {
+  static std::atomic<uint64_t> latest{0};
+  const uint64_t key = key_of(type);
+  if (latest.load(std::memory_order_relaxed) == key) return true;
+  const bool is_known = std::ranges::any_of(numbers(), [type](const auto& entry) { return entry.handle == type; });
+  if (is_known) latest.store(key, std::memory_order_relaxed);
+  return is_known;
+}
+
+Outcome with_request(RmaWindow& window, int target, int code, Request* request) {
+  return {code == success && request != nullptr ? window.request_of(target, request) : code};
+}
+
 // Has the MPI raise the error where an argument is wrong; else does the access, and makes its request.
 template <class MpiFunctions, class Access>
 Outcome access(RmaWindow& window, const RemoteBuffer& remote, const MpiFunctions& mpi, const RmaArguments::Call& call,
@@ -189,8 +207,11 @@ Outcome access(RmaWindow& window, const RemoteBuffer& remote, const MpiFunctions
   }
   int code = check_by_mpi(call, mpi.ask);
   if (code == success) code = do_access();
-  if (code == success && request != nullptr) code = window.request_of(remote.target, request);
-  return {code};
+  return with_request(window, remote.target, code, request);
+}
+
+bool is_plain(const RmaWindow& window, const Buffer& own, const RemoteBuffer& remote) {
+  return own.type == remote.type && own.count == remote.count && !window.is_wrong(remote) && is_number(own.type);
 }
 
 struct Puts {
@@ -200,6 +221,7 @@ struct Puts {
                      Aint target_disp, N target_count, Datatype target_type, Win, Request* request = nullptr) const {
     const RemoteBuffer remote{to, target_disp, target_count, target_type};
     const Buffer own{without_const(from), count, type};
+    if (is_plain(window, own, remote)) return with_request(window, to, window.put(own, remote), request);
     return access(window, remote, mpi, call_of("Put", own, remote), [&] { return window.put(own, remote); }, request);
   }
 };
@@ -210,6 +232,7 @@ struct Gets {
                      Aint target_disp, N target_count, Datatype target_type, Win, Request* request = nullptr) const {
     const RemoteBuffer remote{from, target_disp, target_count, target_type};
     const Buffer own{into, count, type};
+    if (is_plain(window, own, remote)) return with_request(window, from, window.get(own, remote), request);
     return access(window, remote, mpi, call_of("Get", own, remote), [&] { return window.get(own, remote); }, request);
   }
 };
@@ -282,13 +305,20 @@ struct EpochAt {
   }
 };
 
+// Calls after which nothing is read that another rank has written because of them.
+template <auto does, size_t rank_at>
+struct FlushAt : EpochAt<does, rank_at> {
+  static constexpr bool only_ends = true;
+};
+
+template <class Call>
+struct Ordered : Call {
+  static constexpr bool is_ordered = true;
+};
+
 constexpr auto fences = [](RmaWindow& window, int assert, Win) { return window.fence(assert); };
-constexpr auto posts = [](RmaWindow& window, Group group, int, Win handle) {
-  return window.post(ranks_in(group, handle));
-};
-constexpr auto starts = [](RmaWindow& window, Group group, int, Win handle) {
-  return window.start(ranks_in(group, handle));
-};
+constexpr auto posts = [](RmaWindow& window, Group group, int, Win) { return window.post(window.ranks_of(group)); };
+constexpr auto starts = [](RmaWindow& window, Group group, int, Win) { return window.start(window.ranks_of(group)); };
 constexpr auto completes = [](RmaWindow& window, Win) { return window.complete(); };
 constexpr auto waits = [](RmaWindow& window, Win) { return window.wait(); };
 constexpr auto tests = [](RmaWindow& window, Win, int* flag) { return window.test(flag); };
@@ -344,13 +374,13 @@ const ForwardingHook* rma_hook(std::string_view name) {
                   SPINLOOM_ON("Win_start", Epoch<starts>, Group, int, Win)
                       SPINLOOM_ON("Win_complete", Epoch<completes>, Win) SPINLOOM_ON("Win_wait", Epoch<waits>, Win)
                           WindowHook<"Win_test", int(Win, int*)>::hook<Epoch<tests>, 0>(),
-      SPINLOOM_ON("Win_unlock_all", Epoch<unlocks_all>, Win) SPINLOOM_ON("Win_lock_all", Epoch<locks_all>, int, Win)
-          SPINLOOM_ON("Win_flush_all", Epoch<flushes_all>, Win) SPINLOOM_ON(
-              "Win_flush_local_all", Epoch<flushes_all>, Win) SPINLOOM_ON("Win_sync", Epoch<does_nothing>, Win)
-              WindowHook<"Win_lock", int(int, int, int, Win)>::hook<EpochAt<locks, 1>>(),
-      WindowHook<"Win_unlock", int(int, Win)>::hook<EpochAt<unlocks, 0>>(),
-      WindowHook<"Win_flush", int(int, Win)>::hook<EpochAt<flushes, 0>>(),
-      WindowHook<"Win_flush_local", int(int, Win)>::hook<EpochAt<flushes, 0>>(),
+      SPINLOOM_ON("Win_unlock_all", Ordered<Epoch<unlocks_all>>, Win) SPINLOOM_ON(
+          "Win_lock_all", Ordered<Epoch<locks_all>>, int, Win) SPINLOOM_ON("Win_flush_all", Epoch<flushes_all>, Win)
+          SPINLOOM_ON("Win_flush_local_all", Epoch<flushes_all>, Win) SPINLOOM_ON("Win_sync", Epoch<does_nothing>, Win)
+              WindowHook<"Win_lock", int(int, int, int, Win)>::hook<Ordered<EpochAt<locks, 1>>>(),
+      WindowHook<"Win_unlock", int(int, Win)>::hook<Ordered<EpochAt<unlocks, 0>>>(),
+      WindowHook<"Win_flush", int(int, Win)>::hook<FlushAt<flushes, 0>>(),
+      WindowHook<"Win_flush_local", int(int, Win)>::hook<FlushAt<flushes, 0>>(),
       {"Win_free", reinterpret_cast<void*>(&FreeHook::call), reinterpret_cast<void**>(&FreeHook::next),
        reinterpret_cast<void**>(&FreeHook::mpi_function)}};
 #undef SPINLOOM_ACCESSES

@@ -206,7 +206,7 @@ int add_window(int code, Win handle, Comm comm, Key key, const PostedMemory& pos
 PostedMemory memory_to_post(const void* base, Aint bytes, int64_t unit, PostedMemory::Location otherwise) {
   const bool in_heap = base != nullptr && bytes > 0 && process_heap_is_malloc() &&
                        process_heap().is_shared(base, static_cast<uint64_t>(bytes));
-  return {reinterpret_cast<uint64_t>(base), bytes, unit, in_heap ? PostedMemory::Location::in_heap : otherwise};
+  return {reinterpret_cast<uint64_t>(base), bytes, unit, in_heap ? PostedMemory::Location::in_heap : otherwise, 0, {}};
 }
 
 }  // namespace

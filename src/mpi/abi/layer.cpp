@@ -69,9 +69,11 @@ std::string Layer::begin() {
   }
   job = is_alone ? lone_name(settings.job) : world_name(settings.job, ranks);
   if (job.empty()) return "the launcher gives the job no name";
-  // Ranks with different wishes for the NIC join different boards, so that all founders of a board open it, or none.
+  // Ranks with different wishes for the NIC, or for windows, join different boards: so all founders of a board open it,
+  // or none, and all of them agree on each window, or none.
   if (settings.collectives) job += "-nic";
   if (settings.rma) job += "-rma";
+  if (!settings.maps_windows()) job += "-apart";
   if (!is_pack_on ||
       real.Comm_create_keyval(&copy_nothing, &SPINLOOM_ABI::forget_comm, &comm_keyval_, nullptr) != success ||
       real.Comm_group(handles().comm_world, &world_group_) != success) {
@@ -94,6 +96,7 @@ std::string Layer::begin() {
   } else if (settings.collectives || settings.rma) {
     begin_nic();
   }
+  if (!is_alone && !settings.rma && settings.maps_windows()) rma.begin();
   return "";
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "mpi/abi/layer.hpp"
+#include "mpi/abi/rma_few.hpp"
 #include "mpi/abi/rma_wait.hpp"
 #include "mpi/abi/rma_window.hpp"
 #include "mpi/messages/ends.hpp"
@@ -60,6 +61,31 @@ class EndedRequest : public CarriedCall {
   [[nodiscard]] int wait() override { return success; }
 };
 
+// A part of an accumulating call is at most so long: others wait for its lock meanwhile. Less where it is packed.
+constexpr int64_t change_bytes_max = 64 << 10;
+constexpr int64_t packed_bytes_max = 16 << 10;
+
+// Returns the type of elements that lie together and are no more than one part; null: they do not, or are too many.
+const RmaType* type_of_few(RmaTypes& types, const RmaWindow::RemoteBuffer& remote) {
+  if (remote.count <= 0 || remote.count > change_bytes_max) return nullptr;
+  const RmaType* const type = types.of(remote.type);
+  const bool is_basic = type != nullptr && type->element && *type->element == remote.type;
+  if (!is_basic || !type->form->is_one_run || type->form->extent != type->form->size || type->form->true_lb != 0)
+    return nullptr;
+  return type->form->size * remote.count <= change_bytes_max ? type : nullptr;
+}
+
+// Returns where `bytes` of a part of the window lie; null if they do not all lie in it.
+uint8_t* place_of_few(const RmaWindow::Part& part, uint8_t* memory, Aint target_disp, int64_t bytes) {
+  int64_t offset = 0;
+  if (memory == nullptr || __builtin_mul_overflow(target_disp, part.unit, &offset)) return nullptr;
+  return offset >= 0 && bytes <= part.bytes && offset <= part.bytes - bytes ? memory + offset : nullptr;
+}
+
+bool are_alike(const RmaWindow::Buffer* own, const RmaWindow::RemoteBuffer& remote) {
+  return own == nullptr || (own->type == remote.type && own->count == remote.count);
+}
+
 }  // namespace
 
 int RmaWindow::request_of(int target, Request* request) {
@@ -101,11 +127,39 @@ int RmaWindow::find_own(const Buffer& own, Access& access) {
 int RmaWindow::put(const Buffer& from, const RemoteBuffer& remote) { return move(from, remote, true); }
 int RmaWindow::get(const Buffer& to, const RemoteBuffer& remote) { return move(to, remote, false); }
 
+// Returns where the elements of an access begin in this process; null if not all of them lie in the target's part.
+uint8_t* RmaWindow::start_of(const RemoteBuffer& remote, const Form& form, uint8_t* memory) const {
+  const Part& part = parts_[static_cast<size_t>(remote.target)];
+  int64_t base = 0;
+  if (__builtin_mul_overflow(remote.target_disp, part.unit, &base) || base < -part.bytes || base > part.bytes)
+    return nullptr;
+  const auto* const start = reinterpret_cast<const std::byte*>(memory);
+  const std::byte* first = nullptr;
+  int64_t length = 0;
+  const bool is_inside = Message(form, remote.count, memory + base).reach(first, length) && first >= start &&
+                         length <= part.bytes && first - start <= part.bytes - length;
+  return is_inside ? memory + base : nullptr;
+}
+
+// Counts a copy for the report, by the target's type unless only the origin's has gaps.
+void RmaWindow::count_copy(const Buffer& own, const RemoteBuffer& remote, const FormPointer& here,
+                           const FormPointer& there, bool is_put) const {
+  const bool has_gaps_here = !here->is_contiguous(own.count);
+  const bool has_gaps_there = !there->is_contiguous(remote.count);
+  if (has_gaps_here || has_gaps_there) layer.windows.count_copy();
+  if (!layer.tally) return;
+  Place place;
+  place.count = has_gaps_there || !has_gaps_here ? remote.count : own.count;
+  place.form = has_gaps_there || !has_gaps_here ? there : here;
+  place.call = is_put ? "MPI_Put" : "MPI_Get";
+  layer.count(place, static_cast<int>(parts_[static_cast<size_t>(remote.target)].rank), Way::mapped,
+              "one copy by its origin");
+}
+
 // From layout to layout, by this process.
 int RmaWindow::copy(const Buffer& own, const RemoteBuffer& remote, uint8_t* memory, bool is_put) {
   FormPointer here, there;
   int64_t bytes = 0;
-  const Part& part = parts_[static_cast<size_t>(remote.target)];
   {
     const Lock lock;
     if (!is_open_to(remote.target)) return error_rma_sync;
@@ -120,26 +174,50 @@ int RmaWindow::copy(const Buffer& own, const RemoteBuffer& remote, uint8_t* memo
     }
     ++(is_put ? counts_.puts : counts_.gets);
     if (bytes != INT64_MAX) counts_.bytes += static_cast<uint64_t>(bytes);
+    if (bytes > 0) count_copy(own, remote, here, there, is_put);
   }
-  int64_t base = 0;
-  if (bytes == INT64_MAX || __builtin_mul_overflow(remote.target_disp, part.unit, &base)) return error_rma_range;
+  if (bytes == INT64_MAX) return error_rma_range;
   if (bytes == 0) return success;
-  if (base < -part.bytes || base > part.bytes) return error_rma_range;
-  const auto* const start = reinterpret_cast<const std::byte*>(memory);
-  const Message theirs(*there, remote.count, memory + base);
-  const std::byte* first = nullptr;
-  int64_t length = 0;
-  if (!theirs.reach(first, length) || first < start || length > part.bytes || first - start > part.bytes - length)
-    return error_rma_range;
+  uint8_t* const start = start_of(remote, *there, memory);
+  if (start == nullptr) return error_rma_range;
+  const Message theirs(*there, remote.count, start);
   const Message ours(*here, own.count, own.address);
   const CopyEnd from = end_of(is_put ? ours : theirs, is_put ? own.count : remote.count);
   const CopyEnd to = end_of(is_put ? theirs : ours, is_put ? remote.count : own.count);
   return copy_part(from, to, {0, bytes}).ok() ? success : error_other;
 }
 
+// Copies contiguous elements of one type. False: they are not, or something is wrong, and copy() must look closer.
+bool RmaWindow::move_alike(const Buffer& own, const RemoteBuffer& remote, uint8_t* memory, bool is_put) {
+  constexpr int64_t locked_bytes_max = 16 << 10;  // other threads wait meanwhile
+  if (own.type != remote.type || own.count != remote.count || own.count <= 0) return false;
+  const Lock lock;
+  const RmaType* const type = layer.tally || !is_open_to(remote.target) ? nullptr : types_.of(remote.type);
+  if (type == nullptr || !type->form->is_contiguous(own.count)) return false;
+  const Form& form = *type->form;
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(form.size, own.count, &bytes) || (layer.is_threaded && bytes > locked_bytes_max))
+    return false;
+  const Part& part = parts_[static_cast<size_t>(remote.target)];
+  int64_t offset = 0;
+  if (__builtin_mul_overflow(remote.target_disp, part.unit, &offset) ||
+      __builtin_add_overflow(offset, form.true_lb, &offset) || offset < 0 || bytes > part.bytes ||
+      offset > part.bytes - bytes) {
+    return false;
+  }
+  uint8_t* const here = static_cast<uint8_t*>(own.address) + form.true_lb;
+  std::memcpy(is_put ? memory + offset : here, is_put ? here : memory + offset, static_cast<size_t>(bytes));
+  ++(is_put ? counts_.puts : counts_.gets);
+  counts_.bytes += static_cast<uint64_t>(bytes);
+  return true;
+}
+
 int RmaWindow::move(const Buffer& own, const RemoteBuffer& remote, bool is_put) {
   if (remote.target == proc_null) return success;
-  if (uint8_t* const memory = way_->memory_of(remote.target)) return copy(own, remote, memory, is_put);
+  if (uint8_t* const memory = way_->memory_of(remote.target)) {
+    if (move_alike(own, remote, memory, is_put)) return success;
+    return copy(own, remote, memory, is_put);
+  }
   const Lock lock;
   Access access;
   if (const int code = find_remote(remote, access); code != success) return code;
@@ -156,36 +234,82 @@ int RmaWindow::accumulate(const Buffer& from, const Buffer* result, const Remote
   if (remote.target == proc_null) return success;
   const bool reads_only = op == op_no_op();
   if (reads_only && result == nullptr) return success;
-  Access access;
-  std::optional<int> code;
+  const Buffer* const sent = reads_only ? nullptr : &from;
   bool is_here = false;
+  Accumulation change;
+  {
+    const Lock lock;
+    const RmaType* const few = are_alike(sent, remote) && are_alike(result, remote) && is_open_to(remote.target)
+                                   ? type_of_few(types_, remote)
+                                   : nullptr;
+    const int64_t few_bytes = few == nullptr ? 0 : few->form->size * remote.count;
+    uint8_t* const there = few == nullptr ? nullptr
+                                          : place_of_few(parts_[static_cast<size_t>(remote.target)],
+                                                         way_->memory_of(remote.target), remote.target_disp, few_bytes);
+    // What lies together and is short is changed at once, unless another rank changes elements there.
+    if (there != nullptr && way_->begin_change(remote.target)) {
+      const auto bytes = static_cast<size_t>(few_bytes);
+      int code = success;
+      if (result != nullptr) std::memcpy(result->address, there, bytes);
+      if (sent != nullptr && op == op_replace()) {
+        std::memcpy(there, sent->address, bytes);
+      } else if (sent != nullptr) {
+        constexpr int64_t few_max = 16;
+        const std::optional<int> known = few->code && remote.count <= few_max ? RmaTypes::op_of(op) : std::nullopt;
+        if (!known || !combine_few(*known, *few->code, sent->address, there, remote.count))
+          code = real.Reduce_local(sent->address, there, static_cast<int>(remote.count), remote.type, op);
+      }
+      way_->end_change(remote.target);
+      ++(result == nullptr ? counts_.accumulates : counts_.fetches);
+      counts_.bytes += static_cast<uint64_t>(few_bytes);
+      return code;
+    }
+    if (const int wrong = describe(sent, result, remote, change); wrong != success) return wrong;
+    ++(result == nullptr ? counts_.accumulates : counts_.fetches);
+    if (change.bytes != INT64_MAX) counts_.bytes += static_cast<uint64_t>(change.bytes);
+    if (change.bytes == 0) return success;
+    is_here = way_->memory_of(remote.target) != nullptr;
+  }
+  if (is_here && change.element_form->is_one_run && change.element_form->extent == change.element_form->size)
+    return change_in_place(sent, result, remote, change, op);
+  Access access;
   {
     const Lock lock;
     if (const int wrong = find_remote(remote, access); wrong != success) return wrong;
     if (result != nullptr) {
       if (const int wrong = find_own(*result, access); wrong != success) return wrong;
     }
-    if (!reads_only) {
-      if (const int wrong = find_own(from, access); wrong != success) return wrong;
+    if (sent != nullptr) {
+      if (const int wrong = find_own(*sent, access); wrong != success) return wrong;
     }
-    // If there are no elements, their types may differ.
-    if (access.bytes != 0) {
-      if (!access.theirs.element) return error_other;
-      if (!reads_only && access.own.element != access.theirs.element) return error_other;
-    }
-    ++(result == nullptr ? counts_.accumulates : counts_.fetches);
-    counts_.bytes += static_cast<uint64_t>(access.bytes);
-    if (access.bytes == 0) return success;
-    is_here = way_->memory_of(remote.target) != nullptr;
-    code = !is_here && access.theirs.code ? RmaTypes::op_of(op) : std::nullopt;
-    if (code) return change_by_nic(reads_only ? nullptr : &from, result, remote, access, *code);
+    const std::optional<int> code = !is_here && access.theirs.code ? RmaTypes::op_of(op) : std::nullopt;
+    if (code) return change_by_nic(sent, result, remote, access, *code);
     if (!is_here) ++counts_.updates;
   }
-  const Buffer* const sent = reads_only ? nullptr : &from;
-  const Form& element = *access.theirs.element_form;
-  const bool is_in_place = is_here && element.is_one_run && element.extent == element.size;
-  return is_in_place ? change_in_place(sent, result, remote, access, op)
-                     : change_here(sent, result, remote, access, op);
+  return change_here(sent, result, remote, access, op);
+}
+
+// Finds the types of an accumulating access, or returns an error code. If there are no elements, the types may differ.
+int RmaWindow::describe(const Buffer* from, const Buffer* result, const RemoteBuffer& remote, Accumulation& change) {
+  if (!is_open_to(remote.target)) return error_rma_sync;
+  const RmaType* type = types_.of(remote.type);
+  if (type == nullptr) return error_other;
+  change.theirs = type->form;
+  change.bytes = Place::capacity_of(*type->form, remote.count);
+  const std::optional<Datatype> element = type->element;
+  change.element_form = type->element_form;
+  const auto own_form = [&](const Buffer& own, FormPointer& form) {
+    if (own.count == 0 && change.bytes == 0) return true;  // an access without bytes may name any type
+    const RmaType* const own_type = own.count < 0 ? nullptr : types_.of(own.type);
+    if (own_type == nullptr || Place::capacity_of(*own_type->form, own.count) != change.bytes) return false;
+    form = own_type->form;
+    return &form == &change.into || change.bytes == 0 || own_type->element == element;
+  };
+  if (result != nullptr && !own_form(*result, change.into)) return error_other;
+  if (from != nullptr && !own_form(*from, change.own)) return error_other;
+  if (change.bytes != 0 && !element) return error_other;
+  if (element) change.element = *element;
+  return success;
 }
 
 int RmaWindow::change_by_nic(const Buffer* from, const Buffer* result, const RemoteBuffer& remote, const Access& access,
@@ -237,6 +361,20 @@ int RmaWindow::compare_and_swap(const void* value, const void* compare, void* re
   uint8_t* memory = nullptr;
   {
     const Lock lock;
+    const RmaType* const few = is_open_to(remote.target) ? type_of_few(types_, remote) : nullptr;
+    const int64_t size = few == nullptr ? 0 : few->form->size;
+    uint8_t* const there = few == nullptr ? nullptr
+                                          : place_of_few(parts_[static_cast<size_t>(remote.target)],
+                                                         way_->memory_of(remote.target), remote.target_disp, size);
+    if (there != nullptr && way_->begin_change(remote.target)) {
+      std::memcpy(result, there, static_cast<size_t>(size));
+      if (std::memcmp(result, compare, static_cast<size_t>(size)) == 0)
+        std::memcpy(there, value, static_cast<size_t>(size));
+      way_->end_change(remote.target);
+      ++counts_.fetches;
+      counts_.bytes += static_cast<uint64_t>(size);
+      return success;
+    }
     if (const int wrong = find_remote(remote, access); wrong != success) return wrong;
     if (!access.theirs.element || access.their_blocks.size() != 1) return error_other;
     ++counts_.fetches;
@@ -286,53 +424,57 @@ int RmaWindow::move_packed(int target, const Access& access, uint8_t* packed, bo
 }
 
 int RmaWindow::change_in_place(const Buffer* from, const Buffer* result, const RemoteBuffer& remote,
-                               const Access& access, Op op) {
-  // The lock is given back after so many bytes: others wait for it.
-  constexpr int64_t change_bytes_max = 16 << 10;
-  std::vector<uint8_t> packed;
-  const uint8_t* sent = nullptr;
-  if (from != nullptr && access.own_blocks.size() == 1) {
-    sent = at(*from, access.own_blocks[0]);
-  } else if (from != nullptr) {
-    packed.resize(static_cast<size_t>(access.bytes));
-    Message(*access.own.form, from->count, from->address).pack({0, access.bytes}, packed.data());
-    sent = packed.data();
-  }
-  std::vector<uint8_t> fetched;
-  uint8_t* back = nullptr;
-  FormPointer into;
-  if (result != nullptr) {
-    const Lock lock;
-    into = types_.of(result->type)->form;
-  }
-  if (into != nullptr && into->is_contiguous(result->count)) {
-    back = static_cast<uint8_t*>(result->address) + into->true_lb;
-  } else if (into != nullptr) {
-    fetched.resize(static_cast<size_t>(access.bytes));
-    back = fetched.data();
-  }
-  const int64_t size = access.theirs.element_form->size;
-  const int64_t most = std::max(size, change_bytes_max / size * size);
-  uint8_t* const memory = way_->memory_of(remote.target);
+                               const Accumulation& change, Op op) {
+  // Elements that do not lie together are packed, changed and unpacked, part by part.
+  struct Side {
+    Message message;
+    uint8_t* together;  // its first byte, if its bytes are contiguous; else null
+    std::vector<uint8_t> packed;
+    Side(const Form& form, int64_t count, void* address, int64_t most)
+        : message(form, count, address),
+          together(form.is_contiguous(count) ? static_cast<uint8_t*>(address) + form.true_lb : nullptr),
+          packed(together == nullptr ? static_cast<size_t>(most) : 0) {}
+    [[nodiscard]] uint8_t* part(int64_t first) { return together != nullptr ? together + first : packed.data(); }
+  };
+  if (change.bytes == INT64_MAX) return error_rma_range;
+  uint8_t* const start = start_of(remote, *change.theirs, way_->memory_of(remote.target));
+  if (start == nullptr) return error_rma_range;
+  const int64_t size = change.element_form->size;
+  const bool is_packed = !change.theirs->is_contiguous(remote.count) ||
+                         (from != nullptr && !change.own->is_contiguous(from->count)) ||
+                         (result != nullptr && !change.into->is_contiguous(result->count));
+  const int64_t part_bytes = is_packed ? packed_bytes_max : change_bytes_max;
+  const int64_t most = std::min(change.bytes, std::max(size, part_bytes / size * size));
+  Side theirs(*change.theirs, remote.count, start, most);
+  std::optional<Side> sent;
+  std::optional<Side> back;
+  if (from != nullptr) sent.emplace(*change.own, from->count, from->address, most);
+  if (result != nullptr) back.emplace(*change.into, result->count, result->address, most);
   int code = success;
-  for (const MemoryBlock& block : access.their_blocks) {
-    for (int64_t done = 0; done < block.bytes && code == success; done += most) {
-      const int64_t bytes = std::min(most, block.bytes - done);
-      uint8_t* const there = memory + block.offset + done;
-      change_under_lock(remote.target, [&] {
-        if (back != nullptr) std::memcpy(back, there, static_cast<size_t>(bytes));
-        if (sent == nullptr) return;
-        if (op == op_replace()) {
-          std::memcpy(there, sent, static_cast<size_t>(bytes));
-        } else {
-          code = real.Reduce_local(sent, there, static_cast<int>(bytes / size), *access.theirs.element, op);
-        }
-      });
-      if (sent != nullptr) sent += bytes;
-      if (back != nullptr) back += bytes;
+  for (int64_t done = 0; done < change.bytes && code == success; done += most) {
+    const Range range{done, std::min(done + most, change.bytes)};
+    const auto bytes = static_cast<size_t>(range.last - range.first);
+    uint8_t* const there = theirs.part(done);
+    const uint8_t* operands = nullptr;
+    if (sent) {
+      if (sent->together == nullptr) sent->message.pack(range, sent->packed.data());
+      operands = sent->part(done);
     }
+    change_under_lock(remote.target, [&] {
+      const bool is_replaced = operands != nullptr && op == op_replace();
+      if (theirs.together == nullptr && (back || !is_replaced)) theirs.message.pack(range, there);
+      if (back) std::memcpy(back->part(done), there, bytes);
+      if (operands == nullptr) return;
+      if (is_replaced) {
+        std::memcpy(there, operands, bytes);
+      } else {
+        code =
+            real.Reduce_local(operands, there, static_cast<int>(bytes / static_cast<size_t>(size)), change.element, op);
+      }
+      if (theirs.together == nullptr && code == success) theirs.message.unpack(range, there);
+    });
+    if (back && back->together == nullptr) back->message.unpack(range, back->packed.data());
   }
-  if (!fetched.empty()) Message(*into, result->count, result->address).unpack({0, access.bytes}, fetched.data());
   return code;
 }
 

@@ -43,10 +43,17 @@ class RmaMappedWay final : public RmaWay {
     meeting_.unlock(static_cast<size_t>(target), holds_[static_cast<size_t>(target)]);
     return PTL_OK;
   }
+  [[nodiscard]] bool is_immediate() const override { return true; }
+  int lock_all_test(int* done) override { return code_of(meeting_.lock_all_test(), done); }
+  int unlock_all() override {
+    meeting_.unlock_all();
+    return PTL_OK;
+  }
   int flush_test(int, int* done) override {
     *done = 1;
     return PTL_OK;
   }
+  bool sleep(int lock_of, const std::function<bool()>& is_needed) override;
   int close_test(int* done) override;
   int move(int target, std::span<const ptl_iovec_t> here, std::span<const spl_rma_piece> there, bool is_put) override;
 
@@ -70,7 +77,6 @@ class RmaMappedWay final : public RmaWay {
   std::vector<WindowMeeting::Kind> holds_;
   bool is_posted_ = false;
   bool is_starting_ = false;
-  bool has_left_ = false;
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

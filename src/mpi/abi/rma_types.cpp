@@ -25,6 +25,12 @@ std::optional<ptl_datatype_t> code_of(Datatype element) {
   return std::nullopt;
 }
 
+// The type that was found last, of the process's RmaTypes. Under the lock.
+struct LatestType {
+  uint64_t key = 0;
+  const RmaType* type = nullptr;
+} latest_type;
+
 }  // namespace
 
 const RmaType* RmaTypes::of(Datatype type) {
@@ -32,7 +38,9 @@ const RmaType* RmaTypes::of(Datatype type) {
   if (const uint64_t changes = layer.types.changes(); changes != changes_) {
     changes_ = changes;
     types_ = {};
+    latest_type = {};
   }
+  if (latest_type.type != nullptr && latest_type.key == key_of(type)) return latest_type.type;
   const std::unique_ptr<RmaType>* found = types_.find(key_of(type));
   if (found == nullptr) {
     auto described = std::make_unique<RmaType>();
@@ -44,7 +52,9 @@ const RmaType* RmaTypes::of(Datatype type) {
     }
     found = &types_.put(key_of(type), std::move(described));
   }
-  return (*found)->form->is_known ? found->get() : nullptr;
+  if (!(*found)->form->is_known) return nullptr;
+  latest_type = {key_of(type), found->get()};
+  return latest_type.type;
 }
 
 std::optional<int> RmaTypes::op_of(Op op) {

@@ -1,7 +1,8 @@
-// RmaWindow::wait_for - how calls of windows on the NIC wait.
+// RmaWindow::wait_for - how calls of windows wait.
 //
 // Contract: wait_for() calls test(&done) under the lock until `done` is not 0; test() returns a code of Portals. In
-//   between the layer and the MPI make progress. Threads and time: see rma_window.hpp.
+//   between the layer and the MPI make progress; who has waited for long sleeps between two looks, where the way can.
+// Threads and time: see rma_window.hpp.
 #pragma once
 
 #include "mpi/abi/layer.hpp"
@@ -11,19 +12,30 @@
 namespace spinloom::mpi::SPINLOOM_ABI {
 
 template <class Test>
-int RmaWindow::wait_for(Test test) {
+int RmaWindow::wait_for(Test test, int lock_of) {
+  constexpr int yields_before_sleep = 50;
   Spin spin;
+  int yields = 0;
+  int code = PTL_OK;
+  const auto is_over = [&] {
+    const Lock lock;
+    int done = 0;
+    code = test(&done);
+    return code != PTL_OK || done != 0;
+  };
   for (;;) {
-    {
-      const Lock lock;
-      int done = 0;
-      if (test(&done) != PTL_OK) return failed();
-      if (done != 0) return success;
+    if (is_over()) return code == PTL_OK ? success : failed();
+    if (layer.has_work()) {
+      layer.progress(Layer::Waiting::blocked);
+      yields = 0;
     }
-    if (layer.has_work()) layer.progress(Layer::Waiting::blocked);
     if (!spin.pause()) continue;
     int flag = 0;
     (void)real.Iprobe(any_source, any_tag, layer.teams.comm(), &flag, status_ignore);
+    if (++yields <= yields_before_sleep) continue;
+    bool is_done = false;
+    const auto is_needed = [&] { return !(is_done = is_over()); };
+    if (way_->sleep(lock_of, is_needed) && is_done) return code == PTL_OK ? success : failed();
   }
 }
 

@@ -10,6 +10,7 @@
 #include <portals4.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -33,7 +34,15 @@ class RmaWay {
   virtual int lock_begin(int target, bool is_shared) = 0;
   virtual int lock_test(int target, int* done) = 0;
   virtual int unlock(int target) = 0;
+  // True if an access has ended when its call returns: then flush_test() finds nothing to wait for.
+  [[nodiscard]] virtual bool is_immediate() const { return false; }
+  // The shared locks of all ranks at once, for an immediate way.
+  virtual int lock_all_test(int*) { return PTL_FAIL; }
+  virtual int unlock_all() { return PTL_FAIL; }
   virtual int flush_test(int target, int* done) = 0;
+  // Sleeps for a moment, or until something has changed that a rank may wait for. `lock_of`: the rank for whose lock it
+  // waits; -1: for something else. is_needed() is asked once more before. False: the way cannot sleep.
+  virtual bool sleep(int, const std::function<bool()>&) { return false; }
   // After the last fence of all ranks: no other rank uses the way any more when it is done.
   virtual int close_test(int* done) = 0;
 

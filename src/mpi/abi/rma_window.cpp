@@ -18,7 +18,17 @@ RmaWindow::RmaWindow(std::unique_ptr<RmaWay> way, RmaTypes& types, RmaCounts& co
       counts_(counts),
       handle_(handle),
       parts_(std::move(parts)),
+      is_immediate_(way_->is_immediate()),
       holds_(parts_.size(), Hold::none) {}
+
+std::vector<int> RmaWindow::ranks_of(Group group) {
+  {
+    const Lock lock;
+    Group made{};
+    if (!group_ && real.Win_get_group(handle_, &made) == success) group_ = made;
+  }
+  return group_ ? ranks_in_group(group, *group_) : std::vector<int>{};
+}
 
 int RmaWindow::failed() const {
   std::fprintf(stderr, "spinloom: rank %d, a window: %s\n", layer.rank, way_->error());
@@ -37,7 +47,7 @@ int RmaWindow::fence(int assert) {
   }
   const int code = wait_for([&](int* done) { return way_->fence_test(done); });
   const Lock lock;
-  for (size_t target = 0; target < parts_.size(); ++target) settle(static_cast<int>(target));
+  for (size_t target = 0; target < parts_.size() && !is_immediate_; ++target) settle(static_cast<int>(target));
   is_fenced_ = (assert& mode_nosucceed) == 0;
   return code;
 }
@@ -93,11 +103,16 @@ int RmaWindow::lock(int kind, int target, int assert) {
   if (hold != Hold::none || holds_all_) return error_rma_sync;
   const bool asks = (assert& mode_nocheck) == 0;
   if (asks) {
+    int is_granted = 0;
     {
       const Lock lock;
-      if (way_->lock_begin(target, kind == lock_shared) != PTL_OK) return failed();
+      if (way_->lock_begin(target, kind == lock_shared) != PTL_OK ||
+          (is_immediate_ && way_->lock_test(target, &is_granted) != PTL_OK)) {
+        return failed();
+      }
     }
-    const int code = wait_for([&](int* done) { return way_->lock_test(target, done); });
+    const int code =
+        is_granted != 0 ? success : wait_for([&](int* done) { return way_->lock_test(target, done); }, target);
     if (code != success) return code;
   }
   const Lock lock;
@@ -119,8 +134,19 @@ int RmaWindow::unlock(int target) {
 
 // Locks in the order of the job's ranks, so that two ranks that lock all do not wait for each other.
 int RmaWindow::lock_all(int assert) {
-  if (holds_all_) return error_rma_sync;
-  if ((assert& mode_nocheck) == 0) {
+  if (holds_all_ || std::ranges::any_of(holds_, [](Hold hold) { return hold != Hold::none; })) return error_rma_sync;
+  int is_granted = 0;
+  constexpr int tries_max = 2'000;  // then each lock waits by itself, as it does for one rank
+  Spin spin;
+  for (int tries = 0; is_immediate_ && (assert& mode_nocheck) == 0 && is_granted == 0 && tries < tries_max; ++tries) {
+    {
+      const Lock lock;
+      if (way_->lock_all_test(&is_granted) != PTL_OK) return failed();
+      holds_at_once_ = is_granted != 0;
+    }
+    if (is_granted == 0) (void)spin.pause();
+  }
+  if ((assert& mode_nocheck) == 0 && is_granted == 0) {
     std::vector<int> in_order(parts_.size());
     std::iota(in_order.begin(), in_order.end(), 0);
     std::ranges::sort(in_order, {}, [&](int target) { return parts_[static_cast<size_t>(target)].rank; });
@@ -137,18 +163,21 @@ int RmaWindow::lock_all(int assert) {
 
 int RmaWindow::unlock_all() {
   if (!holds_all_) return error_rma_sync;
-  int code = flush_all();
-  for (size_t target = 0; target < parts_.size(); ++target) {
+  int code = is_immediate_ ? success : flush_all();
+  for (size_t target = 0; target < parts_.size() && !holds_at_once_; ++target) {
     if (holds_[target] == Hold::none) continue;
     const int unlocked = unlock(static_cast<int>(target));
     if (code == success) code = unlocked;
   }
   const Lock lock;
+  if (holds_at_once_ && way_->unlock_all() != PTL_OK && code == success) code = failed();
+  holds_at_once_ = false;
   holds_all_ = false;
   return code;
 }
 
 int RmaWindow::flush_part(int target) {
+  if (is_immediate_) return success;
   const int code = wait_for([&](int* done) { return way_->flush_test(target, done); });
   const Lock lock;
   settle(target);
@@ -174,6 +203,8 @@ int RmaWindow::close() {
     return error_rma_sync;
   }
   const int code = fence(mode_nosucceed);
+  if (group_) real.Group_free(&*group_);
+  group_.reset();
   const int left = wait_for([&](int* done) { return way_->close_test(done); });
   return code == success ? left : code;
 }

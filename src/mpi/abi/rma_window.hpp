@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,8 @@ class RmaWindow {
   RmaWindow& operator=(const RmaWindow&) = delete;
 
   [[nodiscard]] Win handle() const { return handle_; }
+  // The window's ranks of a group's processes, without those that the window does not have.
+  [[nodiscard]] std::vector<int> ranks_of(Group group);
 
   // Epochs. Groups are the window's ranks.
   [[nodiscard]] int fence(int assert);
@@ -105,10 +108,23 @@ class RmaWindow {
     Part* part = nullptr;
     int64_t bytes = 0;
   };
+  // An accumulating access: the forms of the origin's operands, of the place of the result and of the target's elements.
+  struct Accumulation {
+    FormPointer own, into, theirs;
+    Datatype element{};
+    FormPointer element_form;
+    int64_t bytes = 0;
+  };
   [[nodiscard]] bool is_open_to(int target) const;
+  [[nodiscard]] uint8_t* start_of(const RemoteBuffer& remote, const Form& form, uint8_t* memory) const;
+  [[nodiscard]] int describe(const Buffer* from, const Buffer* result, const RemoteBuffer& remote,
+                             Accumulation& change);
   [[nodiscard]] int find_remote(const RemoteBuffer& remote, Access& access);
   [[nodiscard]] int find_own(const Buffer& own, Access& access);
   [[nodiscard]] int copy(const Buffer& own, const RemoteBuffer& remote, uint8_t* memory, bool is_put);
+  void count_copy(const Buffer& own, const RemoteBuffer& remote, const FormPointer& here, const FormPointer& there,
+                  bool is_put) const;
+  [[nodiscard]] bool move_alike(const Buffer& own, const RemoteBuffer& remote, uint8_t* memory, bool is_put);
   [[nodiscard]] int move(const Buffer& own, const RemoteBuffer& remote, bool is_put);
   [[nodiscard]] int change_by_nic(const Buffer* from, const Buffer* result, const RemoteBuffer& remote,
                                   const Access& access, int op);
@@ -122,16 +138,16 @@ class RmaWindow {
   void change_under_lock(int target, Change change);
   // Changes elements where they lie, in memory that this process has mapped.
   [[nodiscard]] int change_in_place(const Buffer* from, const Buffer* result, const RemoteBuffer& remote,
-                                    const Access& access, Op op);
+                                    const Accumulation& change, Op op);
   [[nodiscard]] int swap_word(int target, uint64_t from, uint64_t to, uint64_t& was);
   [[nodiscard]] int move_packed(int target, const Access& access, uint8_t* packed, bool is_put);
   // Returns memory for packed bytes, which is kept until all accesses to the target have ended. Then settle() puts the
   // bytes `into` the buffer, if there is one, and frees the memory.
   [[nodiscard]] uint8_t* keep_packed(int target, int64_t bytes, const Buffer* into = nullptr);
   void settle(int target);
-  // Waits until `test` says that what it looks for is over (rma_wait.hpp).
+  // Waits until `test` says that what it looks for is over (rma_wait.hpp). `lock_of`: see RmaWay::sleep().
   template <class Test>
-  [[nodiscard]] int wait_for(Test test);
+  [[nodiscard]] int wait_for(Test test, int lock_of = -1);
   [[nodiscard]] int failed() const;
   [[nodiscard]] int flush_part(int target);
 
@@ -144,7 +160,10 @@ class RmaWindow {
   bool is_fenced_ = false;
   bool is_started_ = false;
   bool holds_all_ = false;
+  bool holds_at_once_ = false;  // holds_all_, by RmaWay::lock_all_test()
+  const bool is_immediate_;  // the way is
   std::vector<int> started_;
+  std::optional<Group> group_;  // the window's
   std::vector<Hold> holds_;  // one for each rank
 };
 

@@ -32,6 +32,12 @@ std::vector<Facts> all_facts(const Facts& own, Comm comm, size_t ranks) {
   return all;
 }
 
+// The window that was found last, of the process's RmaWindows. Under the lock.
+struct Latest {
+  uint64_t key = 0;
+  RmaWindow* window = nullptr;
+} latest;
+
 bool is_good_at_all(bool is_good_here, Comm comm, size_t ranks) {
   const std::vector<char> all = all_facts(static_cast<char>(is_good_here ? 1 : 0), comm, ranks);
   return !all.empty() && std::ranges::find(all, 0) == all.end();
@@ -47,10 +53,11 @@ void RmaWindows::turn_off(std::string why) {
 void RmaWindows::end() {
   if (!is_on()) return;
   has_ended_ = true;
+  latest = {};
   windows_ = {};
   arguments_.end();
   // Messages that an MPI has promised to send move only while ranks wait in its calls.
-  real.Barrier(layer.teams.comm());
+  if (layer.settings.rma) real.Barrier(layer.teams.comm());
 }
 
 void RmaWindows::add(Win handle, Comm comm, void* base, int64_t bytes, int64_t unit) {
@@ -72,43 +79,57 @@ void RmaWindows::add(Win handle, Comm comm, void* base, int64_t bytes, int64_t u
   }
   std::vector<uint64_t> places;
   for (const PartFacts& part : parts) places.push_back(part.words);
-  std::unique_ptr<RmaWay> way = mapped_way(handle, *members, shown, places, std::move(words));
+  std::string why_not = "another rank cannot map all of its memory";
+  std::unique_ptr<RmaWay> way = mapped_way(handle, *members, shown, places, std::move(words), why_not);
   const bool is_mapped = is_good_at_all(way != nullptr, comm, members->size());
-  if (!is_mapped) way = nic_way(comm, *members, base, bytes);
+  if (!is_mapped) way = layer.settings.rma ? nic_way(comm, *members, base, bytes) : nullptr;
+  if (way != nullptr && !has_arguments_) {
+    has_arguments_ = true;
+    arguments_.begin();
+  }
   const Lock lock;
   if (way == nullptr) {
-    ++windows_left_;
+    ++windows_left_[why_not];
     return;
   }
   ++windows_made_;
   if (is_mapped) ++windows_mapped_;
+  latest = {};
   windows_.put(key_of(handle), std::make_unique<RmaWindow>(std::move(way), types_, counts_, handle, std::move(shown)));
 }
 
 // Null: some rank's memory or words cannot be mapped here. All ranks have posted their memory (windows.hpp) before.
 std::unique_ptr<RmaWay> RmaWindows::mapped_way(Win handle, const Members& members,
                                                const std::vector<RmaWindow::Part>& parts,
-                                               const std::vector<uint64_t>& places, WindowWords own) {
+                                               const std::vector<uint64_t>& places, WindowWords own,
+                                               std::string& why_not) {
   const Lock lock;
   Window* const window = layer.windows.find(handle);
-  if (window == nullptr || own.words() == nullptr || layer.settings.rma_by_nic) return nullptr;
+  const auto is_told = [&why_not](const char* why) {
+    why_not = why;
+    return nullptr;
+  };
+  if (!layer.settings.maps_windows()) return is_told("the NIC was asked for");
+  if (window == nullptr || own.words() == nullptr) return is_told("there is no shared memory left");
   const Board& board = layer.pipeline.board();
+  const auto own_place = static_cast<size_t>(std::ranges::find(members, layer.rank) - members.begin());
+  window->look_up(static_cast<int>(own_place));
+  SharedMappings mappings(reinterpret_cast<uint64_t>(window->memory_of(static_cast<int>(own_place))->local_address));
   std::vector<uint8_t*> memory;
   std::vector<WindowWords::Words*> words;
   for (size_t rank = 0; rank < members.size(); ++rank) {
-    window->look_up(static_cast<int>(rank));
+    window->look_up(static_cast<int>(rank), &mappings);
     const Window::TargetMemory* const found = window->memory_of(static_cast<int>(rank));
     auto* const start = reinterpret_cast<uint8_t*>(found->local_address);
-    if (start == nullptr && parts[rank].bytes > 0) return nullptr;
+    if (start == nullptr && parts[rank].bytes > 0) return is_told("the memory of a rank cannot be mapped");
     memory.push_back(start);
     const auto world_rank = static_cast<uint32_t>(members[rank]);
     void* const place = members[rank] == layer.rank
                             ? static_cast<void*>(own.words())
                             : board.writable_at(world_rank, places[rank], WindowWords::bytes_of(members.size()));
-    if (places[rank] == 0 || place == nullptr) return nullptr;
+    if (places[rank] == 0 || place == nullptr) return is_told("a rank has no shared memory left");
     words.push_back(static_cast<WindowWords::Words*>(place));
   }
-  const auto own_place = static_cast<size_t>(std::ranges::find(members, layer.rank) - members.begin());
   const auto is_alive = [ranks = members](size_t rank) {
     return ranks[rank] == layer.rank || layer.pipeline.board().is_alive(static_cast<uint32_t>(ranks[rank]));
   };
@@ -154,21 +175,33 @@ std::unique_ptr<RmaWay> RmaWindows::nic_way(Comm comm, const Members& members, v
 
 RmaWindow* RmaWindows::find(Win handle) {
   const Lock lock;
-  std::unique_ptr<RmaWindow>* const found = windows_.find(key_of(handle));
-  return found == nullptr ? nullptr : found->get();
+  const uint64_t key = key_of(handle);
+  if (latest.window != nullptr && latest.key == key) return latest.window;
+  std::unique_ptr<RmaWindow>* const found = windows_.find(key);
+  if (found == nullptr) return nullptr;
+  latest = {key, found->get()};
+  return latest.window;
 }
 
 int RmaWindows::free(RmaWindow& window) {
   const int code = window.close();
   const Lock lock;
+  latest = {};
   windows_.erase(key_of(window.handle()));
   return code;
 }
 
 std::string RmaWindows::as_json() const {
-  return text("{\"asked\": ", layer.settings.rma ? "true" : "false", ", \"on\": ", why_off_.empty() ? "true" : "false",
-              ", \"why_off\": \"", why_off_, "\", \"windows\": ", windows_made_, ", \"mapped\": ", windows_mapped_,
-              ", \"left\": ", windows_left_, ", \"puts\": ", counts_.puts, ", \"gets\": ", counts_.gets,
+  uint64_t left = 0;
+  std::string why_left;
+  for (const auto& [why, windows] : windows_left_) {
+    why_left += text(why_left.empty() ? "" : ", ", "\"", why, "\": ", windows);
+    left += windows;
+  }
+  return text("{\"asked\": ", layer.settings.rma || windows_made_ + left > 0 ? "true" : "false",
+              ", \"on\": ", why_off_.empty() ? "true" : "false", ", \"why_off\": \"", why_off_,
+              "\", \"windows\": ", windows_made_, ", \"mapped\": ", windows_mapped_, ", \"left\": ", left,
+              ", \"why_left\": {", why_left, "}", ", \"puts\": ", counts_.puts, ", \"gets\": ", counts_.gets,
               ", \"accumulates\": ", counts_.accumulates, ", \"fetches\": ", counts_.fetches,
               ", \"updates\": ", counts_.updates, ", \"bytes\": ", counts_.bytes, "}");
 }

@@ -1,10 +1,10 @@
-// RmaWindows - the windows that stand on one-sided memory of ours, where the job asks for it: on memory that all of
-//   their ranks have mapped, or on the NIC's, for all of their calls.
+// RmaWindows - the windows that stand on one-sided memory of ours, for all of their calls: on memory that all of their
+//   ranks have mapped or, where the job asks for it, on the NIC's.
 //
-// Contract: begin() is called in MPI_Init by all ranks, once the NIC of each has its memory, or by none. add() follows
-//   a window's creation by the MPI, on every rank of its communicator: a collective call, after which the window goes
-//   the same way at all of them: by mapped memory, by the NIC, or by the MPI. free() precedes its end, and is
-//   collective, too.
+// Contract: begin() is called in MPI_Init by all ranks, or by none; where the job asks for the NIC, once the NIC of
+//   each has its memory. add() follows a window's creation by the MPI, on every rank of its communicator: a collective
+//   call, after which the window goes the same way at all of them: by mapped memory, by the NIC, or by the MPI. free()
+//   precedes its end, and is collective, too.
 // Invariants: (1) the MPI's own window is there for what is no access and no epoch: attributes, names, groups and error
 //   handlers; it has no accesses. (2) A window stays the MPI's where a rank could not make its part, where its
 //   communicator has a rank that is no founder (Teams::members()), and if it was made by MPI_Win_create_dynamic.
@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -28,10 +29,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 class RmaWindows {
  public:
   explicit RmaWindows(Nic& nic) : nic_(nic) {}
-  void begin() {
-    why_off_.clear();
-    arguments_.begin();
-  }
+  void begin() { why_off_.clear(); }
   void turn_off(std::string why);
   void end();
   [[nodiscard]] bool is_on() const { return why_off_.empty() && !has_ended_; }
@@ -54,12 +52,14 @@ class RmaWindows {
   RmaCounts counts_;
   [[nodiscard]] std::unique_ptr<RmaWay> mapped_way(Win handle, const Members& members,
                                                    const std::vector<RmaWindow::Part>& parts,
-                                                   const std::vector<uint64_t>& places, WindowWords own);
+                                                   const std::vector<uint64_t>& places, WindowWords own,
+                                                   std::string& why_not);
   [[nodiscard]] std::unique_ptr<RmaWay> nic_way(Comm comm, const Members& members, void* base, int64_t bytes);
 
   uint64_t windows_made_ = 0;
   uint64_t windows_mapped_ = 0;  // the windows on mapped memory
-  uint64_t windows_left_ = 0;  // windows for which some rank could not make its part
+  std::map<std::string, uint64_t> windows_left_;  // the windows that are the MPI's, by the reason
+  bool has_arguments_ = false;  // arguments_ has begun
 };
 
 }  // namespace spinloom::mpi::SPINLOOM_ABI

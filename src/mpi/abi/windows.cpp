@@ -25,7 +25,7 @@ Window::MpiTraits traits_of_mpi() {
 }
 
 // Returns the address of the target's memory in this process. Null: it cannot be reached.
-std::byte* address_here(const PostedMemory& posted, int target_rank) {
+std::byte* address_here(const PostedMemory& posted, int target_rank, SharedMappings* mappings) {
   if (posted.bytes <= 0) return nullptr;
   const auto bytes = static_cast<uint64_t>(posted.bytes);
   if (target_rank == layer.rank) return reinterpret_cast<std::byte*>(posted.base);  // NOLINT: an address
@@ -34,8 +34,8 @@ std::byte* address_here(const PostedMemory& posted, int target_rank) {
   if (posted.location == PostedMemory::Location::in_heap) {
     return reinterpret_cast<std::byte*>(board.writable_at(target, posted.base, bytes));
   }
-  if (posted.location == PostedMemory::Location::elsewhere || !board.is_alive(target)) return nullptr;
-  return mapped_here(shared_place_of(posted.base, bytes, board.process(target).id()), bytes);
+  if (posted.place.inode == 0) return nullptr;
+  return mappings != nullptr ? mappings->find(posted.place, bytes) : SharedMappings().find(posted.place, bytes);
 }
 
 // Returns the count of the target's posts to `origin`; null: it cannot be read.
@@ -51,15 +51,20 @@ const Posts::Count* posts_of(const PostedMemory& posted, int target_rank, int or
 }  // namespace
 
 std::vector<int> ranks_in(Group group, Win window) {
-  int size = 0;
   Group window_group{};
-  if (real.Group_size(group, &size) != success || size <= 0 || real.Win_get_group(window, &window_group) != success)
-    return {};
+  if (real.Win_get_group(window, &window_group) != success) return {};
+  std::vector<int> ranks = ranks_in_group(group, window_group);
+  real.Group_free(&window_group);
+  return ranks;
+}
+
+std::vector<int> ranks_in_group(Group group, Group window_group) {
+  int size = 0;
+  if (real.Group_size(group, &size) != success || size <= 0) return {};
   std::vector<int> ranks_in_group(static_cast<size_t>(size));
   for (int i = 0; i < size; ++i) ranks_in_group[static_cast<size_t>(i)] = i;
   std::vector<int> ranks_in_window(ranks_in_group.size());
   const int code = real.Group_translate_ranks(group, size, ranks_in_group.data(), window_group, ranks_in_window.data());
-  real.Group_free(&window_group);
   if (code != success) return {};
   std::erase_if(ranks_in_window, [](int rank) { return rank < 0; });  // MPI_UNDEFINED: the MPI will complain
   return ranks_in_window;
@@ -86,7 +91,7 @@ bool Window::is_unified() {
   return *is_unified_;
 }
 
-void Window::look_up(int target) {
+void Window::look_up(int target, SharedMappings* mappings) {
   if (memory_of(target) == nullptr) return;
   Target& wanted = targets_[static_cast<size_t>(target)];
   const int target_rank = (*members_)[static_cast<size_t>(target)];
@@ -103,7 +108,7 @@ void Window::look_up(int target) {
   if (posted->unit <= 0) return;
   const auto own_place = std::ranges::find(*members_, layer.rank) - members_->begin();
   const Board& board = layer.pipeline.board();
-  wanted.memory = {address_here(*posted, target_rank),
+  wanted.memory = {address_here(*posted, target_rank, mappings),
                    posted->bytes,
                    posted->unit,
                    posted->base,
@@ -225,6 +230,8 @@ void Windows::add(Win handle, Comm comm, Key key, PostedMemory posted) {
   if (members == nullptr) return;
   Posts posts = Posts::make(members->size());
   posted.posts = posts.address();
+  if (posted.location == PostedMemory::Location::in_mpis_memory && posted.bytes > 0)
+    posted.place = shared_place_of(posted.base, static_cast<uint64_t>(posted.bytes));
   if (!key.is_none()) layer.pipeline.board().postings(static_cast<uint32_t>(layer.rank)).post(key, posted);
   windows_.put(key_of(handle),
                std::make_unique<Window>(handle, key, std::move(members), posted, std::move(posts), traits));

@@ -36,6 +36,7 @@
 #include "mpi/abi/abi.hpp"
 #include "mpi/abi/teams.hpp"
 #include "mpi/entry/handle_map.hpp"
+#include "mpi/meeting/mappings.hpp"
 #include "mpi/meeting/posts.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -43,6 +44,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 // Returns the ranks in a window of a group's processes, without those that the window does not have. Empty if the MPI
 // does not say them.
 [[nodiscard]] std::vector<int> ranks_in(Group group, Win window);
+[[nodiscard]] std::vector<int> ranks_in_group(Group group, Group window_group);
 
 class Window {
  public:
@@ -71,8 +73,9 @@ class Window {
     return target >= 0 && static_cast<size_t>(target) < targets_.size() ? &targets_[static_cast<size_t>(target)].memory
                                                                         : nullptr;
   }
-  // Finds out where the memory of `target` lies, if the target has posted it.
-  void look_up(int target);
+  // Finds out where the memory of `target` lies, if the target has posted it. `mappings`: this process's, where several
+  // targets are looked up.
+  void look_up(int target, SharedMappings* mappings = nullptr);
   [[nodiscard]] bool has_posted_memory(int target) const { return targets_[static_cast<size_t>(target)].is_known; }
   [[nodiscard]] Key key() const { return key_; }
   void fence(int assert) { epoch_ = (assert& mode_nosucceed) != 0 ? Epoch::none : Epoch::fenced; }

@@ -128,8 +128,7 @@ void* find_target(const std::string& name) {
     }
   }
   const ForwardingHook* offload = is("SPINLOOM_MPI_COLLECTIVES", "on") ? tables.offload_hook(word) : nullptr;
-  const bool wants_memory = is("SPINLOOM_MPI_RMA", "on") || is("SPINLOOM_MPI_RMA", "nic");
-  if (offload == nullptr && wants_memory) offload = tables.rma_hook(word);
+  if (offload == nullptr && !is("SPINLOOM_MPI_RMA", "off")) offload = tables.rma_hook(word);
   if (offload != nullptr) {
     *offload->next = target;
     *offload->mpi_function = real;

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "mpi/entry/lineage.hpp"
+#include "mpi/meeting/mappings.hpp"
 
 namespace spinloom::mpi {
 
@@ -23,6 +24,7 @@ struct PostedMemory {
   int64_t unit = 1;
   enum class Location : uint64_t { elsewhere, in_heap, in_mpis_memory } location = Location::elsewhere;
   uint64_t posts = 0;  // address of its Posts; 0: it has none
+  SharedPlace place;  // its place in a file; none: it is in the heap, or elsewhere
 };
 
 class Postings {
@@ -31,7 +33,7 @@ class Postings {
 
   struct alignas(64) Entry {
     std::atomic<uint64_t> low;  // half of the key; 0: the entry is free
-    std::atomic<uint64_t> high, base, bytes, unit, location, posts;
+    std::atomic<uint64_t> high, base, bytes, unit, location, posts, device, inode, offset;
   };
   // An empty table is all zeros, as the kernel gives its memory.
   struct Table {

@@ -26,7 +26,8 @@ class PostingsTest : public testing::Test {
 };
 
 PostedMemory memory(uint64_t number) {
-  return {number, static_cast<int64_t>(2 * number), 8, PostedMemory::Location::in_heap};
+  return {number, static_cast<int64_t>(2 * number),    8, PostedMemory::Location::in_heap,
+          0,      {3 * number, 4 * number, 5 * number}};
 }
 
 TEST_F(PostingsTest, WhatIsPostedIsFoundUntilItIsRemoved) {
@@ -41,6 +42,9 @@ TEST_F(PostingsTest, WhatIsPostedIsFoundUntilItIsRemoved) {
   EXPECT_EQ(found->bytes, 80);
   EXPECT_EQ(found->unit, 8);
   EXPECT_EQ(found->location, PostedMemory::Location::in_heap);
+  EXPECT_EQ(found->place.device, 120U);
+  EXPECT_EQ(found->place.inode, 160U);
+  EXPECT_EQ(found->place.offset, 200U);
   own.remove(key);
   EXPECT_FALSE(find(key));
 }
@@ -90,6 +94,7 @@ TEST_F(PostingsTest, AReaderNeverSeesHalfAPosting) {
     if (!found) continue;
     ASSERT_EQ(found->base, wanted);
     ASSERT_EQ(found->bytes, static_cast<int64_t>(2 * wanted));
+    ASSERT_EQ(found->place.offset, 5 * wanted);
   }
   int how = 0;
   ASSERT_EQ(waitpid(owner, &how, 0), owner);

@@ -1,10 +1,31 @@
 #include "mpi/meeting/window_words.hpp"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
 #include <new>
 
 #include "base/shared_heap.hpp"
 
 namespace spinloom::mpi {
+namespace {
+
+struct Retired {
+  WindowWords words;
+  size_t ranks = 0;
+};
+
+// Never destroyed: the heap may have ended before.
+std::vector<Retired>& retired_words() {
+  static auto* const retired = new std::vector<Retired>;
+  return *retired;
+}
+
+}  // namespace
 
 WindowWords::~WindowWords() {
   if (words_ != nullptr) (void)process_heap().release(words_);
@@ -12,16 +33,62 @@ WindowWords::~WindowWords() {
 
 WindowWords WindowWords::make(size_t ranks) {
   WindowWords made;
-  void* const start = process_heap().allocate(bytes_of(ranks));
+  auto& retired = retired_words();
+  const auto left = std::ranges::find_if(retired, [ranks](const Retired& each) {
+    return each.ranks == ranks && each.words.words()->left.load(std::memory_order_acquire) + 1 >= ranks;
+  });
+  void* start = nullptr;
+  if (left != retired.end()) {
+    made = std::move(left->words);
+    start = made.words();
+    retired.erase(left);
+  } else {
+    start = process_heap().allocate(bytes_of(ranks));
+  }
   if (start == nullptr) return made;
   made.words_ = new (start) Words{};
   for (size_t peer = 0; peer < ranks; ++peer) new (&made.words_->of(peer)) ForPeer{};
   return made;
 }
 
+void WindowWords::retire(WindowWords words, size_t ranks) {
+  if (words.words() != nullptr) retired_words().push_back({std::move(words), ranks});
+}
+
+WindowMeeting::Sleeper::Sleeper(const WindowMeeting& meeting, std::optional<size_t> lock_of)
+    : own_(meeting.own()), waiters_(lock_of ? &meeting.words_[*lock_of]->waiters : nullptr) {
+  seen_ = own_.bell.load(std::memory_order_seq_cst);
+  own_.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  if (waiters_ != nullptr) waiters_->fetch_add(1, std::memory_order_seq_cst);
+}
+
+WindowMeeting::Sleeper::~Sleeper() {
+  if (waiters_ != nullptr) waiters_->fetch_sub(1, std::memory_order_relaxed);
+  own_.sleepers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void WindowMeeting::Sleeper::sleep() const {
+  const timespec most{0, sleep_ns_max};
+  syscall(SYS_futex, &own_.bell, FUTEX_WAIT, seen_, &most, nullptr, 0);
+}
+
+void WindowMeeting::ring(size_t rank) const {
+  WindowWords::Words& words = *words_[rank];
+  if (words.sleepers.load(std::memory_order_seq_cst) == 0) return;
+  words.bell.fetch_add(1, std::memory_order_seq_cst);
+  syscall(SYS_futex, &words.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void WindowMeeting::ring_all() const {
+  for (size_t rank = 0; rank < words_.size(); ++rank) {
+    if (rank != own_) ring(rank);
+  }
+}
+
 void WindowMeeting::fence_begin() {
   ++fences_;
   own().fences.store(fences_, std::memory_order_seq_cst);
+  ring_all();
 }
 
 WindowMeeting::Answer WindowMeeting::fence_test() {
@@ -37,6 +104,7 @@ void WindowMeeting::post(std::span<const int> origins) {
   for (const int origin : origins) {
     const auto rank = static_cast<size_t>(origin);
     own().of(rank).posts.store(++posted_[rank], std::memory_order_seq_cst);
+    ring(rank);
   }
 }
 
@@ -67,6 +135,7 @@ void WindowMeeting::complete() {
   for (const int target : targets_) {
     const auto rank = static_cast<size_t>(target);
     own().of(rank).completions.store(started_[rank], std::memory_order_seq_cst);
+    ring(rank);
   }
   targets_.clear();
 }
@@ -95,12 +164,29 @@ WindowMeeting::Answer WindowMeeting::lock_test(size_t target, Kind kind) {
     return Answer::not_yet;
   }
   for (size_t reader = 0; reader < words_.size(); ++reader) {
-    std::atomic<uint32_t>& reads = words.of(reader).reads;
-    if (reads.load(std::memory_order_seq_cst) == 0) continue;
-    if (reader == own_ || is_alive_(reader)) return Answer::not_yet;
-    reads.store(0, std::memory_order_seq_cst);
+    for (std::atomic<uint32_t>* const reads : {&words.of(reader).reads, &words_[reader]->reads_all}) {
+      if (reads->load(std::memory_order_seq_cst) == 0) continue;
+      if (reader == own_ || is_alive_(reader)) return Answer::not_yet;
+      reads->store(0, std::memory_order_seq_cst);
+    }
   }
   return Answer::done;
+}
+
+WindowMeeting::Answer WindowMeeting::lock_all_test() {
+  own().reads_all.store(1, std::memory_order_seq_cst);
+  const bool is_free = std::ranges::all_of(
+      words_, [](const WindowWords::Words* words) { return words->writer.load(std::memory_order_seq_cst) == 0; });
+  if (is_free) return Answer::done;
+  unlock_all();
+  return Answer::not_yet;
+}
+
+void WindowMeeting::unlock_all() {
+  own().reads_all.store(0, std::memory_order_seq_cst);
+  const bool is_waited_for = std::ranges::any_of(
+      words_, [](const WindowWords::Words* words) { return words->waiters.load(std::memory_order_seq_cst) != 0; });
+  if (is_waited_for) ring_all();
 }
 
 void WindowMeeting::unlock(size_t target, Kind kind) {
@@ -110,20 +196,13 @@ void WindowMeeting::unlock(size_t target, Kind kind) {
   } else {
     words.writer.store(0, std::memory_order_seq_cst);
   }
+  if (words.waiters.load(std::memory_order_seq_cst) != 0) ring_all();
 }
 
-void WindowMeeting::leave_begin() {
+void WindowMeeting::leave() {
   for (size_t rank = 0; rank < words_.size(); ++rank) {
     if (rank != own_) words_[rank]->left.fetch_add(1, std::memory_order_seq_cst);
   }
-}
-
-WindowMeeting::Answer WindowMeeting::leave_test() {
-  if (own().left.load(std::memory_order_seq_cst) + 1 >= words_.size()) return Answer::done;
-  for (size_t rank = 0; rank < words_.size(); ++rank) {
-    if (!is_alive_(rank)) return Answer::dead;
-  }
-  return Answer::not_yet;
 }
 
 bool WindowMeeting::begin_change(size_t target) {

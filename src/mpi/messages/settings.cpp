@@ -58,8 +58,8 @@ class Reader {
       if (value != "on" && value != "off") complain(name, value, "on or off");
     } else if (name == "SPINLOOM_MPI_RMA") {
       settings_.rma = value == "on" || value == "nic";
-      settings_.rma_by_nic = value == "nic";
-      if (!settings_.rma && value != "off") complain(name, value, "on, nic or off");
+      settings_.windows_mapped = value != "nic" && value != "off";
+      if (!settings_.rma && value != "off" && value != "mapped") complain(name, value, "on, mapped, nic or off");
     } else if (name == "SPINLOOM_MPI_GPU") {  // read by the front, too, before anything else
       settings_.gpu_by_host = value == "host";
       if (value != "auto" && value != "on" && value != "off" && value != "host") {

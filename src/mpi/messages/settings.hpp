@@ -30,8 +30,8 @@ struct Settings {
   int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
   bool collectives = false;  // non-blocking collective calls go by the live NIC
   bool gpu_by_host = false;  // buffers in a GPU's memory go by the host, even if the MPI can take them
-  bool rma = false;  // windows stand on one-sided memory of ours
-  bool rma_by_nic = false;  // windows stand on the memory of the live NIC only, never on mapped memory
+  bool windows_mapped = true;  // windows stand on memory that all of their ranks map, where they do
+  bool rma = false;  // windows stand on memory of the live NIC, where they cannot be mapped
   bool memoised = true;  // layouts of peers are kept; false: they are read with each message
   Prices prices;  // the costs on this host, by which the ways are compared
   std::string job;  // put in front of the name that the ranks of a node meet by
@@ -40,6 +40,8 @@ struct Settings {
   std::string report;  // a file that every rank adds a line to when it ends; empty: none
   std::vector<std::string> complaints;
 
+  // True if windows may stand on mapped memory: the path does not name another way for their bytes.
+  [[nodiscard]] bool maps_windows() const { return windows_mapped && path != Path::pass && path != Path::cma; }
   // True if contiguous messages are offered where they lie, too.
   [[nodiscard]] bool offers_contiguous() const {
     return path == Path::mapped || path == Path::joint || path == Path::cma;

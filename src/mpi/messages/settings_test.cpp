@@ -48,6 +48,26 @@ TEST(MpiSettings, BuffersOfGpusGoByTheHostWhereThatIsAskedFor) {
             "SPINLOOM_MPI_GPU=hots is ignored: it must be auto, on, off or host");
 }
 
+TEST(MpiSettings, WindowsStandOnMappedMemoryUnlessThatIsNotWanted) {
+  const auto read = [](std::vector<const char*> environment) {
+    environment.push_back(nullptr);
+    return read_settings(environment.data());
+  };
+  EXPECT_TRUE(read({}).maps_windows());
+  EXPECT_FALSE(read({}).rma);
+  EXPECT_TRUE(read({"SPINLOOM_MPI_RMA=mapped"}).maps_windows());
+  EXPECT_FALSE(read({"SPINLOOM_MPI_RMA=mapped"}).rma);
+  EXPECT_TRUE(read({"SPINLOOM_MPI_RMA=on"}).maps_windows());
+  EXPECT_TRUE(read({"SPINLOOM_MPI_RMA=on"}).rma);
+  EXPECT_FALSE(read({"SPINLOOM_MPI_RMA=nic"}).maps_windows());
+  EXPECT_TRUE(read({"SPINLOOM_MPI_RMA=nic"}).rma);
+  EXPECT_FALSE(read({"SPINLOOM_MPI_RMA=off"}).maps_windows());
+  EXPECT_FALSE(read({"SPINLOOM_MPI_RMA=off"}).rma);
+  EXPECT_FALSE(read({"SPINLOOM_MPI_PATH=cma"}).maps_windows());
+  EXPECT_FALSE(read({"SPINLOOM_MPI_PATH=pass"}).maps_windows());
+  EXPECT_EQ(read({"SPINLOOM_MPI_RMA=yes"}).complaints.size(), 1U);
+}
+
 TEST(MpiSettings, MisspeltNamesAreSaid) {
   const char* const environment[] = {"SPINLOOM_MPI_MIN=64", "SPINLOOM_MPIX=1", nullptr};
   const Settings settings = read_settings(environment);

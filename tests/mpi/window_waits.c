@@ -64,7 +64,8 @@ static void sleep_while_waiting(void) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Win_allocate(4096, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+  memory = malloc(1 << 20);
+  MPI_Win_create(memory, 1 << 20, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   const char* mode = argc > 1 ? argv[1] : "";
   if (strcmp(mode, "exclusive") == 0) die_with(MPI_LOCK_EXCLUSIVE, MPI_LOCK_SHARED);
   if (strcmp(mode, "shared") == 0) die_with(MPI_LOCK_SHARED, MPI_LOCK_EXCLUSIVE);

@@ -64,6 +64,7 @@ class EndedRequest : public CarriedCall {
 // A part of an accumulating call is at most so long: others wait for its lock meanwhile. Less where it is packed.
 constexpr int64_t change_bytes_max = 64 << 10;
 constexpr int64_t packed_bytes_max = 16 << 10;
+constexpr double long_block_bytes = 512;
 
 // Returns the type of elements that lie together and are no more than one part; null: they do not, or are too many.
 const RmaType* type_of_few(RmaTypes& types, const RmaWindow::RemoteBuffer& remote) {
@@ -451,6 +452,37 @@ int RmaWindow::change_in_place(const Buffer* from, const Buffer* result, const R
   if (from != nullptr) sent.emplace(*change.own, from->count, from->address, most);
   if (result != nullptr) back.emplace(*change.into, result->count, result->address, most);
   int code = success;
+  const auto has_long_blocks = [](const Form& form, int64_t count) {
+    return form.block_bytes >= long_block_bytes || form.is_contiguous(count);
+  };
+  if (is_packed && from != nullptr && result == nullptr && has_long_blocks(*change.theirs, remote.count) &&
+      has_long_blocks(*change.own, from->count)) {
+    // Long blocks are changed where they lie.
+    const std::vector<MemoryBlock> operands = RmaTypes::blocks_of(*change.own, from->count);
+    size_t own_block = 0;
+    int64_t own_at = 0;
+    for (const MemoryBlock& block : RmaTypes::blocks_of(*change.theirs, remote.count)) {
+      for (int64_t at = 0; at < block.bytes && code == success;) {
+        const MemoryBlock& own = operands[own_block];
+        const int64_t bytes = std::min({most, block.bytes - at, own.bytes - own_at});
+        const uint8_t* const operand = static_cast<const uint8_t*>(from->address) + own.offset + own_at;
+        uint8_t* const there = start + block.offset + at;
+        change_under_lock(remote.target, [&] {
+          if (op == op_replace()) {
+            std::memcpy(there, operand, static_cast<size_t>(bytes));
+          } else {
+            code = real.Reduce_local(operand, there, static_cast<int>(bytes / size), change.element, op);
+          }
+        });
+        at += bytes;
+        own_at += bytes;
+        if (own_at < own.bytes) continue;
+        ++own_block;
+        own_at = 0;
+      }
+    }
+    return code;
+  }
   for (int64_t done = 0; done < change.bytes && code == success; done += most) {
     const Range range{done, std::min(done + most, change.bytes)};
     const auto bytes = static_cast<size_t>(range.last - range.first);

@@ -164,32 +164,6 @@ def test_off_leaves_all_windows_to_the_mpi(mpi, accesses, tmp_path):
     assert "rma" not in json.loads(report.read_text(encoding="utf-8"))
 
 
-@pytest.fixture(scope="module")
-def waits():
-    return programs_of(HERE / "window_waits.c")
-
-
-def going_on(mpi: Mpi) -> list[str]:
-    """The launcher's options by which a job goes on when a rank is killed."""
-    return ["--enable-recovery"] if "Open MPI" in mpi.name else ["-disable-auto-cleanup"]
-
-
-@every_mpi
-@pytest.mark.parametrize("held", ["exclusive", "shared"])
-def test_the_lock_of_a_rank_that_was_killed_is_free(mpi, waits, held):
-    program = [str(waits(mpi)), held]
-    ran = run(["spinloom", "run", "--", mpi.launcher, *mpi.options, *going_on(mpi), "-n", "2", *program], {})
-    assert ran.stdout.split() == ["free"], ran.stderr[-2000:]
-
-
-@every_mpi
-def test_who_waits_long_for_a_lock_sleeps(mpi, waits, tmp_path):
-    said, told = on_nic(job(mpi, 2, waits(mpi), "sleep"), tmp_path)
-    assert told["mapped"] == 2
-    word, slept = said.split()
-    assert (word, int(slept) > 20) == ("slept", True), said
-
-
 @every_mpi
 def test_a_rank_without_the_option_keeps_all_windows_with_the_mpi(mpi, accesses):
     """Such ranks never found one board, and each says why."""

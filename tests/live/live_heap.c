@@ -46,7 +46,7 @@ static unsigned mapped_heaps(void) {
     if (seen == count && count < 64) inodes[count++] = inode;
   }
   fclose(maps);
-  return count - 1; /* without its own */
+  return count - 1; /* our own does not count */
 }
 
 int main(int argc, char** argv) {

@@ -52,7 +52,7 @@ VARIABLES = {
         Variable(
             "SPINLOOM_DIRECT",
             "auto",
-            "live: messages done in their target's memory, on one machine: auto, mapped (its heap only), packets",
+            "live: messages done in the memory of their target: auto, mapped (its heap only), packets",
         ),
         Variable("SPINLOOM_GATEWAY", "0", "live: whether a rank forwards between others: 0, 1, store"),
         Variable("SPINLOOM_HANDLERS", "", "live: folders with handler images, separated by colons"),

@@ -72,8 +72,8 @@ struct WindowHook<name, int(Arguments...)> {
         if constexpr (requires { Rule::target; }) return ask_mpi<Rule, window_at>(arguments...);
         return success;
       };
-      // What accesses have moved is ordered by the calls that end or begin their epochs, and by flushes. Locks order
-      // memory by themselves.
+      // The calls that end or begin epochs, and flushes, order the bytes that accesses have moved. Locks order memory
+      // by themselves.
       constexpr bool needs_fence = !requires { Rule::target; } && !requires { Rule::is_ordered; };
       if constexpr (needs_fence) std::atomic_thread_fence(std::memory_order_seq_cst);
       const auto [code, is_raised] = Rule{}(*window, MpiCalls{refuse, ask}, arguments...);

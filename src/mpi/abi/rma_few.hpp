@@ -1,8 +1,9 @@
 // combine_few - changes a few elements by an operation of MPI, where a call of MPI_Reduce_local would take longer than
 // the work.
 //
-// Contract: combine_few() makes each of `count` elements at `into` what the operation makes of it and of its operand, as
-//   MPI_Reduce_local does: bit by bit the same. False: it knows neither, and has changed nothing. Addresses may be any.
+// Contract: combine_few() makes each of `count` elements at `into` what the operation makes of it and of its operand,
+//   bit by bit as MPI_Reduce_local does. False: it knows the type or the operation not, and has changed nothing.
+//   Addresses may be any.
 // Threads: pure. Time: none.
 #pragma once
 

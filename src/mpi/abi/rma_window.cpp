@@ -136,7 +136,8 @@ int RmaWindow::unlock(int target) {
 int RmaWindow::lock_all(int assert) {
   if (holds_all_ || std::ranges::any_of(holds_, [](Hold hold) { return hold != Hold::none; })) return error_rma_sync;
   int is_granted = 0;
-  constexpr int tries_max = 2'000;  // then each lock waits by itself, as it does for one rank
+  // After so many tries, each lock waits by itself, as it does for one rank.
+  constexpr int tries_max = 2'000;
   Spin spin;
   for (int tries = 0; is_immediate_ && (assert& mode_nocheck) == 0 && is_granted == 0 && tries < tries_max; ++tries) {
     {

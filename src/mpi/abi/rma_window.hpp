@@ -108,7 +108,8 @@ class RmaWindow {
     Part* part = nullptr;
     int64_t bytes = 0;
   };
-  // An accumulating access: the forms of the origin's operands, of the place of the result and of the target's elements.
+  // An accumulating access: the forms of the origin's operands, of the place of the result and of the target's
+  // elements.
   struct Accumulation {
     FormPointer own, into, theirs;
     Datatype element{};

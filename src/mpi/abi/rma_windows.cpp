@@ -1,7 +1,9 @@
 #include "mpi/abi/rma_windows.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 #include "mpi/abi/layer.hpp"
@@ -96,6 +98,14 @@ void RmaWindows::add(Win handle, Comm comm, void* base, int64_t bytes, int64_t u
   if (is_mapped) ++windows_mapped_;
   latest = {};
   windows_.put(key_of(handle), std::make_unique<RmaWindow>(std::move(way), types_, counts_, handle, std::move(shown)));
+}
+
+bool RmaWindows::gain_by_default() {
+  constexpr size_t length_max = 16 << 10;
+  std::vector<char> text(length_max);
+  int length = 0;
+  return real.Get_library_version(text.data(), &length) != success ||
+         std::string_view(text.data()).find("Open MPI v4") == std::string_view::npos;
 }
 
 // Null: some rank's memory or words cannot be mapped here. All ranks have posted their memory (windows.hpp) before.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct Settings {
   int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
   bool collectives = false;  // non-blocking collective calls go by the live NIC
   bool gpu_by_host = false;  // buffers in a GPU's memory go by the host, even if the MPI can take them
-  bool windows_mapped = true;  // windows stand on memory that all of their ranks map, where they do
+  // Windows stand on memory that all of their ranks map, where they do; none: unless the MPI's own are quicker.
+  std::optional<bool> windows_mapped;
   bool rma = false;  // windows stand on memory of the live NIC, where they cannot be mapped
   bool memoised = true;  // layouts of peers are kept; false: they are read with each message
   Prices prices;  // the costs on this host, by which the ways are compared
@@ -41,7 +43,9 @@ struct Settings {
   std::vector<std::string> complaints;
 
   // True if windows may stand on mapped memory: the path does not name another way for their bytes.
-  [[nodiscard]] bool maps_windows() const { return windows_mapped && path != Path::pass && path != Path::cma; }
+  [[nodiscard]] bool maps_windows() const {
+    return windows_mapped.value_or(true) && path != Path::pass && path != Path::cma;
+  }
   // True if contiguous messages are offered where they lie, too.
   [[nodiscard]] bool offers_contiguous() const {
     return path == Path::mapped || path == Path::joint || path == Path::cma;

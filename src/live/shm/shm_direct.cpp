@@ -40,10 +40,11 @@ struct ShmTransport::Access {
   bool is_acknowledged = true;  // the entry lets acknowledgements go
 };
 
-// True if the peer has done all that came before. A peer that takes packets writes to the word that tells, so that each
-// look at it costs a cache miss, and a packet is soon taken: then only some messages look.
+// True if the peer has done all that came before. The word that tells is written with every packet that the peer takes,
+// so each look at it costs a cache miss then. While a caller of the peer waits, packets are taken soon: only some
+// messages look.
 bool ShmTransport::has_settled(Peer& peer) const {
-  if (peer.looks_left_out > 0 && peer.segment.header().doorbell.somebody_polls()) {
+  if (peer.looks_left_out > 0 && peer.segment.header().direct.waits.load() != 0) {
     --peer.looks_left_out;
     return false;
   }

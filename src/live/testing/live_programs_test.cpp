@@ -52,7 +52,7 @@ class LivePrograms : public testing::TestWithParam<Way> {
     }
     const auto outcome = testbed::run_program(program, bed, random, GetParam().callers);
     ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
-    const auto allowed = model::is_allowed(program, *outcome, states_most);
+    const auto allowed = model::is_allowed(program, *outcome, {}, states_most);
     if (!allowed) return;  // too many states
     ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
   }

@@ -42,8 +42,12 @@ class DataOrder : public testing::TestWithParam<std::array<Kind, 2>> {
     put.portal = nic::PortalIndex{0};
     nic::ReplyTo reply;
     reply.local = reinterpret_cast<uint8_t*>(&replies_[place]);
-    if (kind == Kind::put) ASSERT_TRUE(host_->put(put).ok());
-    if (kind == Kind::get) ASSERT_TRUE(host_->get({reply, sizeof(uint64_t), nic::Rank{1}, nic::PortalIndex{0}}).ok());
+    if (kind == Kind::put) {
+      ASSERT_TRUE(host_->put(put).ok());
+    }
+    if (kind == Kind::get) {
+      ASSERT_TRUE(host_->get({reply, sizeof(uint64_t), nic::Rank{1}, nic::PortalIndex{0}}).ok());
+    }
     if (kind != Kind::sum && kind != Kind::fetch_sum) return;
     nic::Atomic atomic;
     atomic.put = put;

@@ -58,7 +58,7 @@ TEST(SimPrograms, DoWhatTheModelAllows) {
         model::random_history(random, 2, static_cast<uint16_t>(1 + random.below(4)), windows);
     const auto outcome = testbed::run_program(program, bed, random, testbed::Callers::one_thread);
     ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
-    const auto allowed = model::is_allowed(program, *outcome, states_most);
+    const auto allowed = model::is_allowed(program, *outcome, {}, states_most);
     if (!allowed) return;  // too many states
     ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
   });

@@ -18,6 +18,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "mpi_job.h"
@@ -210,8 +211,14 @@ static void make_window(void) {
   int number = (int)getpid();
   MPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
   snprintf(name, sizeof name, "/spinloom-bench-%d", number);
-  const int file = shm_open(name, O_CREAT | O_RDWR, 0600);
-  if (file < 0 || ftruncate(file, 4096) != 0) MPI_Abort(MPI_COMM_WORLD, 2);
+  /* Rank 0 makes a new file; the other one opens it, and looks whose it is. */
+  int file = -1;
+  struct stat status;
+  if (rank == 0) file = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
+  if (file >= 0 && ftruncate(file, 4096) != 0) MPI_Abort(MPI_COMM_WORLD, 2);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank != 0) file = shm_open(name, O_RDWR, 0600);
+  if (file < 0 || fstat(file, &status) != 0 || status.st_uid != geteuid()) MPI_Abort(MPI_COMM_WORLD, 2);
   stop = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   MPI_Barrier(MPI_COMM_WORLD);
   is_made = 1;

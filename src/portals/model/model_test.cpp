@@ -294,6 +294,7 @@ TEST(Model, WhoWaitsForAcknowledgementsHearsOfADeath) {
   Operation counting = put(Ack::counted);
   counting.movement.descriptor.counter = 0;
   counting.movement.descriptor.ct_ack = true;
+  counting.movement.descriptor.send_disable = false;
   Program program = two_ranks({counting}, {});
   program.ranks[0].setup.counters = 1;
   program.killed = 1;

@@ -252,22 +252,6 @@ static int run_error(char const* what) {
       MPI_Send(host, 64, MPI_BYTE, 0, 0, comm);
     }
   }
-  if (strcmp(what, "given_out_again") == 0) {
-    if (rank == 0) {
-      unsigned char* const before = room.memory;
-      MPI_Irecv(room.memory, (int)bytes, MPI_BYTE, 1, 0, comm, &request);
-      device_free(room.memory, room.window);
-      for (int tries = 0; (room.memory = device_alloc(bytes, &room.window)) != before; ++tries)
-        if (tries == 64) MPI_Abort(MPI_COMM_WORLD, 3); /* the driver gives out other addresses */
-      memset(room.window, 7, (size_t)bytes);
-      MPI_Send(&none, 1, MPI_INT, 1, 1, comm);
-      code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-      for (long i = 0; i < bytes; ++i) all_wrong += room.window[i] != 7;
-    } else {
-      MPI_Recv(&none, 1, MPI_INT, 0, 1, comm, MPI_STATUS_IGNORE);
-      MPI_Send(host, 64, MPI_BYTE, 0, 0, comm);
-    }
-  }
   if (strcmp(what, "mixed") == 0 && rank == 0) { /* one buffer with bytes in both memories */
     int const lengths[2] = {64, 64};
     MPI_Aint places[2];

@@ -383,7 +383,6 @@ def test_a_device_without_room_leaves_it_to_the_host(mpi, ways, on_way, tmp_path
 ERRORS = {
     "send": "pinned host memory: out of memory",
     "freed": "was freed while a call had it as a buffer",
-    "given_out_again": "was freed while a call had it as a buffer",
     "mixed": "lies partly in memory of a device and partly in memory of the host",
 }
 

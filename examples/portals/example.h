@@ -1,4 +1,5 @@
-/* What the examples share: checked calls, numbers of the command line, a clock, how many ranks there are, and knowing that another rank is ready.
+/* The examples share checked calls, numbers of the command line, a clock, how many ranks there are, and a way to know
+ * that another rank is ready.
  *
  * Ranks run at their own speed. Who puts before the other has made its entry is told so by the acknowledgement; so a
  * rank that is ready says so by an entry of no bytes, the last one that it makes, and others knock until it answers. */
@@ -21,8 +22,8 @@
 
 enum { ready_bits = 0x7ead, between_knocks_ns = 10000, bytes_max = 1 << 30 };
 
-/* The number that is the program's word `place`, or `usual` without that word. Ends the program if the word is no number
- * from `least` to `most`. */
+/* Returns the number that is the program's word `place`, or `usual` without that word. Ends the program if the word is
+ * no number from `least` to `most`. */
 static inline unsigned long long number_of(int argc, char** argv, int place, const char* name, unsigned long long least,
                                            unsigned long long most, unsigned long long usual) {
   if (place >= argc) return usual;

@@ -2,7 +2,7 @@
 // the work.
 //
 // Contract: combine_few() makes each of `count` elements at `into` what the operation makes of it and of its operand,
-//   bit by bit as MPI_Reduce_local does. False: it knows the type or the operation not, and has changed nothing.
+//   bit by bit as MPI_Reduce_local does. False: it does not know the type or the operation, and has changed nothing.
 //   Addresses may be any.
 // Threads: pure. Time: none.
 #pragma once

@@ -58,6 +58,7 @@ struct ExitAction {
   Launcher* launcher = nullptr;
   pid_t process = 0;  // the process that registered it, not a forked child
   void (*at_exit)() = nullptr;
+  bool has_failed = false;  // no rank of the process could start
 } exit_action;
 
 // A process that exits with a failure before it has left does not finish: the launcher ends the other processes. We
@@ -65,10 +66,9 @@ struct ExitAction {
 // connection.
 void end_with_process(int code, void*) {
   if (exit_action.launcher == nullptr || exit_action.process != getpid()) return;
-  if (exit_action.at_exit != nullptr && code != 0) {
-    exit_action.launcher->abort(code);
-    return;
-  }
+  const bool is_in_job = exit_action.at_exit != nullptr || exit_action.has_failed;
+  if (is_in_job && code != 0) exit_action.launcher->abort(code);
+  if (exit_action.has_failed || (is_in_job && code != 0)) return;
   if (const auto at_exit = std::exchange(exit_action.at_exit, nullptr)) at_exit();
   if (Launcher* const launcher = std::exchange(exit_action.launcher, nullptr)) launcher->finish();
 }
@@ -100,6 +100,10 @@ Launcher::~Launcher() {
 
 void set_exit_action(Launcher& launcher, void (*at_exit)()) {
   exit_action = {&launcher.of_process(), getpid(), at_exit};
+}
+
+void note_failed_start(Launcher& launcher) {
+  if (exit_action.launcher == nullptr) exit_action = {&launcher.of_process(), getpid(), nullptr, true};
 }
 
 void enter(Launcher& launcher) { ++launcher.of_process().entered_nics_; }

@@ -32,11 +32,16 @@ Result<calls::Process*> RanksHere::join() {
   const std::lock_guard one_at_a_time(rank->joining);
   if (rank->process != nullptr) return rank->process;
   const Settings settings = rank->launcher ? settings_ : program_.settings();
-  std::shared_ptr<live::Launcher> launcher = rank->launcher;
+  std::shared_ptr<live::Launcher> launcher = rank->launcher ? rank->launcher : std::exchange(unused_launcher_, nullptr);
   if (!launcher) {
     SPL_ASSIGN(launcher, live::find_launcher());
   }
-  SPL_TRY(join_job(*rank, settings, launcher));
+  if (Status joined = join_job(*rank, settings, launcher); !joined.ok()) {
+    const std::lock_guard inside(lock_);
+    live::note_failed_start(*launcher);
+    if (!rank->launcher) unused_launcher_ = std::move(launcher);
+    return joined.error();
+  }
   rank->process = new calls::Process(*rank->host);
   rank->nics.front()->set_activity([process = rank->process] {
     process->host().begin_call();

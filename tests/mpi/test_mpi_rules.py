@@ -66,6 +66,12 @@ def test_rule(mpi, programs, rule, tmp_path):
 
 
 @every_mpi
+def test_threads_get_errors_of_messages_that_the_mpi_carries(mpi, programs, tmp_path):
+    """MPICH 4 would raise them on MPI_COMM_WORLD, whose handler ends the job."""
+    kept(job(mpi, programs(mpi), "threaded_truncated"), tmp_path / "report", SPINLOOM_MPI_MIN_BYTES="100000000")
+
+
+@every_mpi
 def test_mpich_5_by_itself_dies_of_a_cancelled_send(mpi, programs):
     """If this fails, MPICH has mended it: layer/odd.c may then cancel any send, and docs/mpi.md forget it."""
     ran = run(job(mpi, programs(mpi), "cancelled_send_of_the_mpi"), {})

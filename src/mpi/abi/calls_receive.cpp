@@ -1,4 +1,6 @@
 // Receives: blocking, non-blocking and persistent, and those of matched messages.
+#include <vector>
+
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/too_long.hpp"
 
@@ -18,12 +20,31 @@ ClaimPointer take_claim_for(int source, int tag, Comm comm) {
   return layer.claims.empty() ? nullptr : layer.take_claim(source, tag, comm);
 }
 
+// Receives a message that is probed first, so that the one that is too long for its place is seen before the MPI is
+// asked to cut it.
+template <class N>
+int receive_probed(const Place& place, int source, int tag, Status* status) {
+  MessageHandle message{};
+  CallStatus seen(status);
+  const int code = Mprobe(source, tag, place.comm, &message, seen.get());
+  if (code != success) return code;
+  const int64_t length = bytes_of(*seen.get(), real);
+  if (length <= place.capacity() || length > too_long_max) {
+    return Mrecv<N>(place.buffer, static_cast<N>(place.count), place.type, &message, seen.get());
+  }
+  std::vector<uint8_t> bytes(static_cast<size_t>(length));
+  const int received = Mrecv<int>(bytes.data(), static_cast<int>(length), handles().byte, &message, seen.get());
+  return received == success ? too_long(bytes.data(), length, place, seen.get()) : received;
+}
+
 }  // namespace
 
 template <class N>
 int receive(const Place& place, int source, int tag, Status* status) {
   const auto count = static_cast<N>(place.count);
   if (layer.is_threaded && source != proc_null) {
+    const bool is_valid = place.count >= 0 && place.type != handles().type_null;  // else the MPI's error comes at once
+    if (is_valid && errors_of_requests_stray(place.comm)) return receive_probed<N>(place, source, tag, status);
     Request request{};
     const int code = Irecv<N>(place.buffer, count, place.type, source, tag, place.comm, &request);
     return code == success ? Wait(&request, status) : code;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "mpi/abi/type_contents.hpp"
+#include "mpi/abi/version.hpp"
 #include "mpi/entry/library.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -125,20 +126,6 @@ std::optional<HeldType> without_gaps(Datatype type, bool& is_mixed) {
   return held;
 }
 
-// True under MPICH's interface before MPICH 5, and where the version is not known: it cuts messages of contiguous
-// datatypes at any byte, and gives an error where that lies within an element of the receiver's. MPICH 5 does not.
-bool cuts_anywhere() {
-  char words[8192] = {};  // the length for which the MPIs have room
-  int length = 0;
-  if (Library::of_process().abi() != Abi::mpich) return false;
-  if (real.Get_library_version(words, &length) != success) return true;
-  const std::string_view version(words);
-  constexpr std::string_view before = "MPICH Version:";
-  const size_t at = version.find(before);
-  const size_t digit = at == std::string_view::npos ? at : version.find_first_of("0123456789", at + before.size());
-  return digit == std::string_view::npos || (version[digit] < '5' && version.substr(digit + 1, 1) == ".");
-}
-
 struct KeptGapless {
   FormPointer form;  // another datatype under the same handle has another form
   std::shared_ptr<const GaplessType> gapless;
@@ -188,8 +175,10 @@ Result<std::shared_ptr<const GaplessType>> GaplessType::of(Datatype type, const 
   return gapless;
 }
 
+// MPICH before 5 cuts messages of contiguous datatypes at any byte, and gives an error where that lies within an element
+// of the receiver's.
 bool GaplessType::is_cut_anywhere() const {
-  static const bool anywhere = cuts_anywhere();
+  static const bool anywhere = is_before_mpich_5();
   return is_mixed_ && anywhere;
 }
 

@@ -12,6 +12,7 @@
 #include "memory/layout/text.hpp"
 #include "mpi/abi/topology.hpp"
 #include "mpi/abi/types.hpp"
+#include "mpi/abi/version.hpp"
 #include "mpi/messages/settings.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
@@ -53,13 +54,7 @@ std::string command_line() {
   return line;
 }
 
-std::string version_of_mpi() {
-  std::string version(8'193, '\0');  // MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most
-  int length = 0;
-  if (real.Get_library_version(version.data(), &length) != success || length < 0) return "";
-  version.resize(static_cast<size_t>(length));
-  return version.substr(0, version.find_first_of("\r\n\0", 0, 3));
-}
+std::string first_line_of_version() { return library_version().substr(0, library_version().find_first_of("\r\n")); }
 
 uint64_t unix_ns() {
   timespec now{};
@@ -111,9 +106,9 @@ bool Recorder::open_writer(uint64_t begin_ns) {
   if (is_threaded_ && is_cpu_time) {
     return refuse("--cpu-time counts one thread, and the program asks for MPI_THREAD_MULTIPLE: record without it");
   }
-  auto writer = trace::Writer::create(
-      settings.record, {static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), begin_ns,
-                        unix_ns() - (now_ns() - begin_ns), host_name(), version_of_mpi(), command_line(), is_cpu_time});
+  auto writer = trace::Writer::create(settings.record, {static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks),
+                                                        begin_ns, unix_ns() - (now_ns() - begin_ns), host_name(),
+                                                        first_line_of_version(), command_line(), is_cpu_time});
   if (!writer) return refuse(writer.error().message);
   writer_ = std::move(*writer);
   return true;

@@ -3,6 +3,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "mpi/abi/version.hpp"
+
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
@@ -135,6 +137,20 @@ int too_long(const uint8_t* message, int64_t length, const Place& place, Status*
   give_status(seen, status);
   real.Status_set_elements_x(status, handles().byte, length);
   return is_raised ? code : raise(place.comm, code);
+}
+
+bool errors_of_requests_stray(Comm comm) {
+  static const bool strays = is_before_mpich_5() && HandlerFunctions::of_mpi().has_all();
+  if (!strays || comm == handles().comm_world) return false;
+  Errhandler of_world{};
+  Errhandler own{};
+  const HandlerFunctions& functions = HandlerFunctions::of_mpi();
+  if (functions.get_handler(handles().comm_world, &of_world) != success) return false;
+  const bool is_known = functions.get_handler(comm, &own) == success;
+  const bool differs = is_known && own != of_world;
+  functions.free_handler(&of_world);
+  if (is_known) functions.free_handler(&own);
+  return differs;
 }
 
 template <EndCall end>

@@ -20,6 +20,10 @@ inline constexpr int64_t too_long_max = int64_t{256} << 20;
 
 [[nodiscard]] int too_long(const uint8_t* message, int64_t length, const Place& place, Status* status);
 
+// True where the MPI would give an error of the communicator to MPI_COMM_WORLD's handler, whatever its own one is, if
+// it were found by the end of a request: MPICH 4 does.
+[[nodiscard]] bool errors_of_requests_stray(Comm comm);
+
 class ReceivingCall {
  public:
   using Again = int(const void* call_object, const Place& place, Comm comm, int tag, Status* status);

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "mpi/abi/version.hpp"
+
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
@@ -83,13 +85,9 @@ constexpr OrdersOfVersion where_none_is_met_twice = {"", {same, same, same, same
 constexpr OrdersOfVersion unseen = {"", {}};
 
 // Returns the MPI's version, with one space in place of each run of white space, so that it can be compared.
-std::string version_of_mpi() {
-  constexpr size_t length_max = 8'192;  // the length of MPICH's version; others' are shorter
-  std::string raw(length_max + 1, '\0');
-  int length = 0;
-  if (real.Get_library_version(raw.data(), &length) != success) return {};
+std::string spaced_version() {
   std::string version;
-  for (const char letter : raw.substr(0, static_cast<size_t>(length))) {
+  for (const char letter : library_version()) {
     const bool is_space = std::isspace(static_cast<unsigned char>(letter)) != 0;
     if (!is_space) version.push_back(letter);
     if (is_space && !version.ends_with(' ')) version.push_back(' ');
@@ -99,7 +97,7 @@ std::string version_of_mpi() {
 
 const OrdersOfVersion& orders_on_grids() {
   static const OrdersOfVersion& orders = []() -> const OrdersOfVersion& {
-    const std::string version = version_of_mpi();
+    const std::string version = spaced_version();
     for (const OrdersOfVersion& version_orders : on_grids) {
       if (version.starts_with(version_orders.version_prefix)) return version_orders;
     }

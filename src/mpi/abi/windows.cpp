@@ -6,22 +6,18 @@
 
 #include "base/shared_heap.hpp"
 #include "mpi/abi/layer.hpp"
+#include "mpi/abi/version.hpp"
 #include "mpi/meeting/mappings.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
 
 Window::MpiTraits traits_of_mpi() {
-  constexpr size_t length_max = 16 << 10;
-  std::vector<char> text(length_max);
-  int length = 0;
-  if (real.Get_library_version(text.data(), &length) != success) return {};
-  const std::string_view version(text.data());
-  const auto has = [&](std::string_view word) { return version.find(word) != std::string_view::npos; };
+  if (library_version().empty()) return {};
   // MPICH's older device puts a fence's barrier off until the first access, and locks no sooner than it must.
   // System calls were found quicker than Open MPI 4 and MPICH 4 (docs/mpi.md); MPICH 5 is quicker than system calls.
-  const bool is_cma_quicker = has("Open MPI v4") || has("MPICH Version:\t4");
-  return {.fences_meet = !has("ch3"), .locks_wait = has("ch4"), .is_cma_quicker = is_cma_quicker};
+  const bool is_cma_quicker = version_has("Open MPI v4") || version_has("MPICH Version:\t4");
+  return {.fences_meet = !version_has("ch3"), .locks_wait = version_has("ch4"), .is_cma_quicker = is_cma_quicker};
 }
 
 // Returns the address of the target's memory in this process. Null: it cannot be reached.

@@ -32,6 +32,7 @@ static void* words(void) {
 
 static void open_memory(void) {
   memory = words();
+  memory[1] = (uint64_t)getpid(); /* before the barrier: a peer reads it without a turn of this rank */
   local = words();
   arrived = counter();
   done = counter();
@@ -84,7 +85,10 @@ static void wait_until_stopped(long pid) {
   snprintf(path, sizeof path, "/proc/%ld/stat", pid);
   for (;;) {
     FILE* const stat = fopen(path, "r");
-    if (stat == NULL) exit(4);
+    if (stat == NULL) {
+      printf("rank %u: no %s\n", my_rank, path);
+      exit(4);
+    }
     const char* const read = fgets(line, sizeof line, stat);
     fclose(stat);
     const char* const state = read == NULL ? NULL : strrchr(line, ')');
@@ -93,7 +97,6 @@ static void wait_until_stopped(long pid) {
 }
 
 static void stopped(void) {
-  memory[1] = (uint64_t)getpid();
   agree();
   if (my_rank == 1) {
     raise(SIGSTOP);

@@ -41,6 +41,7 @@ class Job:
     ranks: list[Rank] = field(default_factory=list)
     published: dict[str, str] = field(default_factory=dict)
     arrived: set[int] = field(default_factory=set)
+    aborts: list[str] = field(default_factory=list)  # what ranks that abort the job give as exit code
     nodes: int = 1  # the launcher's number of them: 0 says nothing
 
     def __enter__(self) -> Job:
@@ -120,6 +121,8 @@ class Job:
                     self.arrived.clear()
                     for other in range(self.size):
                         self._say(other, "cmd=barrier_out rc=0")
+            case "abort":
+                self.aborts.append(asked["exitcode"])
             case "finalize":
                 self._say(number, "cmd=finalize_ack rc=0")
 

@@ -56,6 +56,18 @@ def beside_mpi(tmp_path_factory):
     return compiled
 
 
+@pytest.mark.parametrize("split", [(), (LIBRARY and LIBRARY.parent / "bin/spinloom-threads", "-n", "2")])
+def test_a_rank_that_cannot_start_tells_the_launcher_when_it_ends(build, split):
+    """A launcher that sees a process end before its connection takes it for one that has ended well."""
+    command = [*map(str, split), str(build("live_idle.c"))]
+    with Job(command, 2, env={"SPINLOOM_MEET": "start", "SPINLOOM_START_S": "1"}) as started:
+        started.ranks[1].process.kill()
+        codes = started.wait(LIMIT_S)
+        assert codes[0] == 2, started.said()
+        assert "not all of the 2 ranks have called PtlInit in 1 s" in started.said()
+        assert started.aborts == ["2"]
+
+
 def job(launcher: str, *command: object, ranks: int = 2, **more) -> subprocess.CompletedProcess[str]:
     words = [*launchers.available()[launcher], "-n", ranks, *command]
     options = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": LIMIT_S}

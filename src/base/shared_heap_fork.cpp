@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/shared_heap.hpp"
@@ -177,6 +178,7 @@ void SharedHeap::after_fork_in_parent() {
 
 void SharedHeap::after_fork_in_child() {
   mutex_ = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;  // the lock belongs to a thread of the parent
+  std::fill(std::begin(replacement_words_), std::end(replacement_words_), nullptr);  // they count the parent's
   if (base_.load(std::memory_order_relaxed) == 0 || is_private_) return;
   const bool owns_file = is_ours(file_);
   const int parent_file = file_;

@@ -1,7 +1,7 @@
 // DirectGate - how a process lets its peers reach into its memory, and how it ends that.
 //
 // Contract: the owner has a gate, each peer a slot; both are words of shared memory. A peer enter()s a gate by its
-//   number, does its work and leave()s. The owner opens the gate, or shuts it and waits until is_inside() is false
+//   number, 1 to 255, does its work and leave()s. The owner opens the gate, or shuts it and waits until is_inside() is false
 //   for every peer: then no peer is inside before the owner opens it again.
 // Invariants: (1) a peer that enter() has let in is seen by every is_inside() that follows the shut() of that gate,
 //   until it leaves; (2) all that a peer has written inside is seen by the owner once is_inside() is false, and what
@@ -32,15 +32,16 @@ class SharedWord {
 template <class Word>
 class DirectGate {
  public:
-  // The peer's side. `number` is the gate's, from 1 on.
+  // The peer's side. Each visit gives its slot another value.
   [[nodiscard]] static bool enter(const Word& gate, Word& slot, uint64_t number) {
-    slot.store(number);
+    const uint64_t visit = (slot.load() | numbers) + 1;
+    slot.store(visit | number);
     Word::fence();  // the owner sees the slot, or this peer sees that the gate is shut
     if (gate.load() == open_value) return true;
-    slot.store(nowhere);
+    slot.store(visit);
     return false;
   }
-  static void leave(Word& slot) { slot.store(nowhere); }
+  static void leave(Word& slot) { slot.store(slot.load() & ~numbers); }
 
   // The owner's side.
   static void open(Word& gate) { gate.store(open_value); }
@@ -48,11 +49,11 @@ class DirectGate {
     gate.store(shut_value);
     Word::fence();
   }
-  [[nodiscard]] static bool is_inside(const Word& slot, uint64_t number) { return slot.load() == number; }
+  [[nodiscard]] static bool is_inside(const Word& slot, uint64_t number) { return (slot.load() & numbers) == number; }
 
  private:
   static constexpr uint64_t shut_value = 0, open_value = 1;
-  static constexpr uint64_t nowhere = 0;
+  static constexpr uint64_t numbers = 0xff;
 };
 
 }  // namespace spinloom::live

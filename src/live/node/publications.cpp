@@ -33,7 +33,7 @@ PublishedEntry published_of(const nic::PlainEntry& plain) {
 }  // namespace
 
 Publications::Publications(Segment& own, uint32_t ranks, HasEnded has_ended)
-    : own_(own), ranks_(ranks), has_ended_(std::move(has_ended)) {
+    : own_(own), ranks_(ranks), has_ended_(std::move(has_ended)), stays_(ranks) {
   sees_heap_ = process_heap().count_replacements(direct().heap_changes);
 }
 
@@ -108,9 +108,11 @@ bool Publications::wait_until_empty(uint32_t index) {
         Gate::leave(slot);
         break;
       }
+      const uint64_t visit = slot.load();
       const Time now = monotonic_now();
       if (give_up == Time{}) give_up = now + patience;
-      if (now >= give_up) return false;
+      if (now >= give_up) stays_[rank] = visit;
+      if (stays_[rank] == visit) return false;
       sched_yield();
     }
   }

@@ -66,6 +66,7 @@ class Publications {
   };
 
   [[nodiscard]] DirectMemory& direct() const { return own_.header().direct; }
+  // False: a peer stays inside. One that has stayed for `patience` is not waited for again during that visit.
   [[nodiscard]] bool shut(uint32_t record);
   [[nodiscard]] bool wait_until_empty(uint32_t record);
   void keep_counts(uint32_t record);
@@ -79,6 +80,7 @@ class Publications {
   bool sees_heap_ = false;  // the heap tells when other memory is mapped over it
   std::vector<nic::PortalIndex> stale_;
   std::vector<Count> kept_;
+  std::vector<uint64_t> stays_;  // the slot of each peer when it had stayed inside for `patience`; 0: it never has
 };
 
 }  // namespace spinloom::live

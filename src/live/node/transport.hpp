@@ -82,7 +82,7 @@ class Transport {
   // Sends a short put of which no sent() follows, if it can leave at once. False: nothing has happened.
   [[nodiscard]] virtual bool send_small(const nic::QuickPut&, uint64_t /*message*/) { return false; }
   // Does the whole message at once, in its target's memory, if all that came before it there is done and the target has
-  // published the entry (direct_memory.hpp). False: nothing has happened.
+  // published the entry (direct_memory.hpp). False: nothing has happened, but that bytes of a put may be there already.
   [[nodiscard]] virtual bool access_directly(const nic::Send&, DirectEnd&) { return false; }
   [[nodiscard]] virtual bool put_directly(const nic::QuickPut&) { return false; }
   // Says that nothing of what has come from any peer is under way any more.

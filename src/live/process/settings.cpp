@@ -17,7 +17,7 @@ constexpr std::array<Variable, 20> known_variables{{
     {"SPINLOOM_COPY", "auto, heap, single-copy, two-copy",
      "how long messages between processes of a machine are copied; two-copy touches no other process's memory"},
     {"SPINLOOM_DIRECT", "auto, mapped, packets",
-     "whether messages to plain entries are done in their memory: always, in memory of the heap only, or never"},
+     "whether messages to plain entries are done in their memory: where that is quicker, in the heap only, or never"},
     {"SPINLOOM_END_S", "0 to 1000000",
      "seconds that PtlNIFini and PtlFini wait for peers to end messages; 0 is for ever"},
     {"SPINLOOM_FABRIC", "auto, none, or a libfabric provider, as tcp or verbs:mlx5_0",

@@ -56,7 +56,7 @@ bool ShmTransport::has_settled(Peer& peer) const {
 bool ShmTransport::may_access_directly(Peer& peer) const {
   return options_.direct != DirectMode::never && peer.attached && !peer.lost && !peer.loss_noted && !peer.waits() &&
          peer.segment.header().direct.portals_used.load() > 0 && peer.segment.header().closed.load() == 0 &&
-         peer.reader.empty() && has_settled(peer);
+         has_settled(peer) && peer.reader.empty();  // in this order: what it sent before it had settled is there
 }
 
 bool ShmTransport::access(Peer& peer, Access& access) {
@@ -127,14 +127,14 @@ bool ShmTransport::move(Peer& peer, const PublishedPortal& portal, uint64_t addr
   uint8_t* const into = gets ? access.into->data() : nullptr;
   if (place == nullptr) {
     const bool kernel_may = options_.copy_mode == CopyMode::automatic || options_.copy_mode == CopyMode::single;
-    const bool by_kernel = !peer.in_process && kernel_may &&
+    const bool by_kernel = !peer.in_process && kernel_may && !peer.kernel_refuses &&
                            (options_.direct == DirectMode::always || (options_.direct == DirectMode::automatic &&
                                                                       peer.segment.header().direct.waits.load() == 0));
     if (!by_kernel) return false;
     if (access.length == 0) return true;
-    return (gets ? peer.memory.read(address, into, access.length)
-                 : peer.memory.write(address, access.from, access.length))
-        .ok();
+    if (gets) return peer.memory.read(address, into, access.length).ok();
+    peer.kernel_refuses = !peer.memory.write(address, access.from, access.length).ok();
+    return !peer.kernel_refuses;
   }
   if (gets && access.length > 0) std::memcpy(into, place, access.length);
   if (gets || access.length == 0) return true;
@@ -209,9 +209,12 @@ void ShmTransport::note_settled() {
   }
 }
 
+// A peer that we have lost because we cannot reach it may live, and be inside. One that is a thread of this process, or
+// leaves the job, gets out by itself.
 bool ShmTransport::has_ended(nic::Rank rank) const {
   const Peer& peer = *peers_[rank.value];
-  return peer.lost || (peer.attached && !peer.in_process && !peer.memory.process().is_alive());
+  if (peer.attached) return !peer.in_process && !peer.memory.process().is_alive();
+  return peer.lost && peer.unreachable.empty();
 }
 
 }  // namespace spinloom::live

@@ -120,6 +120,7 @@ class ShmTransport final : public Transport {
     peer::PeerMemory memory;
     uint32_t looks_left_out = 0;  // messages that will not look whether the peer has settled
     bool heap_tried = false;  // we have tried to map its heap
+    bool kernel_refuses = false;  // the kernel has not let us put into its memory
     bool heap_announced = false;  // we have told it that we have a heap
     bool attached = false;
     bool card_awaited = false;  // we need its card, and it has not come

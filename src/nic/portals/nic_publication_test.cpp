@@ -96,6 +96,27 @@ TEST_F(Publication, LeavesOutWhatMakesADecisionOrAnEvent) {
   }
 }
 
+TEST_F(Publication, LeavesOutPortalsWithFlowControl) {
+  const PortalIndex portal{7};
+  bench.good(PortalAlloc{portal, bench.queue, true});
+  bench.good(Append{EntryId{40}, portal, ListKind::priority, plain()});
+  EXPECT_EQ(bench.nic.publish(portal, 8).size(), 0u) << "it may disable itself at any message";
+}
+
+TEST_F(Publication, EndsWhereAnEntryIsStillToBeLinked) {
+  Context inactive;
+  inactive.active = false;
+  Entry later = plain(2);
+  later.context = bench.context(inactive);
+  bench.append(plain(1));
+  bench.append(later);
+  bench.append(plain(3));
+  EXPECT_EQ(publish().size(), 1u);
+  bench.good(ContextActivate{later.context});
+  EXPECT_EQ(publish().size(), 0u) << "it lies before the third";
+  bench.nic.check_invariants();
+}
+
 TEST_F(Publication, EndsBeforeAnEntryLeaves) {
   const EntryId first = bench.append(plain(1));
   const EntryId second = bench.append(plain(2));

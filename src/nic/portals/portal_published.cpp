@@ -1,4 +1,6 @@
 // Entries that peers use without the NIC (publication.hpp).
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -6,36 +8,44 @@
 
 namespace spinloom::nic {
 
-// True if a message that lies in the entry as a whole needs no decision, and makes no event.
+// True if a message that lies in the entry as a whole needs no decision, and makes no event. Flow control decides about
+// every message.
 bool PortalTable::is_plain(const Portal& portal, const ListedEntry& listed) const {
   const Entry& entry = listed.entry;
   const EntryOptions& options = entry.options;
-  const bool is_silent = options.event_comm_disable || !queues_.exists(portal.queue) ||
-                         (options.event_success_disable && !portal.flow_control);
-  return is_silent && !options.host_activated && !options.manage_local && !options.use_once &&
+  const bool is_silent = options.event_comm_disable || options.event_success_disable || !queues_.exists(portal.queue);
+  return is_silent && !portal.flow_control && !options.host_activated && !options.manage_local && !options.use_once &&
          !entry.context.exists() && entry.iovec.empty() &&
          (!options.ct_comm || triggers_.only_adds_for_long(entry.counter));
+}
+
+// Entries are linked in the order of their appends. One that waits for its context, or may be linked again, comes between
+// those that are in the list: returns the place of the first such.
+uint64_t PortalTable::first_to_be_linked(PortalIndex index) const {
+  uint64_t first = UINT64_MAX;
+  entries_.for_each([&](uint32_t, const ListedEntry& listed) {
+    const bool may_come = listed.awaits_context || (listed.auto_unlinked && listed.entry.context.exists());
+    if (listed.portal == index && may_come) first = std::min(first, listed.sequence);
+  });
+  return first;
 }
 
 std::vector<PlainEntry> PortalTable::publish(PortalIndex index, uint32_t most) {
   std::vector<PlainEntry> plain;
   Portal* const portal = portals_.find(index);
   if (publisher_ == nullptr || portal == nullptr || !portal->enabled) return plain;
+  const uint64_t before = first_to_be_linked(index);
+  const auto may_be = [&](const ListedEntry& listed) { return listed.sequence < before && is_plain(*portal, listed); };
   uint32_t found = 0;
   portal->priority.for_each_while([&](uint32_t slot) {
-    const bool counts = found < most && is_plain(*portal, entries_[slot]);
+    const bool counts = found < most && may_be(entries_[slot]);
     found += counts ? 1 : 0;
     return counts && found <= portal->published;
   });
   if (found <= portal->published || !close(*portal)) return plain;
-  bool one_may_come_back = false;  // an entry may be linked again before those that are in the list now
-  entries_.for_each([&](uint32_t, const ListedEntry& listed) {
-    one_may_come_back |= listed.portal == index && listed.auto_unlinked && listed.entry.context.exists();
-  });
-  if (one_may_come_back) return plain;
   portal->priority.for_each_while([&](uint32_t slot) {
     ListedEntry& listed = entries_[slot];
-    if (plain.size() == most || !is_plain(*portal, listed)) return false;
+    if (plain.size() == most || !may_be(listed)) return false;
     const Entry& entry = listed.entry;
     const EntryOptions& options = entry.options;
     plain.push_back({entry.start, entry.length, entry.match_bits, entry.ignore_bits, entry.match_rank, entry.user,

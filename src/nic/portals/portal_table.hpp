@@ -176,6 +176,7 @@ class PortalTable final : public EventQueues::Watcher {
   void forget(uint32_t slot);
 
   // portal_published.cpp
+  [[nodiscard]] uint64_t first_to_be_linked(PortalIndex index) const;
   [[nodiscard]] bool is_plain(const Portal& portal, const ListedEntry& listed) const;
   [[nodiscard]] bool close(Portal& portal);
   void note_change(const Portal& portal) {

@@ -11,6 +11,22 @@ namespace {
 constexpr Time patience{1'000'000'000'000};  // 1 s: how long messages under way may take to end
 constexpr Time pause{1'000'000'000};         // 1 ms
 
+// Disables the portal table entries of an interface. False: a peer may still write by one of them, and all are as they
+// were.
+bool disable_portals(portals::Interface& nic, const NetworkInterface& interface) {
+  for (ptl_pt_index_t index = 0; index < portals_each; ++index) {
+    if (!interface.portals[index]) continue;
+    const auto disabled = nic.pt_disable(portal_of(interface, index));
+    if (disabled || disabled.error().code != Code::exhausted) continue;
+    for (ptl_pt_index_t done = 0; done < index; ++done) {
+      if (interface.portals[done] && !interface.disabled_portals[done])
+        std::ignore = nic.pt_enable(portal_of(interface, done));
+    }
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool release(Process& process, uint32_t number) {
@@ -19,20 +35,19 @@ bool release(Process& process, uint32_t number) {
   while (interface && interface->is_releasing) host.wait(host.port().now() + pause);
   if (!interface) return true;
   interface->is_releasing = true;
-  if (!host.drain()) {
+  portals::Interface& nic = process.portals();
+  const bool is_drained = host.drain();
+  for (; is_drained && interface->open_bundles > 0; --interface->open_bundles) std::ignore = nic.bundle_end();
+  if (!is_drained || !disable_portals(nic, *interface)) {
     interface->is_releasing = false;
     return false;
   }
-  portals::Interface& nic = process.portals();
-  for (; interface->open_bundles > 0; --interface->open_bundles) std::ignore = nic.bundle_end();
-  // First stops messages from coming in, then removes those that wait: nothing more lands in the program's memory.
+  // No message comes in any more. Those that wait are removed: nothing more lands in the program's memory.
   nic::Entry all;
   all.match_rank = nic::Rank::any();
   all.ignore_bits = ~uint64_t{0};
   for (ptl_pt_index_t index = 0; index < portals_each; ++index) {
-    if (!interface->portals[index]) continue;
-    std::ignore = nic.pt_disable(portal_of(*interface, index));
-    std::ignore = nic.me_search(portal_of(*interface, index), all, true);
+    if (interface->portals[index]) std::ignore = nic.me_search(portal_of(*interface, index), all, true);
   }
   const Time deadline = process.host().port().now() + patience;
   interface->entries.for_each([&](ptl_handle_any_t, const Entry& entry) {

@@ -119,7 +119,8 @@ ShmTransport::WriteResult ShmTransport::write(Peer& peer, nic::Send& outbound, u
     return write_small(peer, quick_of(packet), packet.message, packet.fields.ack_request) ? WriteResult::all
                                                                                           : WriteResult::some;
   }
-  if (done == 0 && outbound.pieces.empty() && !outbound.at_once && can_lend(peer, packet.payload)) {
+  const bool may_lend = done == 0 && outbound.pieces.empty() && !outbound.at_once && !portals::is_short_reply(packet);
+  if (may_lend && can_lend(peer, packet.payload)) {
     return lend(peer, outbound) ? WriteResult::lent : WriteResult::some;
   }
   do {

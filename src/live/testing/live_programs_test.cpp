@@ -9,14 +9,12 @@
 #include "live/testing/live_testbed.hpp"
 #include "portals/model/grammar.hpp"
 #include "portals/model/machine.hpp"
-#include "portals/model/outcomes.hpp"
 #include "portals/model/text.hpp"
 #include "portals/testbed/explorer.hpp"
+#include "portals/testbed/judge.hpp"
 
 namespace spinloom::live {
 namespace {
-
-constexpr size_t states_most = 100'000;  // seconds of search; programs with more states are not judged
 
 struct Way {
   const char* name;
@@ -28,6 +26,7 @@ struct Way {
 
 class LivePrograms : public testing::TestWithParam<Way> {
  protected:
+  void TearDown() override { EXPECT_EQ(judge_.report(), ""); }
   static std::unique_ptr<LiveTestbed> testbed_of(const Way& way,
                                                  LiveTestbed::Patience patience = LiveTestbed::Patience::usual) {
     nic::NicLimits limits;
@@ -46,22 +45,23 @@ class LivePrograms : public testing::TestWithParam<Way> {
   }
 
   // Runs a program and judges its outcome. Programs give all back, so one testbed runs many.
-  static void judge(model::Program program, LiveTestbed& bed, Random& random) {
+  void judge(model::Program program, LiveTestbed& bed, Random& random) {
     for (model::RankProgram& rank : program.ranks) {  // the driver tells whose process a peer is
       rank.setup.user = static_cast<uint16_t>(geteuid());
     }
     const auto outcome = testbed::run_program(program, bed, random, GetParam().callers);
     ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
-    const auto allowed = model::is_allowed(program, *outcome, {}, states_most);
-    if (!allowed) return;  // too many states
-    ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
+    ASSERT_EQ(judge_.complaint(program, *outcome), "");
   }
+
+ private:
+  testbed::Judge judge_;
 };
 
 TEST_P(LivePrograms, DoWhatTheModelAllows) {
   const auto bed = testbed_of(GetParam());
   ASSERT_NE(bed, nullptr);
-  for_seeds(60, [&](Random& random) {
+  for_seeds(120, [&](Random& random) {
     judge(model::random_program(random, 2, static_cast<uint16_t>(2 + random.below(4))), *bed, random);
   });
 }
@@ -69,7 +69,7 @@ TEST_P(LivePrograms, DoWhatTheModelAllows) {
 TEST_P(LivePrograms, HaveHistoriesThatTheModelAllows) {
   const auto bed = testbed_of(GetParam());
   ASSERT_NE(bed, nullptr);
-  for_seeds(10, [&](Random& random) {
+  for_seeds(40, [&](Random& random) {
     judge(model::random_history(random, 2, static_cast<uint16_t>(1 + random.below(4)), 8), *bed, random);
   });
 }
@@ -77,7 +77,7 @@ TEST_P(LivePrograms, HaveHistoriesThatTheModelAllows) {
 // Where ranks hear of a death by silence, a program takes half a second.
 TEST_P(LivePrograms, SeeOfADeathWhatTheModelAllows) {
   const bool hears_at_once = GetParam().over == LiveTestbed::Over::shared_memory;
-  for_seeds(hears_at_once ? 20 : 3, [&](Random& random) {
+  for_seeds(hears_at_once ? 40 : 3, [&](Random& random) {
     model::Program program = model::random_history(random, 2, static_cast<uint16_t>(2 + random.below(3)),
                                                    static_cast<uint16_t>(1 + random.below(2)));
     if (model::Traits(program).has_races) return;  // the dead rank's memory would be read

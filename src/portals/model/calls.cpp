@@ -18,6 +18,7 @@ bool is_valid(const Operation& operation) {
 }  // namespace
 
 void Step::post(uint16_t rank, bool departures, const Event& event) {
+  if (!departures && event.kind != EventKind::pt_disabled) report_disabled_between(rank);
   Queue& queue = process(rank).queues[departures ? 1 : 0];
   const bool must_have_room = !departures && tells_of_message(event.kind);
   if (must_have_room && messages_in_queue(rank) >= machine_.setup(rank).arrivals_max) agrees_ = false;
@@ -25,6 +26,17 @@ void Step::post(uint16_t rank, bool departures, const Event& event) {
   if (!machine_.follows(rank)) return queue.events.push_back(event);
   const std::vector<Event>& seen = machine_.followed_->events[rank][departures ? 1 : 0];
   agrees_ = agrees_ && queue.posted <= seen.size() && seen[queue.posted - 1u] == event;
+}
+
+// An append or a search posts an event for each header that it finds. The queue may get full in between, and be reported,
+// which is looked for in the observed outcome only.
+void Step::report_disabled_between(uint16_t rank) {
+  if (!machine_.follows(rank)) return;
+  const std::vector<Event>& seen = machine_.followed_->events[rank][0];
+  const uint16_t posted = process(rank).queues[0].posted;
+  if (posted >= seen.size() || seen[posted].kind != EventKind::pt_disabled) return;
+  if (may_find_queue_full(rank)) find_queue_full(rank);
+  if (may_report_disabled(rank)) report_disabled(rank);
 }
 
 void Step::return_from(uint16_t rank, const Returned& returned) {

@@ -48,10 +48,10 @@ bool Step::may_lose(size_t index) const {
   return !process(message.target).is_alive && message.answer != Answer::seen;
 }
 
-// `way` 0: the answer says undeliverable; 1: the send event does, and there is no acknowledgement; where send events
-// are disabled, the event of the acknowledgement stands for it; 2: nobody is told, because the operation has no events
-// and no counts that are still to come; 3: as 1, and the counter counts the failure of the acknowledgement. It must if
-// it counts acknowledgements only, so that nobody waits for ever.
+// `way` 0: the answer says undeliverable, a reply perhaps before the send event; 1: the send event does, and there is no
+// acknowledgement; where send events are disabled, the event of the acknowledgement stands for it; 2: nobody is told,
+// because the operation has no events and no counts that are still to come; 3: as 1, and the counter counts the failure
+// of the acknowledgement. It must if it counts acknowledgements only, so that nobody waits for ever.
 void Step::lose(size_t index, uint16_t way) {
   const Message message = state_.messages[index];
   const Operation& lost = operation(message.name);
@@ -60,15 +60,21 @@ void Step::lose(size_t index, uint16_t way) {
   const bool is_answered = wants_answer(lost) && message.answer == Answer::to_come;
   // Such a descriptor is told of a failure after all.
   const bool is_quiet = descriptor.success_disable && !descriptor.send_disable;
-  const bool may_tell_by_send = has_source(lost) && (!message.is_sent || (is_quiet && descriptor.has_queue));
+  const bool may_tell_by_send =
+      has_source(lost) && !message.is_loss_sent && (!message.is_sent || (is_quiet && descriptor.has_queue));
   Event event;
   event.fail = Fail::undeliverable;
   event.user_ptr = name_of(rank, message.name.place);
   if (way == 0) {
-    agrees_ = agrees_ && is_answered && message.is_sent;
+    agrees_ = agrees_ && is_answered && (message.is_sent || has_reply(lost));
     event.kind = has_reply(lost) ? EventKind::reply : EventKind::ack;
     if (descriptor.has_queue && (has_reply(lost) || lost.movement.ack == Ack::full)) post(rank, true, event);
     if (has_reply(lost) ? descriptor.ct_reply : descriptor.ct_ack) add_to(rank, descriptor.counter, {0, 1});
+    if (has_reply(lost) && (may_tell_by_send || !message.is_send_counted)) {
+      state_.messages[index].answer = Answer::ended;
+      state_.messages[index].stage = Stage::lost;
+      return;
+    }
   } else if (way != 2) {
     const bool counts_answer = is_answered && !has_reply(lost) && descriptor.ct_ack;
     agrees_ = agrees_ && may_tell_by_send && (way == 3 ? counts_answer : !counts_answer || descriptor.ct_send);
@@ -79,6 +85,7 @@ void Step::lose(size_t index, uint16_t way) {
     if (way == 3) add_to(rank, descriptor.counter, {0, 1});
     if (has_reply(lost)) {
       state_.messages[index].is_sent = state_.messages[index].is_send_counted = true;
+      state_.messages[index].is_loss_sent = true;
       state_.messages[index].stage = Stage::lost;
       return;
     }

@@ -1,19 +1,23 @@
 #include "portals/model/outcomes.hpp"
 
+#include <algorithm>
 #include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "base/random.hpp"
 #include "portals/model/machine.hpp"
 
 namespace spinloom::model {
 namespace {
 
+constexpr size_t first_search_states = 1'000;
+
 // Visits each state once and calls visit(end) for those without a next one, until it returns true. False: there were
-// more than `most` states.
-template <class Visit>
-bool explore(const Machine& machine, size_t most, Visit visit) {
+// more than `most` states. `arrange(states)` puts those that follow one state into an order; the last is visited first.
+template <class Visit, class Arrange>
+bool explore(const Machine& machine, size_t most, Visit visit, Arrange arrange) {
   std::unordered_set<std::string> seen;
   std::vector<State> open{machine.first()};
   std::vector<State> next;
@@ -23,6 +27,7 @@ bool explore(const Machine& machine, size_t most, Visit visit) {
     open.pop_back();
     next.clear();
     if (!machine.next(state, next) && visit(state)) return true;
+    arrange(next);
     for (State& one : next) {
       if (seen.insert(one.key()).second) open.push_back(std::move(one));
     }
@@ -36,10 +41,11 @@ bool explore(const Machine& machine, size_t most, Visit visit) {
 std::optional<std::set<Outcome>> outcomes(const Program& program, const Rules& rules, size_t most) {
   std::set<Outcome> found;
   const Machine machine(program, rules);
-  const bool is_whole = explore(machine, most, [&](const State& end) {
+  const auto visit = [&](const State& end) {
     found.insert(Machine::outcome_of(end));
     return false;
-  });
+  };
+  const bool is_whole = explore(machine, most, visit, [](std::vector<State>&) {});
   if (!is_whole) return std::nullopt;
   return found;
 }
@@ -48,12 +54,23 @@ std::optional<bool> is_allowed(const Program& program, const Outcome& observed, 
   const Followed followed(program, observed);
   const Machine machine(program, rules, &followed);
   bool is_found = false;
-  const bool is_whole = explore(machine, most, [&](const State& end) {
+  const auto visit = [&](const State& end) {
     is_found = machine.is_followed(end);
     return is_found;
-  });
-  if (!is_whole) return std::nullopt;
-  return is_found;
+  };
+  // A search that goes wrong early looks through all states behind its mistake before it turns back: one in another order
+  // often finds the way at once. So searches begin anew, and each may visit twice as many states as the one before.
+  Random random(1, "is_allowed");
+  size_t visited = 0;
+  for (size_t limit = std::min(most, first_search_states); visited < most;
+       limit = std::min(2 * limit, most - visited)) {
+    const auto arrange = [&](std::vector<State>& states) {
+      if (visited > 0) random.shuffle(states);  // the first search takes them as they come
+    };
+    if (explore(machine, limit, visit, arrange)) return is_found;
+    visited += limit;
+  }
+  return std::nullopt;
 }
 
 }  // namespace spinloom::model

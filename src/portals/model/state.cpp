@@ -78,8 +78,8 @@ void KeyWriter::add(const Process& process) {
 
 void KeyWriter::add(const Message& message) {
   add(message.name.rank, message.name.place, message.target, message.stage, message.elements_read,
-      message.elements_moved, message.is_read, message.is_sent, message.is_send_counted, message.answer, message.fail,
-      message.list, message.entry, message.offset, message.moved);
+      message.elements_moved, message.is_read, message.is_sent, message.is_send_counted, message.is_loss_sent,
+      message.answer, message.fail, message.list, message.entry, message.offset, message.moved);
   add(message.bytes);
 }
 

@@ -45,6 +45,7 @@ struct Message {
   bool is_read = false;  // the source bytes are captured
   bool is_sent = false;  // the send event is posted
   bool is_send_counted = false;
+  bool is_loss_sent = false;  // a send event has said that the target is dead
   Answer answer = Answer::to_come;
   Fail fail = Fail::ok;
   List list = List::priority;

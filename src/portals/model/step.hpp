@@ -89,6 +89,7 @@ class Step {
 
   // A queue gets an event; a call returns.
   void post(uint16_t rank, bool departures, const Event& event);
+  void report_disabled_between(uint16_t rank);
   void return_from(uint16_t rank, const Returned& returned);
   // Adds to a counter, or sets it, and fires what waits for the value.
   void add_to(uint16_t rank, uint8_t counter, Count count);

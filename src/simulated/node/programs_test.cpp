@@ -6,16 +6,14 @@
 
 #include "base/testing/seeds.hpp"
 #include "portals/model/grammar.hpp"
-#include "portals/model/outcomes.hpp"
 #include "portals/model/text.hpp"
 #include "portals/testbed/explorer.hpp"
+#include "portals/testbed/judge.hpp"
 #include "simulated/node/testing/profile.hpp"
 #include "simulated/node/world.hpp"
 
 namespace spinloom::simulated {
 namespace {
-
-constexpr size_t states_most = 100'000;  // seconds of search; programs with more states are not judged
 
 // Two ranks without handlers.
 class PlainTestbed final : public testbed::Testbed {
@@ -51,17 +49,17 @@ class PlainTestbed final : public testbed::Testbed {
 };
 
 TEST(SimPrograms, DoWhatTheModelAllows) {
-  for_seeds(60, [](Random& random) {
+  testbed::Judge judge;
+  for_seeds(400, [&](Random& random) {
     PlainTestbed bed({6, random.chance(1, 2), random.next()});
     const uint16_t windows = random.chance(1, 4) ? 4 : 1;
     const model::Program program =
         model::random_history(random, 2, static_cast<uint16_t>(1 + random.below(4)), windows);
     const auto outcome = testbed::run_program(program, bed, random, testbed::Callers::one_thread);
     ASSERT_TRUE(outcome.ok()) << outcome.error().message << '\n' << model::text_of(program);
-    const auto allowed = model::is_allowed(program, *outcome, {}, states_most);
-    if (!allowed) return;  // too many states
-    ASSERT_TRUE(*allowed) << model::text_of(program) << model::text_of(program, *outcome);
+    ASSERT_EQ(judge.complaint(program, *outcome), "");
   });
+  EXPECT_EQ(judge.report(), "");
 }
 
 }  // namespace

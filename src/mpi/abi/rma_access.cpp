@@ -87,7 +87,7 @@ bool are_alike(const RmaWindow::Buffer* own, const RmaWindow::RemoteBuffer& remo
 
 int RmaWindow::request_of(int target, Request* request) {
   const Lock lock;
-  if (target == proc_null) return follow(std::make_shared<EndedRequest>(), request);
+  if (target == proc_null || is_immediate_) return follow(std::make_shared<EndedRequest>(), request);
   return follow(std::make_shared<RmaRequest>(*this, target), request);
 }
 
@@ -245,6 +245,7 @@ int RmaWindow::accumulate(const Buffer& from, const Buffer* result, const Remote
                                                          way_->memory_of(remote.target), remote.target_disp, few_bytes);
     // Few elements that lie together are changed at once, unless another rank changes elements there.
     if (there != nullptr && way_->begin_change(remote.target)) {
+      const HeldChange held(*way_, remote.target);
       const auto bytes = static_cast<size_t>(few_bytes);
       int code = success;
       if (result != nullptr) std::memcpy(result->address, there, bytes);
@@ -256,7 +257,6 @@ int RmaWindow::accumulate(const Buffer& from, const Buffer* result, const Remote
         if (!known || !combine_few(*known, *few->code, sent->address, there, remote.count))
           code = real.Reduce_local(sent->address, there, static_cast<int>(remote.count), remote.type, op);
       }
-      way_->end_change(remote.target);
       ++(result == nullptr ? counts_.accumulates : counts_.fetches);
       counts_.bytes += static_cast<uint64_t>(few_bytes);
       return code;
@@ -348,10 +348,10 @@ int RmaWindow::compare_and_swap(const void* value, const void* compare, void* re
                                           : place_of_few(parts_[static_cast<size_t>(remote.target)],
                                                          way_->memory_of(remote.target), remote.target_disp, size);
     if (there != nullptr && way_->begin_change(remote.target)) {
+      const HeldChange held(*way_, remote.target);
       std::memcpy(result, there, static_cast<size_t>(size));
       if (std::memcmp(result, compare, static_cast<size_t>(size)) == 0)
         std::memcpy(there, value, static_cast<size_t>(size));
-      way_->end_change(remote.target);
       ++counts_.fetches;
       counts_.bytes += static_cast<uint64_t>(size);
       return success;
@@ -416,17 +416,15 @@ int RmaWindow::update(int target, const Access& access, Change change) {
     const Lock lock;
     if (way_->begin_change(target)) holder = 0;
   }
+  const std::optional<HeldChange> held =
+      is_here ? std::optional<HeldChange>(std::in_place, *way_, target) : std::nullopt;
   while (holder != 0) {
     if (const int code = swap_word(target, 0, own, holder); code != success) return code;
   }
   int code = move_packed(target, access, packed.data(), false);
   if (code == success) code = change(packed);
   if (code == success) code = move_packed(target, access, packed.data(), true);
-  if (is_here) {
-    const Lock lock;
-    way_->end_change(target);
-    return code;
-  }
+  if (is_here) return code;
   const int freed = swap_word(target, own, 0, holder);
   return code == success ? freed : code;
 }

@@ -15,6 +15,19 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 constexpr int64_t change_bytes_max = 64 << 10;
 
+// A target's lock for changes, held until the end of the scope, also by an exception.
+class HeldChange {
+ public:
+  HeldChange(RmaWay& way, int target) : way_(way), target_(target) {}
+  HeldChange(const HeldChange&) = delete;
+  HeldChange& operator=(const HeldChange&) = delete;
+  ~HeldChange() { way_.end_change(target_); }
+
+ private:
+  RmaWay& way_;
+  int target_;
+};
+
 template <class Change>
 void RmaWindow::change_under_lock(int target, Change change) {
   Spin spin;
@@ -22,9 +35,8 @@ void RmaWindow::change_under_lock(int target, Change change) {
     {
       const Lock lock;
       if (way_->begin_change(target)) {
-        change();
-        way_->end_change(target);
-        return;
+        const HeldChange held(*way_, target);
+        return change();
       }
     }
     (void)spin.pause();

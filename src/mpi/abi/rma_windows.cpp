@@ -190,6 +190,8 @@ RmaWindow* RmaWindows::find(Win handle) {
 
 int RmaWindows::free(RmaWindow& window) {
   const int code = window.close();
+  if (code == error_rma_sync)
+    return code;  // an epoch is open: the window stays, and other ranks may write to its words
   const Lock lock;
   latest = {};
   windows_.erase(key_of(window.handle()));

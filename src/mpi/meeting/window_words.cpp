@@ -91,10 +91,16 @@ void WindowMeeting::fence_begin() {
   ring_all();
 }
 
+// A rank may do its part and end between the look at its word and the look at its process.
+template <class HasCome>
+WindowMeeting::Answer WindowMeeting::not_yet_or_dead(size_t rank, HasCome has_come) const {
+  return is_alive_(rank) || has_come() ? Answer::not_yet : Answer::dead;
+}
+
 WindowMeeting::Answer WindowMeeting::fence_test() {
   for (size_t rank = 0; rank < words_.size(); ++rank) {
-    if (words_[rank]->fences.load(std::memory_order_seq_cst) >= fences_) continue;
-    return is_alive_(rank) ? Answer::not_yet : Answer::dead;
+    const auto has_come = [&] { return words_[rank]->fences.load(std::memory_order_seq_cst) >= fences_; };
+    if (!has_come()) return not_yet_or_dead(rank, has_come);
   }
   return Answer::done;
 }
@@ -111,8 +117,9 @@ void WindowMeeting::post(std::span<const int> origins) {
 WindowMeeting::Answer WindowMeeting::completed_test() {
   for (const int origin : origins_) {
     const auto rank = static_cast<size_t>(origin);
-    if (words_[rank]->of(own_).completions.load(std::memory_order_seq_cst) >= posted_[rank]) continue;
-    return is_alive_(rank) ? Answer::not_yet : Answer::dead;
+    const auto& completions = words_[rank]->of(own_).completions;
+    const auto has_come = [&] { return completions.load(std::memory_order_seq_cst) >= posted_[rank]; };
+    if (!has_come()) return not_yet_or_dead(rank, has_come);
   }
   return Answer::done;
 }
@@ -125,8 +132,9 @@ void WindowMeeting::start(std::span<const int> targets) {
 WindowMeeting::Answer WindowMeeting::started_test() {
   for (const int target : targets_) {
     const auto rank = static_cast<size_t>(target);
-    if (words_[rank]->of(own_).posts.load(std::memory_order_seq_cst) >= started_[rank]) continue;
-    return is_alive_(rank) ? Answer::not_yet : Answer::dead;
+    const auto& posts = words_[rank]->of(own_).posts;
+    const auto has_come = [&] { return posts.load(std::memory_order_seq_cst) >= started_[rank]; };
+    if (!has_come()) return not_yet_or_dead(rank, has_come);
   }
   return Answer::done;
 }

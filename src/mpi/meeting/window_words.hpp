@@ -130,6 +130,8 @@ class WindowMeeting {
   void ring_all() const;
   // Frees the lock of a rank that has died. Returns whether it is free.
   bool free_if_dead(std::atomic<uint32_t>& holder, uint32_t seen) const;
+  template <class HasCome>
+  [[nodiscard]] Answer not_yet_or_dead(size_t rank, HasCome has_come) const;
 
   size_t own_;
   std::vector<WindowWords::Words*> words_;

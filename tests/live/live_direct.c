@@ -32,7 +32,7 @@ static void* words(void) {
 
 static void open_memory(void) {
   memory = words();
-  memory[1] = (uint64_t)getpid(); /* before the barrier: a peer reads it without a turn of this rank */
+  memory[1] = (uint64_t)getpid(); /* A peer reads it behind the barrier, without a turn of this rank. */
   local = words();
   arrived = counter();
   done = counter();

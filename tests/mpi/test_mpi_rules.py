@@ -68,7 +68,9 @@ def test_rule(mpi, programs, rule, tmp_path):
 @every_mpi
 def test_threads_get_errors_of_messages_that_the_mpi_carries(mpi, programs, tmp_path):
     """MPICH 4 would raise them on MPI_COMM_WORLD, whose handler ends the job."""
-    kept(job(mpi, programs(mpi), "threaded_truncated"), tmp_path / "report", SPINLOOM_MPI_MIN_BYTES="100000000")
+    kept(
+        job(mpi, programs(mpi), "threaded_truncated"), tmp_path / "report", SPINLOOM_MPI_MIN_BYTES="100000000"
+    )
 
 
 @every_mpi

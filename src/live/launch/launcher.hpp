@@ -77,8 +77,8 @@ inline constexpr uint32_t live_rank_count_max = 0xffff;
 // crashed, as far as the launcher knows. A process has one such function, for all its NICs. If `launcher` is destroyed
 // before the end of the process, nothing is called.
 void set_exit_action(Launcher& launcher, void (*at_exit)());
-// Says that a rank could not start. If no rank of the process has started when it ends with a failure, the launcher ends
-// the job.
+// Says that a rank could not start. If no rank of the process has started when it ends with a failure, the launcher
+// ends the job.
 void note_failed_start(Launcher& launcher);
 // Announces a NIC that takes part in the exchanges and will leave.
 void enter(Launcher& launcher);

@@ -1,8 +1,8 @@
 // DirectGate - how a process lets its peers reach into its memory, and how it ends that.
 //
 // Contract: the owner has a gate, each peer a slot; both are words of shared memory. A peer enter()s a gate by its
-//   number, 1 to 255, does its work and leave()s. The owner opens the gate, or shuts it and waits until is_inside() is false
-//   for every peer: then no peer is inside before the owner opens it again.
+//   number, 1 to 255, does its work and leave()s. The owner opens the gate, or shuts it and waits until is_inside() is
+//   false for every peer: then no peer is inside before the owner opens it again.
 // Invariants: (1) a peer that enter() has let in is seen by every is_inside() that follows the shut() of that gate,
 //   until it leaves; (2) all that a peer has written inside is seen by the owner once is_inside() is false, and what
 //   the owner wrote before open() is seen by a peer that is inside; (3) a peer that dies inside leaves its slot as it

@@ -1,9 +1,9 @@
 // DirectMemory - what a process publishes in its segment for peers that reach into its memory without its help.
 //
 // Contract: a gate (direct_gate.hpp) stands before each published portal. A peer reads a PublishedPortal, but for its
-//   number, and uses the memory of its entries, only inside of that gate; the owner writes the record only while the gate is shut and
-//   nobody is inside. What an entry's counter has to count, a peer adds to the entry's word of `counts`, and then says
-//   so in `counted`, both inside of the gate.
+//   number, and uses the memory of its entries, only inside of that gate; the owner writes the record only while the
+//   gate is shut and nobody is inside. What an entry's counter has to count, a peer adds to the entry's word of
+//   `counts`, and then says so in `counted`, both inside of the gate.
 // Invariants: (1) `portals_used` never gets smaller; the gate of a record that is not in use is shut; (2) the owner
 //   takes what a peer has written here for numbers: they may be wrong, and change nothing but its counters.
 // Threads: one owner, any peers. Time: none.

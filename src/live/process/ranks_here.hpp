@@ -64,7 +64,8 @@ class RanksHere {
   bool exit_action_set_ = false;  // true: `at_exit` has been registered for the end of the process
   Rank single_rank_;             // the rank of all threads, in a process that is not split
   bool single_rank_used_ = false;
-  std::shared_ptr<live::Launcher> unused_launcher_;  // of a single rank that could not start, for its next attempt
+  // The launcher of a single rank that could not start: the rank may try again.
+  std::shared_ptr<live::Launcher> unused_launcher_;
   Settings settings_;  // those of a process that is split
   std::shared_ptr<live::ThreadLaunchers> launchers_;
   std::vector<std::unique_ptr<Rank>> ranks_;  // the ranks of a process that is split; else empty

@@ -53,10 +53,11 @@ bool ShmTransport::has_settled(Peer& peer) const {
   return settled;
 }
 
+// Looks whether the peer has settled before it looks for packets: what the peer had sent by then is there.
 bool ShmTransport::may_access_directly(Peer& peer) const {
   return options_.direct != DirectMode::never && peer.attached && !peer.lost && !peer.loss_noted && !peer.waits() &&
          peer.segment.header().direct.portals_used.load() > 0 && peer.segment.header().closed.load() == 0 &&
-         has_settled(peer) && peer.reader.empty();  // in this order: what it sent before it had settled is there
+         has_settled(peer) && peer.reader.empty();
 }
 
 bool ShmTransport::access(Peer& peer, Access& access) {

@@ -43,7 +43,7 @@ template <class N>
 int receive(const Place& place, int source, int tag, Status* status) {
   const auto count = static_cast<N>(place.count);
   if (layer.is_threaded && source != proc_null) {
-    const bool is_valid = place.count >= 0 && place.type != handles().type_null;  // else the MPI's error comes at once
+    const bool is_valid = place.count >= 0 && place.type != handles().type_null;  // the MPI refuses others at once
     if (is_valid && errors_of_requests_stray(place.comm)) return receive_probed<N>(place, source, tag, status);
     Request request{};
     const int code = Irecv<N>(place.buffer, count, place.type, source, tag, place.comm, &request);

@@ -1,5 +1,5 @@
-// Calls of windows on mapped memory or on the NIC: each is a call of an RmaWindow, or goes on to the layer's function or
-// the MPI's.
+// Calls of windows on mapped memory or on the NIC: each is a call of an RmaWindow, or goes on to the layer's function
+// or the MPI's.
 #include <algorithm>
 #include <atomic>
 #include <tuple>

@@ -175,8 +175,8 @@ Result<std::shared_ptr<const GaplessType>> GaplessType::of(Datatype type, const 
   return gapless;
 }
 
-// MPICH before 5 cuts messages of contiguous datatypes at any byte, and gives an error where that lies within an element
-// of the receiver's.
+// MPICH before 5 cuts messages of contiguous datatypes at any byte, and gives an error where that lies within an
+// element of the receiver's.
 bool GaplessType::is_cut_anywhere() const {
   static const bool anywhere = is_before_mpich_5();
   return is_mixed_ && anywhere;

@@ -19,8 +19,8 @@ bool PortalTable::is_plain(const Portal& portal, const ListedEntry& listed) cons
          (!options.ct_comm || triggers_.only_adds_for_long(entry.counter));
 }
 
-// Entries are linked in the order of their appends. One that waits for its context, or may be linked again, comes between
-// those that are in the list: returns the place of the first such.
+// Entries are linked in the order of their appends. One that waits for its context, or may be linked again, comes
+// between those that are in the list: returns the place of the first such.
 uint64_t PortalTable::first_to_be_linked(PortalIndex index) const {
   uint64_t first = UINT64_MAX;
   entries_.for_each([&](uint32_t, const ListedEntry& listed) {

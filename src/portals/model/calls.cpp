@@ -28,8 +28,8 @@ void Step::post(uint16_t rank, bool departures, const Event& event) {
   agrees_ = agrees_ && queue.posted <= seen.size() && seen[queue.posted - 1u] == event;
 }
 
-// An append or a search posts an event for each header that it finds. The queue may get full in between, and be reported,
-// which is looked for in the observed outcome only.
+// An append or a search posts an event for each header that it finds. The queue may get full in between, and be
+// reported, which is looked for in the observed outcome only.
 void Step::report_disabled_between(uint16_t rank) {
   if (!machine_.follows(rank)) return;
   const std::vector<Event>& seen = machine_.followed_->events[rank][0];

@@ -48,10 +48,10 @@ bool Step::may_lose(size_t index) const {
   return !process(message.target).is_alive && message.answer != Answer::seen;
 }
 
-// `way` 0: the answer says undeliverable, a reply perhaps before the send event; 1: the send event does, and there is no
-// acknowledgement; where send events are disabled, the event of the acknowledgement stands for it; 2: nobody is told,
-// because the operation has no events and no counts that are still to come; 3: as 1, and the counter counts the failure
-// of the acknowledgement. It must if it counts acknowledgements only, so that nobody waits for ever.
+// `way` 0: the answer says undeliverable, a reply perhaps before the send event; 1: the send event does, and there is
+// no acknowledgement; where send events are disabled, the event of the acknowledgement stands for it; 2: nobody is
+// told, because the operation has no events and no counts that are still to come; 3: as 1, and the counter counts the
+// failure of the acknowledgement. It must if it counts acknowledgements only, so that nobody waits for ever.
 void Step::lose(size_t index, uint16_t way) {
   const Message message = state_.messages[index];
   const Operation& lost = operation(message.name);

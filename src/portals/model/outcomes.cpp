@@ -58,8 +58,9 @@ std::optional<bool> is_allowed(const Program& program, const Outcome& observed, 
     is_found = machine.is_followed(end);
     return is_found;
   };
-  // A search that goes wrong early looks through all states behind its mistake before it turns back: one in another order
-  // often finds the way at once. So searches begin anew, and each may visit twice as many states as the one before.
+  // A search that goes wrong early looks through all states behind its mistake before it turns back: one in another
+  // order often finds the way at once. So searches begin anew, and each may visit twice as many states as the one
+  // before.
   Random random(1, "is_allowed");
   size_t visited = 0;
   for (size_t limit = std::min(most, first_search_states); visited < most;

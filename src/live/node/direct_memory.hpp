@@ -44,7 +44,7 @@ struct DirectMemory {
   static constexpr uint32_t portals_max = 8;
   SharedWord portals_used;
   std::atomic<uint64_t> heap_changes;  // grows when the process maps other memory over its heap
-  SharedWord waits;  // a caller of the process waits for packets, unless 0
+  alignas(64) SharedWord waits;  // a caller of the process waits for packets, unless 0
   alignas(64) SharedWord counted;  // there may be something in `counts`, unless 0
   std::array<std::array<SharedWord, PublishedPortal::entries_max>, portals_max> counts;
   std::array<PublishedPortal, portals_max> portals;

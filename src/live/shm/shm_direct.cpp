@@ -12,7 +12,9 @@ namespace {
 
 using Gate = DirectGate<SharedWord>;
 
-constexpr uint32_t looks_left_out_max = 15;
+// After so many messages of which each found a caller of the target waiting, the next ones do not look.
+constexpr uint32_t finds_until_trust = 16;
+constexpr uint32_t trusted_messages = 15;
 constexpr uint64_t direct_max_bytes = 64 << 10;  // a target that closes its gate waits no longer than for this copy
 
 // The first entry that a message with these fields matches; null if it is not among those published.
@@ -40,24 +42,29 @@ struct ShmTransport::Access {
   bool is_acknowledged = true;  // the entry lets acknowledgements go
 };
 
-// True if the peer has done all that came before. The word that tells is written with every packet that the peer takes,
-// so each look at it costs a cache miss then. While a caller of the peer waits, packets are taken soon: only some
-// messages look.
-bool ShmTransport::has_settled(Peer& peer) const {
-  if (peer.looks_left_out > 0 && peer.segment.header().direct.waits.load() != 0) {
-    --peer.looks_left_out;
+// True if packets are quicker, because a caller of the peer waits for them. The word that tells is written whenever a
+// caller begins or ends to wait, so each look at it costs a cache miss then: a peer that has always waited lately is
+// trusted to wait for some messages more.
+bool ShmTransport::takes_packets_at_once(Peer& peer) const {
+  if (options_.direct == DirectMode::always) return false;
+  if (peer.trusted_messages > 0) {
+    --peer.trusted_messages;
+    return true;
+  }
+  if (peer.segment.header().direct.waits.load() == 0) {
+    peer.found_waiting = 0;
     return false;
   }
-  const bool settled = peer.writer.is_settled();
-  peer.looks_left_out = settled ? 0 : looks_left_out_max;
-  return settled;
+  peer.found_waiting = std::min(peer.found_waiting + 1, finds_until_trust);
+  if (peer.found_waiting == finds_until_trust) peer.trusted_messages = trusted_messages;
+  return true;
 }
 
 // Looks whether the peer has settled before it looks for packets: what the peer had sent by then is there.
 bool ShmTransport::may_access_directly(Peer& peer) const {
   return options_.direct != DirectMode::never && peer.attached && !peer.lost && !peer.loss_noted && !peer.waits() &&
-         peer.segment.header().direct.portals_used.load() > 0 && peer.segment.header().closed.load() == 0 &&
-         has_settled(peer) && peer.reader.empty();
+         peer.segment.header().direct.portals_used.load() > 0 && !takes_packets_at_once(peer) &&
+         peer.segment.header().closed.load() == 0 && peer.writer.is_settled() && peer.reader.empty();
 }
 
 bool ShmTransport::access(Peer& peer, Access& access) {
@@ -128,9 +135,8 @@ bool ShmTransport::move(Peer& peer, const PublishedPortal& portal, uint64_t addr
   uint8_t* const into = gets ? access.into->data() : nullptr;
   if (place == nullptr) {
     const bool kernel_may = options_.copy_mode == CopyMode::automatic || options_.copy_mode == CopyMode::single;
-    const bool by_kernel = !peer.in_process && kernel_may && !peer.kernel_refuses &&
-                           (options_.direct == DirectMode::always || (options_.direct == DirectMode::automatic &&
-                                                                      peer.segment.header().direct.waits.load() == 0));
+    const bool by_kernel =
+        !peer.in_process && kernel_may && !peer.kernel_refuses && options_.direct >= DirectMode::automatic;
     if (!by_kernel) return false;
     if (access.length == 0) return true;
     if (gets) return peer.memory.read(address, into, access.length).ok();

@@ -34,9 +34,9 @@ namespace spinloom::live {
 // and single read in place, heap reads the heap in place.
 enum class CopyMode : uint8_t { automatic, heap, single, twice };
 
-// The messages that are done directly in the memory of their target. never: none. mapped: those to memory of its heap,
-// which is mapped. automatic: the kernel does those to other memory, unless a caller of the target waits for packets.
-// always: the kernel does them whoever waits.
+// The messages that are done directly in the memory of their target, unless a caller of it waits for packets. never:
+// none. mapped: those to memory of its heap, which is mapped. automatic: also those to other memory, by the kernel.
+// always: all of these, whoever waits.
 enum class DirectMode : uint8_t { never, mapped, automatic, always };
 
 struct ShmOptions {
@@ -118,7 +118,8 @@ class ShmTransport final : public Transport {
     ChannelWriter writer;
     ChannelReader reader;
     peer::PeerMemory memory;
-    uint32_t looks_left_out = 0;  // messages that will not look whether the peer has settled
+    uint32_t found_waiting = 0;  // messages in a row that found a caller of the peer waiting, up to a limit
+    uint32_t trusted_messages = 0;  // messages that will not look for that
     bool heap_tried = false;  // we have tried to map its heap
     bool kernel_refuses = false;  // the kernel has not let us put into its memory
     bool heap_announced = false;  // we have told it that we have a heap
@@ -145,7 +146,7 @@ class ShmTransport final : public Transport {
 
   struct Access;
   [[nodiscard]] bool may_access_directly(Peer& peer) const;
-  [[nodiscard]] bool has_settled(Peer& peer) const;
+  [[nodiscard]] bool takes_packets_at_once(Peer& peer) const;
   [[nodiscard]] bool access(Peer& peer, Access& access);
   [[nodiscard]] uint8_t* place_at(Peer& peer, uint64_t address, uint64_t length);
   [[nodiscard]] bool move(Peer& peer, const PublishedPortal& portal, uint64_t address, Access& access);

@@ -131,6 +131,7 @@ static double round_trips_seen(ptl_size_t bytes, long rounds) {
   }
   const double seconds = now_s() - start;
   wait_landed((ptl_size_t)rounds);
+  barrier(); /* the last put may be read from here until then */
   *word = first;
   return seconds;
 }
@@ -180,6 +181,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   const ptl_size_t bytes = strtoull(argv[2], NULL, 0);
+  if (strcmp(argv[1], "look") == 0 && bytes < sizeof(uint64_t)) {
+    fprintf(stderr, "portals_bench: look needs at least 8 BYTES\n");
+    return 2;
+  }
   const long rounds = atol(argv[3]);
   CHECK(PtlInit());
   CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
@@ -215,7 +220,7 @@ int main(int argc, char** argv) {
     round_trips(bytes, warm);
     seconds = round_trips(bytes, rounds);
     result = seconds / (double)rounds / 2 * 1e6;
-  } else if (strcmp(argv[1], "look") == 0 && bytes >= sizeof(uint64_t)) {
+  } else if (strcmp(argv[1], "look") == 0) {
     round_trips_seen(bytes, warm);
     seconds = round_trips_seen(bytes, rounds);
     result = seconds / (double)rounds / 2 * 1e6;

@@ -198,7 +198,7 @@ STARTERS: dict[str, Starter] = {
 
 
 def run(way: Way, places: Places, ranks: int, program: Path) -> str:
-    if "handlers" in program.name:
+    if "handlers" in program.name or "errors" in program.name:
         handler_folder()
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")

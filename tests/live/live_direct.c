@@ -70,13 +70,14 @@ static uint64_t count_of(ptl_handle_ct_t ct) {
   return count.success;
 }
 
-/* Nothing that rank 0 has sent is under way any more when rank 1 sees this word inside a call. */
+/* Nothing that rank 0 has sent is under way any more when rank 1 has seen this word, and made a call. */
 static void agree(void) {
   if (my_rank == 0) {
     put_word(1, 0, 1);
     wait_for_end();
   } else {
     while (memory[0] != 1) (void)count_of(arrived);
+    (void)count_of(arrived);
   }
 }
 
@@ -97,6 +98,7 @@ static void wait_until_stopped(long pid) {
 }
 
 static void stopped(void) {
+  const long pid = my_rank == 0 ? (long)get_word(1, 1) : 0;
   agree();
   if (my_rank == 1) {
     raise(SIGSTOP);
@@ -106,7 +108,6 @@ static void stopped(void) {
     EXPECT(in_heap ? 7 : 6, count_of(arrived));
     return;
   }
-  const long pid = (long)get_word(1, 1);
   wait_until_stopped(pid);
   put_word(1, 0, 20);
   wait_for_end();
@@ -168,7 +169,6 @@ static void unlinked(void) {
     for (uint64_t turn = 1; turn < TURNS || taken == 0 || refused == 0; ++turn) is_taken(2, turn) ? ++taken : ++refused;
     while (!is_taken(3, 1)) {
     }
-    EXPECT(1, taken > 0 && refused > 0);
     return;
   }
   unsigned long long late = 0;

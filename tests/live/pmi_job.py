@@ -84,6 +84,8 @@ class Job:
             for key, _ in self.ready.select(timeout=0.05):
                 self._hear(key.data)
             codes = [rank.process.poll() for rank in self.ranks]
+            for key, _ in self.ready.select(timeout=0):  # the last words of ranks that have ended meanwhile
+                self._hear(key.data)
             if None not in codes or (until is not None and until(self)):
                 return codes
         return [rank.process.poll() for rank in self.ranks]

@@ -216,6 +216,7 @@ def test_windows_are_measured_under_every_mpi(tmp_path):
     measured = measured_by("windows", "--only", "8 B, flush, target idle", "--out", str(tmp_path))
     names = {row.name for row in windows.rows(quick=True) if "8 B, flush, target idle" in row.name}
     assert {one["row"] for one in measured} == names
+    assert len({one["mpi"] for one in measured}) == len(jobs.mpis())
     for one in measured:
         assert one["samples"] == messages.QUICK.launches * messages.QUICK.rounds
         assert one["with_ns"] > 0
@@ -235,7 +236,11 @@ def test_windows_are_measured_under_every_mpi(tmp_path):
     ids=lambda row: row.operation,
 )
 def test_no_access_is_timed_whose_bytes_are_wrong(row, tmp_path):
-    mpi = jobs.mpis()[0]
+    dies = any(operation == row.operation for _, operation in windows.ENDS_BY_SIGNAL)  # Open MPI 4 does
+    living = [mpi for mpi in jobs.mpis() if not (dies and mpi.is_openmpi)]
+    if not living:
+        pytest.skip("the MPI that is here ends by a signal in that access")
+    mpi = living[0]
     source = (jobs.SOURCES / windows.SOURCE).read_text(encoding="utf-8")
     places = {
         "put": ("Put(own,", "Put(own + 1,"),

@@ -97,7 +97,8 @@ VARIABLES = {
         Variable(
             "SPINLOOM_MPI_RMA",
             "mapped",
-            "MPI: windows on memory of ours: mapped, on (others on the NIC), nic (never mapped), off",
+            "MPI: windows on memory of ours: mapped (under Open MPI 4 only where it is set), "
+            "on (others on the NIC), nic (never mapped), off",
         ),
         Variable("SPINLOOM_MPI_GPU", "auto", "MPI: buffers in the memory of a GPU: auto, on, off, host"),
         Variable("SPINLOOM_MPI_LAYOUT", "memoised", "MPI: whether peers' layouts are kept: memoised, naive"),

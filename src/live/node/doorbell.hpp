@@ -29,6 +29,12 @@ class Doorbell {
     if (fence) std::atomic_thread_fence(std::memory_order_seq_cst);
     if ((word_.load(std::memory_order_relaxed) & mode_bits) != nobody) wake();
   }
+  // The same for what nobody needs but a caller that waits: lets the helper sleep.
+  void ring_callers(bool fence) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (fence) std::atomic_thread_fence(std::memory_order_seq_cst);
+    if ((word_.load(std::memory_order_relaxed) & callers) != 0) wake();
+  }
   void note_polling() {
     if ((word_.load(std::memory_order_relaxed) & mode_bits) != nobody) word_.fetch_and(~mode_bits);
   }

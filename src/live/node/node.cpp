@@ -168,6 +168,7 @@ void Node::tell_sleepers() {
 
 bool Node::leave_to_helper() {
   was_polled_ = false;
+  publications_.leave_counts_to_helper();
   stop_polling();
   if (on_work_left_) on_work_left_();  // the helper may have left timers to callers
   return has_news();

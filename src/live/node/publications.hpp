@@ -45,6 +45,8 @@ class Publications {
   void note_waiting(bool waits) {
     if (used_ > 0) direct().waits.store(waits ? 1 : 0);
   }
+  // From now on counts wake the helper thread.
+  void leave_counts_to_helper() { direct().helper_counts.store(1); }
   // True if anything has been published, at any time.
   [[nodiscard]] bool any() const { return used_ > 0; }
 

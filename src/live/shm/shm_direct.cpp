@@ -95,9 +95,16 @@ bool ShmTransport::access(Peer& peer, Access& access) {
   }
   if (is_taken) access.is_acknowledged = (entry->options & PublishedEntry::ack_disable) == 0;
   Gate::leave(slot);
-  if (counts) peer.segment.header().doorbell.ring(peer.needs_fence);
+  if (counts) ring_for_counts(peer);
   direct_accesses_ += is_taken ? 1 : 0;
   return is_taken;
+}
+
+// Whoever makes a call takes the counts then, so only callers that sleep are woken, and a helper that callers rely on.
+void ShmTransport::ring_for_counts(Peer& peer) {
+  SegmentHeader& header = peer.segment.header();
+  header.doorbell.ring_callers(peer.needs_fence);
+  if (header.direct.helper_counts.load() != 0) header.doorbell.ring(peer.needs_fence);
 }
 
 // Returns where the peer's bytes are in this process; null: nowhere. Maps its heap first, once there is one.

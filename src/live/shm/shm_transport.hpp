@@ -148,6 +148,7 @@ class ShmTransport final : public Transport {
   [[nodiscard]] bool may_access_directly(Peer& peer) const;
   [[nodiscard]] bool takes_packets_at_once(Peer& peer) const;
   [[nodiscard]] bool access(Peer& peer, Access& access);
+  static void ring_for_counts(Peer& peer);
   [[nodiscard]] uint8_t* place_at(Peer& peer, uint64_t address, uint64_t length);
   [[nodiscard]] bool move(Peer& peer, const PublishedPortal& portal, uint64_t address, Access& access);
   [[nodiscard]] bool attach(uint32_t rank);

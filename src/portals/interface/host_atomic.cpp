@@ -88,11 +88,20 @@ constexpr T new_value(AtomicOperation operation, T target, T source, T operand) 
 
 static_assert(sizeof(long double) == 16, "an x86 long double: 10 bytes that count, and 6 more");
 
+// The compiler does not see that the datatype is T's, so the operand comes by way of room for the longest one.
+template <class T>
+T operand_of(const nic::ApplyAtomic& apply) {
+  std::array<uint8_t, sizeof(Complex<long double>)> longest{};
+  nic::store_operand(apply.datatype, apply.operand, longest.data());
+  T operand;
+  std::memcpy(&operand, longest.data(), sizeof operand);
+  return operand;
+}
+
 // The operation is known to the compiler, which makes vectors of the elements.
 template <class T, AtomicOperation operation>
 void perform_as(const nic::ApplyAtomic& apply) {
-  T operand;
-  nic::store_operand(apply.datatype, apply.operand, &operand);
+  const T operand = operand_of<T>(apply);
   uint8_t* const to = apply.host;
   const uint8_t* const from = apply.source.bytes;
   const uint64_t bytes = apply.source.length / sizeof(T) * sizeof(T);
@@ -120,10 +129,7 @@ void perform_on(const nic::ApplyAtomic& apply) {
 // Performs an atomic by a compare and exchange an element.
 template <class T, class Bits>
 void perform_shared(const nic::ApplyAtomic& apply) {
-  std::array<uint8_t, sizeof(Complex<long double>)> longest{};
-  nic::store_operand(apply.datatype, apply.operand, longest.data());
-  T operand;
-  std::memcpy(&operand, longest.data(), sizeof operand);
+  const T operand = operand_of<T>(apply);
   for (uint64_t at = 0; at + sizeof(T) <= apply.source.length; at += sizeof(T)) {
     const std::atomic_ref target(*reinterpret_cast<Bits*>(apply.host + at));
     T source;

@@ -348,7 +348,11 @@ static void* truncated_thread(void* number) {
       MPI_Send(data + 1, 1, column, 1, 0, comm);
     } else {
       MPI_Error_class(MPI_Recv(data + 1, 1, truncated_type, 0, 0, comm, MPI_STATUS_IGNORE), &class);
+#ifdef OPEN_MPI
       if (class != MPI_ERR_TRUNCATE) wrong("no MPI_ERR_TRUNCATE");
+#else /* MPICH keeps the last 128 errors of all threads, and forgets the class of one that is older. */
+      if (class == MPI_SUCCESS) wrong("no error");
+#endif
     }
   }
   free(data);

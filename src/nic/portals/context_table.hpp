@@ -39,6 +39,7 @@ class ContextTable {
     SPL_ASSIGN(const State* state, contexts_.get(id));
     return &state->context;
   }
+  [[nodiscard]] bool any() const { return contexts_.size() > 0; }
   // The handler host memory of a context, where it is a list.
   [[nodiscard]] IovecView host_list(ContextId id) const {
     const State& state = *contexts_.find(id);

@@ -23,6 +23,7 @@ bool PortalTable::is_plain(const Portal& portal, const ListedEntry& listed) cons
 // between those that are in the list: returns the place of the first such.
 uint64_t PortalTable::first_to_be_linked(PortalIndex index) const {
   uint64_t first = UINT64_MAX;
+  if (!contexts_.any()) return first;
   entries_.for_each([&](uint32_t, const ListedEntry& listed) {
     const bool may_come = listed.awaits_context || (listed.auto_unlinked && listed.entry.context.exists());
     if (listed.portal == index && may_come) first = std::min(first, listed.sequence);
@@ -34,18 +35,22 @@ std::vector<PlainEntry> PortalTable::publish(PortalIndex index, uint32_t most) {
   std::vector<PlainEntry> plain;
   Portal* const portal = portals_.find(index);
   if (publisher_ == nullptr || portal == nullptr || !portal->enabled) return plain;
-  const uint64_t before = first_to_be_linked(index);
-  const auto may_be = [&](const ListedEntry& listed) { return listed.sequence < before && is_plain(*portal, listed); };
-  uint32_t found = 0;
-  portal->priority.for_each_while([&](uint32_t slot) {
-    const bool counts = found < most && may_be(entries_[slot]);
-    found += counts ? 1 : 0;
-    return counts && found <= portal->published;
-  });
-  if (found <= portal->published || !close(*portal)) return plain;
+  const auto has_more_before = [&](uint64_t sequence) {
+    uint32_t found = 0;
+    portal->priority.for_each_while([&](uint32_t slot) {
+      const ListedEntry& listed = entries_[slot];
+      const bool counts = found < most && listed.sequence < sequence && is_plain(*portal, listed);
+      found += counts ? 1 : 0;
+      return counts && found <= portal->published;
+    });
+    return found > portal->published;
+  };
+  if (!has_more_before(UINT64_MAX)) return plain;  // all entries are looked through only where it matters
+  const uint64_t end = first_to_be_linked(index);
+  if (!has_more_before(end) || !close(*portal)) return plain;
   portal->priority.for_each_while([&](uint32_t slot) {
     ListedEntry& listed = entries_[slot];
-    if (plain.size() == most || !may_be(listed)) return false;
+    if (plain.size() == most || listed.sequence >= end || !is_plain(*portal, listed)) return false;
     const Entry& entry = listed.entry;
     const EntryOptions& options = entry.options;
     plain.push_back({entry.start, entry.length, entry.match_bits, entry.ignore_bits, entry.match_rank, entry.user,

@@ -29,7 +29,7 @@ class Doorbell {
     if (fence) std::atomic_thread_fence(std::memory_order_seq_cst);
     if ((word_.load(std::memory_order_relaxed) & mode_bits) != nobody) wake();
   }
-  // The same for what nobody needs but a caller that waits: lets the helper sleep.
+  // Rings for what only a caller that waits needs: the helper sleeps on.
   void ring_callers(bool fence) {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (fence) std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -55,7 +55,8 @@ void on_fault(int, siginfo_t* info, void* context) {
     std::fprintf(stderr, "%s touches memory of the device at %p\n", who, info->si_addr);
     void* frames[stack_max];
     backtrace_symbols_fd(frames, backtrace(frames, stack_max), STDERR_FILENO);
-    _exit(86);
+    // A launcher ends the job of a process that a signal has killed. Hydra does not always, where one exits.
+    kill(getpid(), SIGKILL);
   }
   const auto found = Memory::all().let(reinterpret_cast<uint64_t>(info->si_addr));
   const auto is_known = [&](const Allocation& one) { return found && one.number == found->number; };

@@ -45,7 +45,7 @@ struct DirectMemory {
   SharedWord portals_used;
   std::atomic<uint64_t> heap_changes;  // grows when the process maps other memory over its heap
   alignas(64) SharedWord waits;  // a caller of the process waits for packets, unless 0
-  SharedWord helper_counts;  // callers wait elsewhere for what the helper thread brings: counts wake it, unless 0
+  SharedWord helper_counts;  // peers that have counted wake the helper thread, unless 0
   alignas(64) SharedWord counted;  // there may be something in `counts`, unless 0
   std::array<std::array<SharedWord, PublishedPortal::entries_max>, portals_max> counts;
   std::array<PublishedPortal, portals_max> portals;

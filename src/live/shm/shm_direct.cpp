@@ -12,7 +12,7 @@ namespace {
 
 using Gate = DirectGate<SharedWord>;
 
-// After so many messages of which each found a caller of the target waiting, the next ones do not look.
+// When so many messages in a row have found a caller of the target waiting, the next `trusted_messages` do not look.
 constexpr uint32_t finds_until_trust = 16;
 constexpr uint32_t trusted_messages = 15;
 constexpr uint64_t direct_max_bytes = 64 << 10;  // a target that closes its gate waits no longer than for this copy

@@ -83,8 +83,12 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
   return with_portal("PtlPTDisable", ni_handle, pt_index,
                      [&](Process& process, NetworkInterface& interface, auto portal) -> int {
+                       interface.disabled_portals[pt_index] = true;
                        const auto disabled = process.portals().pt_disable(portal);
-                       if (disabled) interface.disabled_portals[pt_index] = true;
+                       if (disabled) return PTL_OK;
+                       // Other calls may have run, and closed the interface.
+                       NetworkInterface* const left = process.interface_of(ni_handle);
+                       if (left != nullptr) left->disabled_portals[pt_index] = false;
                        return return_code(disabled);
                      });
 }

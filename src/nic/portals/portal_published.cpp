@@ -16,7 +16,7 @@ bool PortalTable::is_plain(const Portal& portal, const ListedEntry& listed) cons
   const bool is_silent = options.event_comm_disable || options.event_success_disable || !queues_.exists(portal.queue);
   return is_silent && !portal.flow_control && !options.host_activated && !options.manage_local && !options.use_once &&
          !entry.context.exists() && entry.iovec.empty() &&
-         (!options.ct_comm || triggers_.only_adds_for_long(entry.counter));
+         (!options.ct_comm || !entry.counter.exists() || triggers_.only_adds_for_long(entry.counter));
 }
 
 // Entries are linked in the order of their appends. One that waits for its context, or may be linked again, comes

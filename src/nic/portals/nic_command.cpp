@@ -24,7 +24,7 @@ void Nic::Impl::command(const Command& request, Actions& out) {
     answer = execute(request.body, out);
   }
   if (!answer) abandon(request.body);
-  if (answer && answers_later(request)) return;
+  if (answer && answers_later(request, *answer)) return;
   if (request.token != 0) {
     out.add<Answer>(request.token, std::move(answer));
   } else if (!answer) {
@@ -33,10 +33,10 @@ void Nic::Impl::command(const Command& request, Actions& out) {
 }
 
 // True if the answer comes later: disabling a portal table entry waits for the end of its messages.
-bool Nic::Impl::answers_later(const Command& request) {
+bool Nic::Impl::answers_later(const Command& request, uint64_t answer) {
   const auto* change = std::get_if<PortalEnable>(&request.body);
   if (change == nullptr || change->enabled || request.trigger || request.token == 0) return false;
-  return portals.answer_when_empty(change->portal, request.token);
+  return portals.answer_when_empty(change->portal, {request.token, answer});
 }
 
 // Does what a Command with this put, without token and trigger, does.
@@ -113,7 +113,7 @@ Result<uint64_t> Nic::Impl::execute(const CommandBody& request, Actions& out) {
         } else if constexpr (std::is_same_v<Body, PortalFree>) {
           SPL_TRY(portals.free(body.portal, out));
         } else if constexpr (std::is_same_v<Body, PortalEnable>) {
-          SPL_TRY(portals.enable(body));
+          return portals.enable(body);
         } else if constexpr (std::is_same_v<Body, TableSetup>) {
           SPL_TRY(portals.setup(body));
           begun_at_setup[body.table] = initiator.messages_begun();

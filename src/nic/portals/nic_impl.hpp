@@ -223,7 +223,7 @@ struct Nic::Impl {
   [[nodiscard]] Status wait_for_counter(const Command& request);
   [[nodiscard]] Status close_counting(CounterId counter);
   [[nodiscard]] Result<uint64_t> execute(const CommandBody& body, Actions& out);
-  [[nodiscard]] bool answers_later(const Command& request);
+  [[nodiscard]] bool answers_later(const Command& request, uint64_t answer);
   void run_fired(Actions& out);
   void note_failure(const Error& error);
 

@@ -51,21 +51,21 @@ Status PortalTable::free(PortalIndex index, Actions& out) {
   return {};
 }
 
-Status PortalTable::enable(const PortalEnable& request) {
+Result<uint64_t> PortalTable::enable(const PortalEnable& request) {
   SPL_ASSIGN(Portal * portal, portals_.get(request.portal));
   if (!request.enabled && !close(*portal)) {
     return fail(Code::exhausted, "portal table entry ", request.portal,
                 ": a peer that is stopped uses one of its entries and does not leave");
   }
-  portal->enabled = request.enabled;
+  const bool was_enabled = std::exchange(portal->enabled, request.enabled);
   note_change(*portal);
-  return {};
+  return was_enabled ? 1 : 0;
 }
 
-bool PortalTable::answer_when_empty(PortalIndex index, uint64_t token) {
+bool PortalTable::answer_when_empty(PortalIndex index, const Answer& answer) {
   Portal* const portal = portals_.find(index);
   if (portal == nullptr || portal->messages_open == 0) return false;
-  portal->disablers.push_back(token);
+  portal->disablers.push_back(answer);
   return true;
 }
 
@@ -182,7 +182,7 @@ void PortalTable::leave(PortalIndex index, Actions& out) {
   if (--portal->messages_open > 0) return;
   if (portal->disabled_event_due) post_disabled(*portal, out);
   if (portal->disablers.empty()) return;
-  for (const uint64_t token : std::exchange(portal->disablers, {})) out.add<Answer>(token, uint64_t{0});
+  for (Answer& answer : std::exchange(portal->disablers, {})) out.add<Answer>(std::move(answer));
 }
 
 }  // namespace spinloom::nic

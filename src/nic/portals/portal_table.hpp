@@ -36,7 +36,7 @@ class PortalTable final : public EventQueues::Watcher {
     bool flow_control = false;
     bool enabled = true;
     bool disabled_event_due = false;
-    std::vector<uint64_t> disablers;  // tokens of disabling commands, answered when its messages have ended
+    std::vector<Answer> disablers;  // answers to disabling commands, given when its messages have ended
     uint32_t messages_open = 0;
     uint32_t published = 0;  // entries at the beginning of the priority list that peers use (publication.hpp)
     MatchList priority;
@@ -54,9 +54,10 @@ class PortalTable final : public EventQueues::Watcher {
   [[nodiscard]] Status alloc(const PortalAlloc& request);
   // Frees a portal table entry, and forgets headers that wait in it. Work: all entries, and its headers.
   [[nodiscard]] Status free(PortalIndex index, Actions& out);
-  [[nodiscard]] Status enable(const PortalEnable& request);
+  // Returns 1 if it was enabled before, else 0.
+  [[nodiscard]] Result<uint64_t> enable(const PortalEnable& request);
   // True: messages for the entry are under way, and the end of the last one answers the token. False: there are none.
-  [[nodiscard]] bool answer_when_empty(PortalIndex index, uint64_t token);
+  [[nodiscard]] bool answer_when_empty(PortalIndex index, const Answer& answer);
   // Portal table entries that post to this queue lose it, and flow control with it: there is no queue for its events.
   void forget_queue(QueueId queue);
   [[nodiscard]] const Portal* find(PortalIndex index) const { return portals_.find(index); }

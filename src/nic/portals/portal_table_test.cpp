@@ -242,13 +242,14 @@ TEST_F(PortalTableTest, AQueueThatIsFullDisablesWhoHoldsIt) {
 
 TEST_F(PortalTableTest, WhoDisablesIsAnsweredWhenItsMessagesHaveEnded) {
   const uint32_t slot = append(request(0));
-  EXPECT_FALSE(portals.answer_when_empty(index, 9));
+  EXPECT_FALSE(portals.answer_when_empty(index, {9, 1}));
   const auto attached = attach(slot);
-  EXPECT_TRUE(portals.answer_when_empty(index, 9));
+  EXPECT_TRUE(portals.answer_when_empty(index, {9, 1}));
   out.clear();
   detach(slot, attached);
   ASSERT_EQ(out.list.size(), 1u);
   EXPECT_EQ(std::get<Answer>(out.list[0]).token, 9u);
+  EXPECT_EQ(*std::get<Answer>(out.list[0]).result, 1u);
 }
 
 TEST_F(PortalTableTest, AnEventThatIsDueComesAlthoughAQuietEntryDisablesAgain) {

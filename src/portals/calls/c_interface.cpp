@@ -175,7 +175,6 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t, const ptl_
                                      limit(interface->limits.max_list_size),
                                      limit(interface->limits.max_unexpected_headers)});
       interface->portals.resize(portals_each);
-      interface->disabled_portals.resize(portals_each);
       if (interface->is_logical()) set_map(*interface, launcher_map(process.host().size()), process.host().size());
     }
     ++interface->users;

@@ -64,7 +64,6 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
       if (const auto disabled = process.portals().pt_disable(*allocated); !disabled) return code_of(disabled.error());
     }
     interface->portals[index] = true;
-    interface->disabled_portals[index] = (options & PTL_PT_ALLOC_DISABLED) != 0;
     interface->next_portal = index + 1;
     *pt_index = index;
     return PTL_OK;
@@ -81,24 +80,16 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
 }
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-  return with_portal("PtlPTDisable", ni_handle, pt_index,
-                     [&](Process& process, NetworkInterface& interface, auto portal) -> int {
-                       interface.disabled_portals[pt_index] = true;
-                       const auto disabled = process.portals().pt_disable(portal);
-                       if (disabled) return PTL_OK;
-                       // Other calls may have run, and closed the interface.
-                       NetworkInterface* const left = process.interface_of(ni_handle);
-                       if (left != nullptr) left->disabled_portals[pt_index] = false;
-                       return return_code(disabled);
-                     });
+  return with_portal("PtlPTDisable", ni_handle, pt_index, [](Process& process, NetworkInterface&, auto portal) -> int {
+    const auto disabled = process.portals().pt_disable(portal);
+    return disabled ? static_cast<int>(PTL_OK) : spinloom::calls::code_of(disabled.error());
+  });
 }
 
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-  return with_portal("PtlPTEnable", ni_handle, pt_index,
-                     [&](Process& process, NetworkInterface& interface, auto portal) -> int {
-                       interface.disabled_portals[pt_index] = false;
-                       return return_code(process.portals().pt_enable(portal));
-                     });
+  return with_portal("PtlPTEnable", ni_handle, pt_index, [](Process& process, NetworkInterface&, auto portal) -> int {
+    return return_code(process.portals().pt_enable(portal));
+  });
 }
 
 }  // extern "C"

@@ -86,7 +86,6 @@ struct NetworkInterface {
   std::vector<uint32_t> rank_of;  // each node's rank, or PTL_RANK_ANY
   bool is_mapped = false;  // the program has set the map; until then it is the launcher's
   std::vector<bool> portals;  // one for each index of the portal table: true if the entry is allocated
-  std::vector<bool> disabled_portals;  // one for each index: true if the program has disabled the entry
   ptl_pt_index_t next_portal = 0;  // the search for a free index begins here
   HandleTable<Descriptor> descriptors;
   HandleTable<Entry> entries;

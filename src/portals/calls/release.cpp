@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <vector>
 
 #include "portals/calls/convert.hpp"
 
@@ -14,14 +15,13 @@ constexpr Time pause{1'000'000'000};         // 1 ms
 // Disables the portal table entries of an interface. False: a peer may still write by one of them, and all are as they
 // were.
 bool disable_portals(portals::Interface& nic, const NetworkInterface& interface) {
+  std::vector<nic::PortalIndex> disabled;
   for (ptl_pt_index_t index = 0; index < portals_each; ++index) {
     if (!interface.portals[index]) continue;
-    const auto disabled = nic.pt_disable(portal_of(interface, index));
-    if (disabled || disabled.error().code != Code::exhausted) continue;
-    for (ptl_pt_index_t done = 0; done < index; ++done) {
-      if (interface.portals[done] && !interface.disabled_portals[done])
-        std::ignore = nic.pt_enable(portal_of(interface, done));
-    }
+    const auto was_enabled = nic.pt_disable(portal_of(interface, index));
+    if (was_enabled.ok() && *was_enabled) disabled.push_back(portal_of(interface, index));
+    if (was_enabled || was_enabled.error().code != Code::exhausted) continue;
+    for (const nic::PortalIndex one : disabled) std::ignore = nic.pt_enable(one);
     return false;
   }
   return true;
@@ -36,12 +36,11 @@ bool release(Process& process, uint32_t number) {
   if (!interface) return true;
   interface->is_releasing = true;
   portals::Interface& nic = process.portals();
-  const bool is_drained = host.drain();
-  for (; is_drained && interface->open_bundles > 0; --interface->open_bundles) std::ignore = nic.bundle_end();
-  if (!is_drained || !disable_portals(nic, *interface)) {
+  if (!host.drain() || !disable_portals(nic, *interface)) {
     interface->is_releasing = false;
     return false;
   }
+  for (; interface->open_bundles > 0; --interface->open_bundles) std::ignore = nic.bundle_end();
   // No message comes in any more. Those that wait are removed: nothing more lands in the program's memory.
   nic::Entry all;
   all.match_rank = nic::Rank::any();

@@ -204,10 +204,10 @@ Status Interface::pt_enable(nic::PortalIndex portal) {
   return answer ? Status{} : Status{answer.error()};
 }
 
-Status Interface::pt_disable(nic::PortalIndex portal) {
+Result<bool> Interface::pt_disable(nic::PortalIndex portal) {
   SPL_TRY(portals_.check(portal));
-  const auto answer = submit_and_wait(nic::PortalEnable{portal, false});
-  return answer ? Status{} : Status{answer.error()};
+  SPL_ASSIGN(const uint64_t was_enabled, submit_and_wait(nic::PortalEnable{portal, false}));
+  return was_enabled != 0;
 }
 
 Result<uint64_t> Interface::me_search(nic::PortalIndex portal, const nic::Entry& entry, bool remove) {

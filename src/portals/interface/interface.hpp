@@ -98,7 +98,8 @@ class Interface {
   [[nodiscard]] Result<nic::PortalIndex> pt_alloc(nic::QueueId queue, const PortalOptions& options = {});
   [[nodiscard]] Status pt_free(nic::PortalIndex portal);
   [[nodiscard]] Status pt_enable(nic::PortalIndex portal);
-  [[nodiscard]] Status pt_disable(nic::PortalIndex portal);
+  // Returns whether the portal table entry was enabled before.
+  [[nodiscard]] Result<bool> pt_disable(nic::PortalIndex portal);
 
   [[nodiscard]] Result<nic::EntryId> me_append(nic::PortalIndex portal, const nic::Entry& entry,
                                                nic::ListKind list = nic::ListKind::priority,

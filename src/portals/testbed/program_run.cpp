@@ -211,7 +211,7 @@ Result<model::Returned> ProgramRun::perform(uint16_t number, const model::Operat
       return model::Returned{model::Code::ok, count_of(*value), {}};
     }
     case OperationKind::ct_cancel: return returned(interface.ct_cancel(rank.counters.at(operation.counter)));
-    case OperationKind::pt_disable: return returned(interface.pt_disable(rank.portal));
+    case OperationKind::pt_disable: return returned(status_of(interface.pt_disable(rank.portal)));
     case OperationKind::pt_enable: return returned(interface.pt_enable(rank.portal));
     case OperationKind::bundle_begin:
       interface.bundle_begin();

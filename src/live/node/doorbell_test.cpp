@@ -115,6 +115,20 @@ TEST(Doorbell, WhilePolledARingWritesNothing) {
   EXPECT_FALSE(bell.helper_sleeps());
 }
 
+TEST(Doorbell, ARingForCallersLetsTheHelperSleep) {
+  Doorbell bell;
+  bell.note_helper_sleeps();
+  const uint32_t before = bell.value();
+  bell.ring_callers(true);
+  EXPECT_EQ(bell.value(), before);
+  bell.note_callers_sleep();
+  bell.ring_callers(true);
+  EXPECT_EQ(Doorbell::rings(bell.value()), Doorbell::rings(before) + 1);
+  EXPECT_TRUE(bell.somebody_polls());
+  bell.ring_callers(true);
+  EXPECT_EQ(Doorbell::rings(bell.value()), Doorbell::rings(before) + 1);
+}
+
 TEST(Doorbell, CallersAreWokenWhoeverTheBellIsSetTo) {
   Doorbell bell;
   bell.note_callers_sleep();

@@ -99,6 +99,8 @@ class Node final : public portals::Port, public TransportClient, public HandlerO
   // handler, and by leave_to_helper().
   using OnWorkLeft = std::function<void()>;
   void set_on_work_left(OnWorkLeft on_work_left) { on_work_left_ = std::move(on_work_left); }
+  // From now on peers reach into this process's memory by packets only.
+  void end_publications() { publications_.end(); }
   // Sets the time for which a waiting caller polls before it sleeps; 0 if ranks share processors.
   void set_patience(Time spin) { patience_ = spin; }
   [[nodiscard]] bool has_patience() const { return patience_ > Time{}; }

@@ -44,6 +44,7 @@ Publications::~Publications() {
 }
 
 void Publications::refresh(nic::Nic& engine) {
+  if (is_over_) return;
   for (const nic::PortalIndex portal : std::exchange(stale_, {})) {
     const uint32_t index = record_for(portal);
     if (index == DirectMemory::portals_max) continue;
@@ -83,7 +84,7 @@ bool Publications::close(nic::PortalIndex portal) {
   if (found == records_.end()) return true;
   const auto index = static_cast<uint32_t>(found - records_.begin());
   if (!shut(index)) {
-    Gate::open(direct().portals[index].gate);
+    if (!is_over_) Gate::open(direct().portals[index].gate);
     return false;
   }
   keep_counts(index);
@@ -97,30 +98,33 @@ bool Publications::shut(uint32_t index) {
 }
 
 bool Publications::wait_until_empty(uint32_t index) {
-  const uint64_t number = index + 1;
+  bool is_empty = true;
+  for (uint32_t rank = 0; rank < ranks_; ++rank) is_empty = wait_for(rank, index + 1) && is_empty;
+  return is_empty;
+}
+
+bool Publications::wait_for(uint32_t rank, uint64_t number) {
+  SharedWord& slot = own_.channel_of(rank)->direct_slot;
   Time give_up{};
-  for (uint32_t rank = 0; rank < ranks_; ++rank) {
-    SharedWord& slot = own_.channel_of(rank)->direct_slot;
-    for (int polls = 1; Gate::is_inside(slot, number); ++polls) {
-      relax();
-      if (polls % polls_before_yield != 0) continue;
-      if (has_ended_(rank)) {
-        Gate::leave(slot);
-        break;
-      }
-      const uint64_t visit = slot.load();
-      const Time now = monotonic_now();
-      if (give_up == Time{}) give_up = now + patience;
-      if (now >= give_up) stays_[rank] = visit;
-      if (stays_[rank] == visit) return false;
-      sched_yield();
+  for (int polls = 1; Gate::is_inside(slot, number); ++polls) {
+    relax();
+    if (polls % polls_before_yield != 0) continue;
+    if (has_ended_(rank)) {
+      Gate::leave(slot);
+      break;
     }
+    const uint64_t visit = slot.load();
+    const Time now = monotonic_now();
+    if (give_up == Time{}) give_up = now + patience;
+    if (now >= give_up) stays_[rank] = visit;
+    if (stays_[rank] == visit) return false;
+    sched_yield();
   }
   return true;
 }
 
 // A peer that is stopped inside is not waited for without end. What it does when it goes on, an atomic of one element,
-// may then fall between the reading and the writing of the caller's.
+// may then fall between the reading and the writing of the caller's. All others have left.
 void Publications::pause() {
   for (uint32_t index = 0; index < used_; ++index) {
     if (records_[index].is_open) (void)shut(index);
@@ -128,9 +132,15 @@ void Publications::pause() {
 }
 
 void Publications::resume() {
+  if (is_over_) return;
   for (uint32_t index = 0; index < used_; ++index) {
     if (records_[index].is_open) Gate::open(direct().portals[index].gate);
   }
+}
+
+void Publications::end() {
+  pause();
+  is_over_ = true;
 }
 
 void Publications::keep_counts(uint32_t index) {

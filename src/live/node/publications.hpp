@@ -41,6 +41,8 @@ class Publications {
   // Shuts all gates for a while, so that the caller alone uses this process's memory, and opens them again.
   void pause();
   void resume();
+  // Shuts all gates for good.
+  void end();
   // Tells peers whether a caller of this process waits for packets.
   void note_waiting(bool waits) {
     if (used_ > 0) direct().waits.store(waits ? 1 : 0);
@@ -68,9 +70,11 @@ class Publications {
   };
 
   [[nodiscard]] DirectMemory& direct() const { return own_.header().direct; }
-  // False: a peer stays inside. One that has stayed for `patience` is not waited for again during that visit.
+  // False: a peer stays inside. One that has stayed for `patience` is not waited for again during that visit, and every
+  // other one is.
   [[nodiscard]] bool shut(uint32_t record);
   [[nodiscard]] bool wait_until_empty(uint32_t record);
+  [[nodiscard]] bool wait_for(uint32_t rank, uint64_t number);
   void keep_counts(uint32_t record);
   [[nodiscard]] uint32_t record_for(nic::PortalIndex portal);
 
@@ -79,6 +83,7 @@ class Publications {
   HasEnded has_ended_;
   std::array<Record, DirectMemory::portals_max> records_;
   uint32_t used_ = 0;  // records that have been used
+  bool is_over_ = false;  // end() has been called
   bool sees_heap_ = false;  // the heap tells when other memory is mapped over it
   std::vector<nic::PortalIndex> stale_;
   std::vector<Count> kept_;

@@ -69,6 +69,7 @@ void LiveProcess::abandon() {
 // Called under the lock.
 void LiveProcess::say_goodbye() {
   if (bridge_) leave_bridge();
+  node_->end_publications();
   shm_->say_goodbye();
   if (udp_) udp_->say_goodbye();
   if (fabric_) fabric_->say_goodbye();

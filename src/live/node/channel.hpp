@@ -93,6 +93,8 @@ class ChannelReader {
     const bool inside = offset <= ChannelMemory::bulk_bytes && length <= ChannelMemory::bulk_bytes - offset;
     return inside ? memory_->bulk + offset : nullptr;
   }
+  // The number of cells that have been released, modulo 2^32.
+  [[nodiscard]] uint32_t released() const { return next_; }
   void release() { memory_->released.store(++next_, std::memory_order_release); }
   // Says that nothing of what has come is under way any more.
   void note_settled() {

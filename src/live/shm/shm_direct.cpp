@@ -3,6 +3,7 @@
 #include <cstring>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "live/shm/shm_transport.hpp"
 #include "portals/interface/host_atomic.hpp"
@@ -12,7 +13,8 @@ namespace {
 
 using Gate = DirectGate<SharedWord>;
 
-// When so many messages in a row have found a caller of the target waiting, the next `trusted_messages` do not look.
+// When so many messages in a row have found a caller of the target waiting, the next `trusted_messages` do not look as
+// long as the target answers.
 constexpr uint32_t finds_until_trust = 16;
 constexpr uint32_t trusted_messages = 15;
 constexpr uint64_t direct_max_bytes = 64 << 10;  // a target that closes its gate waits no longer than for this copy
@@ -43,16 +45,18 @@ struct ShmTransport::Access {
 };
 
 // True if packets are quicker, because a caller of the peer waits for them. The word that tells is written whenever a
-// caller begins or ends to wait, so each look at it costs a cache miss then: a peer that has always waited lately is
-// trusted to wait for some messages more.
+// caller begins or ends to wait, so each look at it costs a cache miss then: a peer that has always waited lately, and
+// has sent something since our last message, is trusted to wait for some messages more.
 bool ShmTransport::takes_packets_at_once(Peer& peer) const {
   if (options_.direct == DirectMode::always) return false;
-  if (peer.trusted_messages > 0) {
+  const bool answers = std::exchange(peer.cells_when_asked, peer.reader.released()) != peer.reader.released();
+  if (peer.trusted_messages > 0 && answers) {
     --peer.trusted_messages;
     return true;
   }
   if (peer.segment.header().direct.waits.load() == 0) {
     peer.found_waiting = 0;
+    peer.trusted_messages = 0;
     return false;
   }
   peer.found_waiting = std::min(peer.found_waiting + 1, finds_until_trust);
@@ -114,7 +118,7 @@ uint8_t* ShmTransport::place_at(Peer& peer, uint64_t address, uint64_t length) {
 }
 
 // Moves the bytes of a message, between the gate's enter() and leave(). False: nothing has changed, or for a put by the
-// kernel perhaps some of the bytes, which then come again.
+// kernel perhaps some of the bytes, which then come again by packets. Those fail if a part of the memory is not there.
 bool ShmTransport::move(Peer& peer, const PublishedPortal& portal, uint64_t address, Access& access) {
   uint8_t* place = nullptr;
   const bool heap_is_shared =
@@ -147,8 +151,9 @@ bool ShmTransport::move(Peer& peer, const PublishedPortal& portal, uint64_t addr
     if (!by_kernel) return false;
     if (access.length == 0) return true;
     if (gets) return peer.memory.read(address, into, access.length).ok();
-    peer.kernel_refuses = !peer.memory.write(address, access.from, access.length).ok();
-    return !peer.kernel_refuses;
+    const bool has_written = peer.memory.write(address, access.from, access.length).ok();
+    if (!has_written) peer.kernel_refuses = !peer.memory.try_writing().ok();
+    return has_written;
   }
   if (gets && access.length > 0) std::memcpy(into, place, access.length);
   if (gets || access.length == 0) return true;

@@ -60,17 +60,17 @@ std::optional<bool> is_allowed(const Program& program, const Outcome& observed, 
   };
   // A search that goes wrong early looks through all states behind its mistake before it turns back: one in another
   // order often finds the way at once. So searches begin anew, and each may visit twice as many states as the one
-  // before.
+  // before. The last one may visit `most`: an outcome that is not allowed is known only when all states are.
   Random random(1, "is_allowed");
-  size_t visited = 0;
-  for (size_t limit = std::min(most, first_search_states); visited < most;
-       limit = std::min(2 * limit, most - visited)) {
-    const auto arrange = [&](std::vector<State>& states) {
-      if (visited > 0) random.shuffle(states);  // the first search takes them as they come
-    };
+  bool is_first = true;  // the first search takes states as they come
+  const auto arrange = [&](std::vector<State>& states) {
+    if (!is_first) random.shuffle(states);
+  };
+  for (size_t limit = first_search_states; limit < most; limit *= 2) {
     if (explore(machine, limit, visit, arrange)) return is_found;
-    visited += limit;
+    is_first = false;
   }
+  if (explore(machine, most, visit, arrange)) return is_found;
   return std::nullopt;
 }
 

@@ -1,7 +1,7 @@
 // Outcomes - all outcomes of a program, and whether an observed one is among them.
 //
 // Contract: outcomes() visits every state that the machine reaches. is_allowed() follows the observed outcome only,
-//   in several orders. Both give up (nothing) after `most` states.
+//   in several orders. Both give up (nothing) when a search has visited `most` states.
 // Threads: pure. Time: none.
 #pragma once
 

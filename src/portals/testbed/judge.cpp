@@ -1,5 +1,6 @@
 #include "portals/testbed/judge.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/result.hpp"
@@ -22,7 +23,9 @@ std::string Judge::complaint(const model::Program& program, const model::Outcome
 std::string Judge::report() const {
   std::printf("%llu outcomes were judged, and %llu need a longer search\n", static_cast<unsigned long long>(judged_),
               static_cast<unsigned long long>(left_));
-  return left_ * 20 <= judged_ + 20 ? "" : text("of ", judged_ + left_, " outcomes, ", left_, " were not judged");
+  const uint64_t all = judged_ + left_;
+  const bool shows_enough = judged_ > 0 && left_ * 20 <= std::max<uint64_t>(all, 20);
+  return shows_enough ? "" : text("of ", all, " outcomes, ", left_, " were not judged");
 }
 
 }  // namespace spinloom::testbed

@@ -1,8 +1,9 @@
 // Judge - says of outcomes of a test's programs whether the model of Portals 4 allows them, and of how many it cannot.
 //
 // Contract: complaint() is empty for an outcome that is allowed, or that needs a longer search than the judge makes;
-//   else it shows the program and the outcome. report() prints how many were judged; it complains if too few were: a
-//   test whose outcomes are not judged shows nothing.
+//   else it shows the program and the outcome. report() prints how many were judged; it complains if more than one
+//   of twenty was not, or none was: a test whose outcomes are not judged shows nothing. One of fewer than twenty may
+//   be left.
 // Threads: one owner. Time: none.
 #pragma once
 

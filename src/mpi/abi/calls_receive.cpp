@@ -1,5 +1,7 @@
 // Receives: blocking, non-blocking and persistent, and those of matched messages.
-#include <vector>
+#include <cstdint>
+#include <memory>
+#include <new>
 
 #include "mpi/abi/calls.hpp"
 #include "mpi/abi/too_long.hpp"
@@ -29,12 +31,11 @@ int receive_probed(const Place& place, int source, int tag, Status* status) {
   const int code = Mprobe(source, tag, place.comm, &message, seen.get());
   if (code != success) return code;
   const int64_t length = bytes_of(*seen.get(), real);
-  if (length <= place.capacity() || length > too_long_max) {
-    return Mrecv<N>(place.buffer, static_cast<N>(place.count), place.type, &message, seen.get());
-  }
-  std::vector<uint8_t> bytes(static_cast<size_t>(length));
-  const int received = Mrecv<int>(bytes.data(), static_cast<int>(length), handles().byte, &message, seen.get());
-  return received == success ? too_long(bytes.data(), length, place, seen.get()) : received;
+  const bool is_cut = length > place.capacity() && length <= INT32_MAX;
+  const std::unique_ptr<uint8_t[]> bytes(is_cut ? new (std::nothrow) uint8_t[static_cast<size_t>(length)] : nullptr);
+  if (bytes == nullptr) return Mrecv<N>(place.buffer, static_cast<N>(place.count), place.type, &message, seen.get());
+  const int received = Mrecv<int>(bytes.get(), static_cast<int>(length), handles().byte, &message, seen.get());
+  return received == success ? too_long(bytes.get(), length, place, seen.get()) : received;
 }
 
 }  // namespace

@@ -141,16 +141,16 @@ int too_long(const uint8_t* message, int64_t length, const Place& place, Status*
 
 bool errors_of_requests_stray(Comm comm) {
   static const bool strays = is_before_mpich_5() && HandlerFunctions::of_mpi().has_all();
-  if (!strays || comm == handles().comm_world) return false;
+  if (!strays || comm == handles().comm_world || comm == handles().comm_null) return false;
   Errhandler of_world{};
   Errhandler own{};
   const HandlerFunctions& functions = HandlerFunctions::of_mpi();
   if (functions.get_handler(handles().comm_world, &of_world) != success) return false;
   const bool is_known = functions.get_handler(comm, &own) == success;
-  const bool differs = is_known && own != of_world;
+  const bool strays_here = is_known && (own != of_world || !is_predefined(own));
   functions.free_handler(&of_world);
   if (is_known) functions.free_handler(&own);
-  return differs;
+  return strays_here;
 }
 
 template <EndCall end>

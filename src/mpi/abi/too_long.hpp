@@ -20,8 +20,8 @@ inline constexpr int64_t too_long_max = int64_t{256} << 20;
 
 [[nodiscard]] int too_long(const uint8_t* message, int64_t length, const Place& place, Status* status);
 
-// True where the MPI would give an error of the communicator to MPI_COMM_WORLD's handler, whatever its own one is, if
-// it were found by the end of a request: MPICH 4 does.
+// True where the MPI would give an error of the communicator to MPI_COMM_WORLD's handler, and name that communicator,
+// if the error were found by the end of a request, and the program would see the difference. MPICH 4 does so.
 [[nodiscard]] bool errors_of_requests_stray(Comm comm);
 
 class ReceivingCall {

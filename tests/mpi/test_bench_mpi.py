@@ -263,10 +263,50 @@ def test_no_access_is_timed_whose_bytes_are_wrong(row, tmp_path):
             if is_right:
                 assert min(job.time_ns(row.kind, 2, 3)) > 0
             else:
-                with pytest.raises(Trouble, match="wrong bytes"):
+                with pytest.raises(Trouble, match="wrong bytes") as raised:
                     job.time_ns(row.kind, 2, 3)
+                assert raised.value.code == "mismatch"
+                assert set(job.hashes(row.kind)) != {1}  # every rank has answered, and answers again
         finally:
             job.close()
+
+
+class FakeJob:
+    """A job whose bytes are right until the call of that number."""
+
+    def __init__(self, name: str, wrong_from: int):
+        self.name, self.calls_left = name, wrong_from
+
+    def hashes(self, kind: str) -> list[int]:
+        return [1, 1]
+
+    def time_ns(self, kind: str, repetitions: int, calls: int) -> list[float]:
+        self.calls_left -= 1
+        if self.calls_left < 0:
+            raise Trouble("mismatch", f"{self.name}: error: {jobs.WRONG_BYTES} 1")
+        return [1e6] * repetitions
+
+
+@pytest.mark.parametrize("wrong_from", [0, 1, 4])
+@pytest.mark.parametrize("layer", [False, True])
+def test_a_sample_with_wrong_bytes_leaves_out_the_row_of_a_plain_mpi_only(wrong_from, layer, capsys):
+    row, effort = windows.rows()[0], messages.Effort(launches=1, rounds=5, sample_ns=1e6)
+    mpi = jobs.mpis()[0] if jobs.mpis() else None
+    wrong, right = FakeJob("One", wrong_from), FakeJob("One", 1000)
+    running = [
+        (messages.Variant(mpi, True, has, False), wrong if has == layer else right) for has in (False, True)
+    ]
+    other = [(messages.Variant(mpi, True, has, False), FakeJob("Two", 1000)) for has in (False, True)]
+    times: windows.Times = {}
+    if layer:
+        with pytest.raises(Trouble, match=f"{row.name}, One with the layer: wrong bytes"):
+            windows.measure_row(row, running + other, effort, times, set())
+        return
+    windows.measure_row(row, running + other, effort, times, left := set())
+    assert left == {(row, "One")}
+    assert list(times) == [(row, "Two")]
+    assert [len(samples) for samples in times[row, "Two"].values()] == [5, 5]
+    assert capsys.readouterr().err.count("One by itself makes wrong bytes") == 1
 
 
 @pytest.mark.parametrize(

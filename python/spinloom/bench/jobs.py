@@ -25,6 +25,7 @@ from spinloom.common.errors import Trouble
 ANSWER_S = 120.0
 START_S = 30.0  # the limit for the launcher's version
 RANKS = 2
+WRONG_BYTES = "wrong bytes"  # a program's error if bytes differ after a sample
 OPENMPI_OPTIONS = ["--allow-run-as-root", "--oversubscribe"]
 # How an MPI is told not to read another process's memory by system calls.
 NO_SINGLE_COPY = {
@@ -148,8 +149,8 @@ class Job:
         self.name = short_name(self.answers()[0])
 
     def answers(self) -> list[str]:
-        """A line of each rank."""
-        lines = []
+        """A line of each rank. An error that one of them answers is Trouble; all have answered then."""
+        lines: list[str] = []
         deadline = time.monotonic() + self.answer_s
         for rank, (_, out) in enumerate(self.channels):
             text = b""
@@ -158,15 +159,21 @@ class Job:
                     text += os.read(out, 1 << 16)
                 elif self.process.poll() is not None or time.monotonic() > deadline:
                     self.kill()
+                    self.refuse_errors(lines)
                     self.log.seek(0)
                     log_tail = self.log.read()[-400:].strip()
                     raise Trouble(
                         "environment", f"{self.name or 'an MPI'}: rank {rank} does not answer. {log_tail}"
                     )
             lines.append(text.decode().strip())
-            if lines[-1].startswith("error"):
-                raise Trouble("environment", f"{self.name}: {lines[-1]}")
+        self.refuse_errors(lines)
         return lines
+
+    def refuse_errors(self, lines: list[str]) -> None:
+        for line in lines:
+            if line.startswith("error"):
+                code = "mismatch" if WRONG_BYTES in line else "environment"
+                raise Trouble(code, f"{self.name}: {line}")
 
     def ask(self, line: str) -> list[str]:
         for channel, _ in self.channels:

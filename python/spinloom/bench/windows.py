@@ -12,7 +12,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from spinloom.bench import messages
+from spinloom.bench import jobs, messages
 from spinloom.bench.measure import ratio_of
 from spinloom.bench.messages import Running, Session
 from spinloom.common import output, units
@@ -115,39 +115,46 @@ def measure(session: Session, wanted_rows: list[WindowRow], times: Times) -> Non
 
 
 def measure_row(
-    row: WindowRow,
-    running: Running,
-    effort: messages.Effort,
-    times: Times,
-    wrong: set[tuple[WindowRow, str]],
+    row: WindowRow, running: Running, effort: messages.Effort, times: Times, wrong: set[tuple[WindowRow, str]]
 ) -> None:
+    def leave_out(job: jobs.Job, why: str) -> None:
+        output.say(f"{row.name} is left out: {job.name} by itself {why}")
+        wrong.add((row, job.name))
+        times.pop((row, job.name), None)
+
+    def sample(variant: messages.Variant, job: jobs.Job, repetitions: int, calls: int) -> list[float]:
+        """Times in ns; none if the MPI by itself makes wrong bytes."""
+        try:
+            return job.time_ns(row.kind, repetitions, calls)
+        except Trouble as trouble:
+            if trouble.code != "mismatch":
+                raise
+            refuse(variant, job)
+            return []
+
+    def refuse(variant: messages.Variant, job: jobs.Job) -> None:
+        if variant.layer:
+            raise Trouble("mismatch", f"{row.name}, {job.name} with the layer: wrong bytes")
+        leave_out(job, "makes wrong bytes")
+
     for variant, job in running:
         if (row, job.name) in wrong:
             continue
         if any(job.name.startswith(mpi) and row.operation == what for mpi, what in ENDS_BY_SIGNAL):
-            output.say(f"{row.name} is left out: {job.name} by itself ends by a signal")
-            wrong.add((row, job.name))
-            continue
-        if set(job.hashes(row.kind)) == {1}:
-            continue
-        if variant.layer:
-            raise Trouble("mismatch", f"{row.name}, {job.name} with the layer: wrong bytes")
-        output.say(f"{row.name} is left out: {job.name} by itself makes wrong bytes")
-        wrong.add((row, job.name))
-    calls = {}
-    running = [(variant, job) for variant, job in running if (row, job.name) not in wrong]
-    if not running:
-        return
-    for _, job in running:
+            leave_out(job, "ends by a signal")
+        elif set(job.hashes(row.kind)) != {1}:
+            refuse(variant, job)
+    calls: dict[jobs.Job, int] = {}
+    for variant, job in running:
         calls[job] = 1
         for _ in range(2):  # a first guess, by one call, is much too long for short ones
-            ns = min(job.time_ns(row.kind, 3, calls[job]))
-            calls[job] = max(1, math.ceil(effort.sample_ns / max(ns, 1.0)))
+            if (row, job.name) not in wrong and (took := sample(variant, job, 3, calls[job])):
+                calls[job] = max(1, math.ceil(effort.sample_ns / max(min(took), 1.0)))
     for number in range(effort.rounds):
         shift = number % len(running)
         for variant, job in running[shift:] + running[:shift]:
-            samples = times.setdefault((row, job.name), {False: [], True: []})
-            samples[variant.layer] += job.time_ns(row.kind, 1, calls[job])
+            if (row, job.name) not in wrong and (took := sample(variant, job, 1, calls[job])):
+                times.setdefault((row, job.name), {False: [], True: []})[variant.layer] += took
 
 
 def table(times: Times) -> list[dict[str, Any]]:

@@ -4,11 +4,12 @@
 
 Every number is a median of runs that take turns with the peers: what else the machine does meets all alike.
 lat is half a round trip, rate counts puts, bw streams messages, idle is what a rank takes of its processors
-while it waits. Transports: shm, udp, bridge (udp through a gateway, a third process of the machine), and
-libfabric's providers tcp and shm, below us and below fi_pingpong.
-That program waits for an answer to each message, so compare its lat; in bw only UCX streams, too. Ratios are
-ours over the best of the peers' for that row: of times, below 1 is faster; of rates, above 1 is. The heap's
-are of buffers that the peer maps. The file has the numbers of all peers.
+while it waits. In look, get, fetch and swap the target looks at its memory only: look is half a round trip of
+puts, the others last from the call until the reply is there. Transports: shm, udp, bridge (udp through a
+gateway, a third process of the machine), and libfabric's providers tcp and shm, below us and below
+fi_pingpong. That program waits for an answer to each message, so compare its lat; in bw only UCX streams,
+too. Ratios are ours over the best of the peers' for that row: of times, below 1 is faster; of rates, above 1
+is. The heap's are of buffers that the peer maps. The file has the numbers of all peers.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ class Row:
     """A line of the table: one kind of transfer of one size over one transport."""
 
     transport: str
-    kind: str  # lat, rate, bw, idle
+    kind: str  # lat, look, get, fetch, swap, rate, bw, idle
     size_bytes: int
     rounds: int
 
     @property
     def unit(self) -> str:
-        return {"lat": "us", "rate": "M/s", "bw": "GB/s", "idle": "us/s"}[self.kind]
+        return {"rate": "M/s", "bw": "GB/s", "idle": "us/s"}.get(self.kind, "us")
 
     @property
     def name(self) -> str:
@@ -66,12 +67,14 @@ class Row:
 
     @property
     def lower_is_better(self) -> bool:
-        return self.kind == "lat"
+        return self.unit == "us"
 
 
 UNITS = ((20, "MiB"), (10, "KiB"), (0, "B"))
+ALONE = ("look", "get", "fetch", "swap")  # the target calls nothing
 ROWS = [
     Row("shm", "lat", 8, 50_000),
+    *(Row("shm", kind, 8, 20_000) for kind in ALONE),
     Row("shm", "rate", 8, 1_000_000),
     Row("shm", "bw", 64 << 10, 5_000),
     Row("shm", "bw", 1 << 20, 2_000),
@@ -129,11 +132,11 @@ def with_server(server: list[str], client: list[str], **environment: str) -> str
 
 
 def ours(program: Path, mpiexec: str, *arguments: str, **environment: str) -> Callable[[Row], float | None]:
-    """`heap`: of buffers that the peer maps. Only bandwidth depends on where they are."""
-    ways = bool(arguments or environment)
+    """`heap`: of buffers that the peer maps."""
+    kinds = {"bw", *ALONE} if arguments else {"bw"} if environment else None
 
     def measure(row: Row) -> float | None:
-        if ways and (row.transport, row.kind) != ("shm", "bw"):
+        if kinds and (row.transport != "shm" or row.kind not in kinds):
             return None
         words = [str(program), row.kind, str(row.size_bytes), str(row.rounds), *arguments]
         if row.transport == "bridge":
@@ -143,7 +146,7 @@ def ours(program: Path, mpiexec: str, *arguments: str, **environment: str) -> Ca
             output = run([mpiexec, "-n", "2", *words], **settings).strip()
         if not output:
             return None
-        return float(output) / {"lat": 1, "rate": 1e6, "bw": 1e9, "idle": 1}[row.kind]
+        return float(output) / {"rate": 1e6, "bw": 1e9}.get(row.kind, 1)
 
     return measure
 
@@ -159,13 +162,24 @@ def bridged(program: Path, words: list[str]) -> list[str]:
     return launch_words
 
 
+UCX_TESTS = {
+    "lat": "tag_lat",
+    "look": "ucp_put_lat",
+    "get": "ucp_get",
+    "fetch": "ucp_fadd",
+    "swap": "ucp_swap",
+}
+
+
 def ucx(transports: str) -> Callable[[Row], float | None]:
     def measure(row: Row) -> float | None:
         if row.transport != "shm" or row.kind == "idle":
             return None
-        test = "tag_lat" if row.kind == "lat" else "tag_bw"
+        test = UCX_TESTS.get(row.kind, "tag_bw")
         port = free_port()
         options = ["-p", str(port), "-t", test, "-s", str(row.size_bytes), "-n", str(row.rounds)]
+        if row.kind in ALONE:
+            options += ["-O", "1"]  # one after the other
         output = with_server(
             ["ucx_perftest", "-p", str(port)],
             ["ucx_perftest", "localhost", *options],
@@ -175,7 +189,7 @@ def ucx(transports: str) -> Callable[[Row], float | None]:
         if not final:
             return None
         average_us, overall_rate = float(final[-1][4]), float(final[-1][-1])
-        if row.kind == "lat":
+        if row.lower_is_better:
             return average_us
         return overall_rate / 1e6 if row.kind == "rate" else overall_rate * row.size_bytes / 1e9
 
@@ -184,7 +198,7 @@ def ucx(transports: str) -> Callable[[Row], float | None]:
 
 def libfabric(provider: str, endpoint: str, *transports: str) -> Callable[[Row], float | None]:
     def measure(row: Row) -> float | None:
-        if row.transport not in transports or row.kind in ("rate", "idle"):
+        if row.transport not in transports or row.kind not in ("lat", "bw"):
             return None
         if row.transport.startswith("fabric") and row.kind == "bw":
             return None

@@ -1,6 +1,6 @@
 """Portals calls between two processes of this machine against UCX and libfabric: a table of host time.
 
-    python tools/live_bench.py --program build/release/bench/portals_bench [--repeat 5] [--csv FILE]
+    python tools/live_bench.py --program build/release/bin/spinloom_portals_bench [--repeat 5] [--csv FILE]
 
 Every number is a median of runs that take turns with the peers: what else the machine does meets all alike.
 lat is half a round trip, rate counts puts, bw streams messages, idle is what a rank takes of its processors

@@ -9,6 +9,7 @@
 #include "app/studies/frame_ping.hpp"
 #include "app/studies/frame_slmp.hpp"
 #include "app/studies/testing/images.hpp"
+#include "memory/layout/testing/layout_ways.hpp"
 #include "memory/layout/text.hpp"
 #include "simulated/node/testing/frame_profile.hpp"
 #include "spinloom/ddt.h"
@@ -112,6 +113,24 @@ TEST(FrameSlmp, BothWaysUnpackEveryType) {
       EXPECT_TRUE(result->compared);
       EXPECT_GT(result->time_ps, 0);
       EXPECT_EQ(result->acks, result->packets);
+    }
+  }
+}
+
+// Every listed layout lands as the plain type map says: run_slmp() compares all of the host's memory. The handlers walk
+// narrow programs in messages of at least a byte; of longer ones than a MiB the run would take minutes.
+TEST(FrameSlmp, TheListedLayoutsLand) {
+  constexpr int64_t bytes_max = 1 << 20;
+  for (const char* image : {"frame_ddt_segment", "frame_ddt_seek"}) {
+    for (const layout::test::Row& row : layout::test::listed_layouts()) {
+      const int64_t bytes = row.count * row.type.size();
+      if (bytes == 0 || bytes > bytes_max) continue;
+      SlmpConfig config = slmp_of("byte", row.count, 1, image);
+      config.type = row.type;
+      const auto result = run_slmp(config);
+      ASSERT_TRUE(result.ok()) << row.name << " by " << image << ": " << result.error().message;
+      EXPECT_TRUE(result->compared) << row.name << " by " << image;
+      EXPECT_EQ(result->bytes, static_cast<uint64_t>(bytes)) << row.name;
     }
   }
 }

@@ -64,7 +64,7 @@ std::string Farewell::late_text() const {
     if (peer.fate != Fate::late || peer.late_at < begun_ || ++named > named_max) continue;
     line << (named == 1 ? "" : "; ") << "rank " << rank;
     if (peer.left.may_write) {
-      line << " may still write to this process's memory, where a message of its lands";
+      line << " may still write to this process's memory, where a message or a reply of its lands";
     } else {
       line << " has not taken " << peer.left.packets - peer.left.control_packets << " packets with " << peer.left.bytes
            << " B";

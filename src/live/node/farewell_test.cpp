@@ -120,7 +120,8 @@ TEST(Farewell, SaysWhoMayStillWriteAtTheLimit) {
   EXPECT_FALSE(farewell.may_be_written());
   EXPECT_FALSE(farewell.update(ms * 10'000, one, writing));
   EXPECT_TRUE(farewell.may_be_written());
-  EXPECT_EQ(farewell.late_text(), "rank 1 may still write to this process's memory, where a message of its lands");
+  EXPECT_EQ(farewell.late_text(),
+            "rank 1 may still write to this process's memory, where a message or a reply of its lands");
   EXPECT_EQ(farewell.loss_text(), "");
   farewell.begin(ms * 11'000);
   EXPECT_TRUE(farewell.update(ms * 11'000, one, writing)) << "the call is made again, and waits again";

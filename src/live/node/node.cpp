@@ -150,7 +150,9 @@ Outstanding Node::outstanding(nic::Rank peer) const {
   Outstanding own_work;
   own_work.packets = own_work.control_packets = follow_ups_.empty() ? 0 : 1;
   if (peer == rank_) return own_work;
-  return routes_[peer.value] == nullptr ? Outstanding{} : routes_[peer.value]->outstanding(peer);
+  Outstanding left = routes_[peer.value] == nullptr ? Outstanding{} : routes_[peer.value]->outstanding(peer);
+  left.may_write = left.may_write || engine_.awaits_reply(peer);
+  return left;
 }
 
 void Node::interrupt() {

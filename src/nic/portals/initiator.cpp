@@ -391,8 +391,13 @@ bool Initiator::is_quiescent(Rank peer) const {
   if (!is_lost(peer)) return false;
   bool open = false;
   outgoing_.for_each([&](uint32_t, const Outgoing& message) { open = open || message.put.target == peer; });
-  fetches_.for_each([&](uint32_t, const Fetch& fetch) { open = open || fetch.target == peer; });
-  return !open;
+  return !open && !awaits_reply(peer);
+}
+
+bool Initiator::awaits_reply(Rank peer) const {
+  bool awaits = false;
+  fetches_.for_each([&](uint32_t, const Fetch& fetch) { awaits = awaits || fetch.target == peer; });
+  return awaits;
 }
 
 }  // namespace spinloom::nic

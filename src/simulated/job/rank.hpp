@@ -89,6 +89,8 @@ class Rank final : public portals::Port, public calls::Host, simulated::EventTar
   void spend_call_time() override { sleep(profile_.host.call); }
   [[nodiscard]] uint32_t size() const override { return size_; }
   [[nodiscard]] bool has_ended(uint32_t rank) const override;
+  // Waits for a second at most.
+  [[nodiscard]] bool drain() override;
   [[nodiscard]] bool close() override { return true; }
   // The user of the process, as its programs know it from geteuid().
   [[nodiscard]] uint32_t user() const override;

@@ -203,17 +203,29 @@ Code Step::perform(uint16_t rank, uint16_t place, uint16_t way) {
     case OperationKind::unlink: return unlink(rank, place, way);
     case OperationKind::ct_inc: add_to(rank, performed.counter, {performed.success, performed.failure}); break;
     case OperationKind::ct_set: set(rank, performed.counter, {performed.success, performed.failure}); break;
-    case OperationKind::ct_cancel: process(rank).counters[performed.counter].waiting.clear(); break;
+    case OperationKind::ct_cancel: cancel(rank, performed.counter); break;
     case OperationKind::pt_enable: process(rank).is_enabled = true; break;
     default: break;
   }
   return Code::ok;
 }
 
+void Step::cancel(uint16_t rank, uint8_t counter) {
+  std::vector<uint16_t>& cancelled = process(rank).cancelled;
+  for (const uint16_t waiting : std::exchange(process(rank).counters[counter].waiting, {})) {
+    if (operation({rank, waiting}).kind == OperationKind::append) cancelled.push_back(waiting);
+  }
+  std::sort(cancelled.begin(), cancelled.end());
+}
+
 // Portals 4 leaves open whether operations that move no data are limited, too, and what the triggered unlinking of an
 // entry that is not linked returns (`way`).
 Code Step::wait_for_trigger(uint16_t rank, uint16_t place, uint16_t way) {
   const Operation& waiting = operation({rank, place});
+  const std::vector<uint16_t>& cancelled = process(rank).cancelled;
+  const bool is_for_cancelled =
+      waiting.kind == OperationKind::unlink && std::binary_search(cancelled.begin(), cancelled.end(), waiting.number);
+  if (machine_.rules_.unlinks_always_wait && is_for_cancelled) return Code::invalid;
   Counter& counter = process(rank).counters[waiting.trigger->counter];
   const uint16_t most = machine_.setup(rank).triggered_max;
   const auto moving = std::count_if(counter.waiting.begin(), counter.waiting.end(),

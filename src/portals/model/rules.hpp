@@ -23,7 +23,7 @@ struct Rules {
   // Unlinking an entry that has unlinked itself says in_use as long as a message uses it, and invalid afterwards, even
   // if headers refer to it.
   bool unlink_tells_of_messages = false;
-  // An unlink may wait for a counter even if its entry is not linked.
+  // An unlink may wait for a counter even if its entry is not linked, unless the entry's append was cancelled.
   bool unlinks_always_wait = false;
 };
 

@@ -69,6 +69,7 @@ void KeyWriter::add(const Process& process) {
   }
   add(process.bundles, process.bundle_result);
   add(process.deferred);
+  add(process.cancelled);
   add(process.fired);
   for (const Queue& queue : process.queues) add(queue);
   add(process.memory);

@@ -108,6 +108,7 @@ struct Process {
   uint16_t bundles = 0;  // number of bundles that have begun and not ended
   std::vector<uint16_t> deferred;  // triggered operations that a bundle keeps back, the first first
   Code bundle_result = Code::ok;   // the first that a deferred operation would have returned, other than ok
+  std::vector<uint16_t> cancelled;  // appends that a counter was told to forget
   std::vector<uint16_t> fired;  // triggered operations that are to start, the first first
   std::array<Queue, 2> queues;  // arrivals, departures
   std::vector<uint8_t> memory;

@@ -99,6 +99,7 @@ class Step {
   [[nodiscard]] Code perform(uint16_t rank, uint16_t place, uint16_t way);
   void defer(uint16_t rank, uint16_t place);
   [[nodiscard]] Code end_bundle(uint16_t rank);
+  void cancel(uint16_t rank, uint8_t counter);
   [[nodiscard]] Code wait_for_trigger(uint16_t rank, uint16_t place, uint16_t way);
   [[nodiscard]] Code issue(uint16_t rank, uint16_t place);
   [[nodiscard]] Code append(uint16_t rank, uint16_t place, uint16_t way);

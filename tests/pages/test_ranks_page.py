@@ -33,6 +33,26 @@ def test_waits_name_the_rank_and_its_cause(tmp_path):
     assert sum(step.end - step.start for step in run.path) == run.end == 111_000_000
 
 
+@pytest.mark.parametrize("asked_ns", [0, 1000, 1_000_000])
+@pytest.mark.parametrize("size", [1, 100, 200_000])
+def test_a_message_is_there_when_its_bytes_are_whenever_its_receive_comes(tmp_path, size, asked_ns):
+    """Messages of 65,535 bytes and more wait for their receive."""
+    text = f"""num_ranks 2
+rank 0 {{
+send {size}b to 1
+}}
+rank 1 {{
+c: calc {asked_ns}
+r: recv {size}b from 0
+r requires c
+}}
+"""
+    (message,) = ranks.run_of(tmp_path / "late.goal", text, S_bytes=65_535).messages
+    took = ranks.MODEL["L_ps"] + (size - 1) * ranks.MODEL["G"][0]
+    assert (message.there - message.sent, message.size) == (took, size)
+    assert size > 65_535 or message.sent == ranks.MODEL["o_ps"]
+
+
 def test_the_page_has_the_numbers_of_the_run(tmp_path):
     run = ranks.run_of(tmp_path / "chain.goal")
     data = ranks.data_of(ranks.page_of(run))

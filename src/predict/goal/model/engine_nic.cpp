@@ -97,6 +97,9 @@ bool Engine::complete(uint64_t now, uint32_t event) {
     if (!matching_.take(state.posted, message.source, tag, posted)) {
       matching_.add(state.arrived, {message.source, tag, message.operation, message.shape});
       ++unmatched_;
+      if (record_ != nullptr && message.message_kind != MessageKind::request) [[unlikely]] {
+        record_->of(message.source, message.operation).arrived_ps = now;
+      }
       queue_.release(event);
       return true;
     }

@@ -21,7 +21,7 @@ struct OperationTimes {
   uint64_t end_ps = 0;
   uint64_t departed_ps = 0;  // a send: the first byte of its message, or of its data, left then
   uint64_t matched_ps = 0;  // a receive: it met its message, or its request, then
-  uint64_t arrived_ps = 0;  // a receive: its message, or its data, was there then
+  uint64_t arrived_ps = 0;  // its message, or its data, was there then; of a send known only if nobody had asked for it
   uint32_t partner_rank = none;  // the rank with the other end of the message
   uint32_t partner = none;  // the operation at the other end
   uint32_t previous_at_post = none;  // a receive: the operation for which its CPU had worked last when it was posted
@@ -55,6 +55,7 @@ class Record {
     receive_times.partner = send;
     receive_times.matched_ps = now;
     receive_times.is_late = is_late;
+    if (is_late) receive_times.arrived_ps = of(source, send).arrived_ps;
     of(source, send).partner_rank = rank;
     of(source, send).partner = receive;
   }

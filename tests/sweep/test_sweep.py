@@ -6,6 +6,8 @@ import csv
 import json
 import os
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -232,6 +234,29 @@ def test_a_cell_that_kills_its_workers_harms_no_other():
     }
     assert found[16]["message"] == "its worker died 3 times: out of memory, or a crash"
     assert found[8]["message"] == "ValueError: not foreseen"
+
+
+def answer_to(context: ssl.SSLContext, stranger: socket.socket) -> bytes:
+    try:
+        with context.wrap_socket(stranger) as asking:
+            asking.sendall(bytes(64))
+            return asking.recv(1)
+    except OSError:
+        return b""
+
+
+def test_only_who_has_the_sweeps_key_reaches_its_workers():
+    with workers.local(1) as client:
+        addresses = [client.scheduler.address, *client.scheduler_info()["workers"]]
+        assert len(addresses) == 2
+        for address in addresses:
+            assert address.startswith("tls://127.0.0.1:")
+            with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) as stranger:
+                stranger.settimeout(seconds(20))
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+                assert not answer_to(context, stranger)
+        assert client.submit(os.getpid).result(timeout=seconds(20)) != os.getpid()
 
 
 def quick(batch):

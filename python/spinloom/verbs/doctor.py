@@ -115,7 +115,7 @@ PARTS = (
     Part("handler compiler", False, "spinloom handler: handlers of your own", handler_compiler),
     Part("matplotlib", False, "speedup.svg in --out", lambda: "present" if plot.available() else ""),
     Part("NumPy", False, "layouts of arrays; FILE.py:OBJECT", package("numpy")),
-    Part("Dask and Polars", False, "spinloom sweep", package("distributed", "polars")),
+    Part("Dask and Polars", False, "spinloom sweep", package("distributed", "cryptography", "polars")),
     Part("mpi4py", False, "datatypes of MPI programs in Python", package("mpi4py")),
     Part(
         "C++ compiler",

@@ -70,9 +70,14 @@ def silence_dask() -> None:
 
 @contextlib.contextmanager
 def local(workers: int) -> Iterator[Any]:
-    """A client of `workers` processes of this machine, one thread each."""
+    """A client of `workers` processes of this machine, one thread each.
+
+    They speak TLS with a key of their own that lives as long as the sweep: other users of the machine reach
+    the ports, and who speaks to Dask can run code.
+    """
     distributed = load("distributed")
     dask = load("dask")
+    load("cryptography")
     silence_dask()
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="spinloom-sweep-"))
@@ -83,6 +88,7 @@ def local(workers: int) -> Iterator[Any]:
                     n_workers=workers,
                     threads_per_worker=1,
                     processes=True,
+                    security=distributed.Security.temporary(),
                     memory_limit=0,  # Dask would pause or kill a worker; the system's limit is enough
                     host="127.0.0.1",
                     dashboard_address="127.0.0.1:0",

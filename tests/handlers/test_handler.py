@@ -429,6 +429,16 @@ def test_troubles_that_are_not_shown_are_counted(spinloom, folder):
     shown = [line for line in ran.out.splitlines() if line.startswith("trouble ")]
     assert len(shown) == 20
     assert "... and 12 more troubles (--json has them)" in ran.out
+    assert "memory.state" not in ran.out
+
+
+@pytest.mark.parametrize(("state_bytes", "is_told"), [(0, True), (8, False)])
+def test_a_state_that_is_not_there_is_told(spinloom, folder, state_bytes, is_told):
+    source(folder, payload("*(volatile int *)state += 1; return SUCCESS;"))
+    (folder / "sample.toml").write_text(f"[memory]\nstate = {state_bytes}\n", encoding="utf-8")
+    ran = spinloom("handler", "run", "sample.c", "--size", "64")
+    assert ("The context has no state. The size of its state is memory.state." in ran.out) == is_told
+    assert ("the state: " in ran.out) != is_told
 
 
 @pytest.mark.parametrize("trouble", MISBEHAVIOUR)

@@ -35,7 +35,7 @@ MAY_GAIN = {
         "large blocks of malloc can be copied once; stacks and static memory cannot",
     ),
     "the heap that ranks map is not preloaded": (0.5, "preload libspinloom-heap.so beside the layer"),
-    "its receiver was waited for in vain before": (
+    "receivers did not come in time for earlier ones": (
         0.5,
         "receives that are posted early let a message be copied once",
     ),

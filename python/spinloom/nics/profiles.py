@@ -105,6 +105,8 @@ def read_toml(text: str, folder: str, kind: str, candidates: list[str]) -> tuple
     try:
         return documents.toml(path, f"{kind} profile "), path
     except documents.MissingFile:
+        if path.suffix == ".toml" and path == Path(text):
+            raise Trouble("invalid", f"there is no file '{text}'") from None
         beside = Path(f"{text}.toml")
         hint = f"; did you mean '{beside}'?" if beside.is_file() else nearest(text, candidates)
         raise Trouble("invalid", f"there is no {kind} profile '{text}'{hint}") from None

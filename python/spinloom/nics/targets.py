@@ -78,7 +78,9 @@ def load_object(file: Path, name: str) -> Any:
     The file is run as a module that is not __main__; what it prints goes to stderr.
     """
     spec = importlib.util.spec_from_file_location(MODULE, file)
-    if not file.exists() or spec is None or spec.loader is None:
+    if not file.exists():
+        raise Trouble("invalid", f"there is no file '{file}'")
+    if spec is None or spec.loader is None:
         raise Trouble("invalid", f"{file} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[MODULE] = module  # dataclasses look there

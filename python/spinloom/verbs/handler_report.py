@@ -25,6 +25,7 @@ RETURN_CODES = (
     "FAIL",
 )
 EVENTS_SHOWN, LINES_SHOWN, RANGES_SHOWN, BYTES_SHOWN = 12, 20, 4, 16
+NO_STATE = "address 0x30"  # so begins an address of the state (spinloom/hpu_map.h)
 
 
 def as_json(ran: HandlerRun, differences: list[str]) -> str:
@@ -73,7 +74,7 @@ def show(chosen: Any, ran: HandlerRun, differences: list[str]) -> None:
     rest = len(result["debug"]) - LINES_SHOWN + result["debug_dropped"]
     if rest > 0:
         tell(f"... and {rest:,} more debug lines (--json has them)")
-    show_endings(chosen.image, result, tell)
+    show_endings(chosen.image, result, setup.state_bytes, tell)
     for memory, name in MEMORIES.items():
         show_memory(name, ran.before[memory], result[memory], tell)
     if ran.partial:
@@ -151,7 +152,7 @@ def show_calls(result: dict[str, Any], tell: Any) -> None:
         tell(f"DMA writes to the host: {result['dma_writes']:,}, {units.format_bytes(result['dma_bytes'])}")
 
 
-def show_endings(image: Image, result: dict[str, Any], tell: Any) -> None:
+def show_endings(image: Image, result: dict[str, Any], state_bytes: int, tell: Any) -> None:
     for kind, end, code, count in result["endings"]:
         returned = RETURN_CODES[code] if code < len(RETURN_CODES) else f"{code}, which does not exist"
         tell(
@@ -161,6 +162,8 @@ def show_endings(image: Image, result: dict[str, Any], tell: Any) -> None:
     reasons = handler_build.with_source_lines(image, [decoded(reason) for *_, reason, _ in troubles])
     for (time_ps, hpu, kind, *_), reason in zip(troubles, reasons, strict=True):
         tell(f"trouble {units.format_time(time_ps)}  HPU {hpu}  {kind}: {reason}")
+    if state_bytes == 0 and any(NO_STATE in reason for reason in reasons):
+        tell("The context has no state. The size of its state is memory.state.")
     if len(result["troubles"]) > LINES_SHOWN:
         tell(f"... and {len(result['troubles']) - LINES_SHOWN:,} more troubles (--json has them)")
 

@@ -221,9 +221,9 @@ std::byte* PythonBuffer::address_of(const layout::Committed& layout, int64_t cou
   const int64_t first = unwrap(checked::add(offset, reach.first));
   const int64_t last = unwrap(checked::add(offset, reach.last));
   if (first < -bytes_before_ || last > bytes_after_) {
-    throw Raised{fail(Code::invalid, role_, " holds ", bytes_before_ + bytes_after_, " bytes, from ", -bytes_before_,
-                      " to ", bytes_after_, " of its first item, but ", last - first, " bytes, from ", first, " to ",
-                      last, ", are needed")};
+    throw Raised{fail(Code::invalid, role_, " holds ", bytes_before_ + bytes_after_, " bytes (", -bytes_before_, " to ",
+                      bytes_after_, " from its first item); the layout needs ", last - first, " bytes (", first, " to ",
+                      last, ")")};
   }
   if (!as_memory && !axes_.empty()) check_gaps(layout, count, first, last);
   return base_ + offset;

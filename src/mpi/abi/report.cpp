@@ -93,7 +93,7 @@ void Layer::report_so_far() const {
 const char* Layer::why_not_mapped(bool may_offer, bool is_offerable) const {
   if (!may_offer) return "the call changes the buffer that it sends";
   if (!process_heap_is_malloc()) return "the heap that ranks map is not preloaded";
-  return is_offerable ? cannot_be_mapped : "its receiver was waited for in vain before";
+  return is_offerable ? cannot_be_mapped : "receivers did not come in time for earlier ones";
 }
 
 const char* Layer::why_unreachable(int to) {

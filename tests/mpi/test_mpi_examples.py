@@ -36,7 +36,7 @@ def in_fortran(mpi: Mpi, folder: Path) -> list[str]:
     return [str(folder / "halo")]
 
 
-def in_python(mpi: Mpi, folder: Path) -> list[str]:
+def in_python(mpi: Mpi, folder: Path, program: str = "halo.py") -> list[str]:
     pytest.importorskip("mpi4py")
     if mpi.name not in LIBRARIES:
         pytest.skip(f"mpi4py's wheel has no module for {mpi.name}")
@@ -46,7 +46,7 @@ def in_python(mpi: Mpi, folder: Path) -> list[str]:
     if found[0].endswith("libmpich.so.12"):  # Debian's name for what mpi4py is linked with
         (folder / "libmpi.so.12").symlink_to(found[0])
         settings = ["MPI4PY_MPIABI=mpich", f"LD_LIBRARY_PATH={folder}"]
-    return ["env", *settings, sys.executable, str(EXAMPLES / "halo.py")]
+    return ["env", *settings, sys.executable, str(EXAMPLES / program)]
 
 
 def grid_of(ran) -> str:
@@ -85,6 +85,19 @@ def test_the_transpose_is_the_same_with_the_layer(mpi, tmp_path):
             assert f"96 x 96 complex doubles on {ranks} ranks: 0 wrong" in ran.stdout
         lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
         assert sum(line["sent"] for line in lines) >= ranks * (ranks - 1) * 3
+
+
+@every_mpi
+@pytest.mark.parametrize("busy_us", [0, 200])
+def test_tickets_and_columns_are_right_with_the_layer(mpi, busy_us, tmp_path):
+    job = [mpi.launcher, *mpi.options, "-n", "2", *in_python(mpi, tmp_path, "tickets.py"), "30", str(busy_us)]
+    report = tmp_path / "report"
+    for settings in ({}, preloads(report) | {"SPINLOOM_MPI_RMA": "mapped"}):
+        ran = run(job, settings)
+        assert ran.returncode == 0, ran.stderr[-2000:]
+        assert ran.stdout.strip().endswith(" 0 wrong")
+    lines = [json.loads(line) for line in report.read_text(encoding="utf-8").splitlines()]
+    assert [line["rma"]["mapped"] for line in lines] == [1, 1]
 
 
 def test_all_languages_compute_the_same(tmp_path):

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import NoReturn
 
 import click
+from click.core import ParameterSource
 
 from spinloom import __version__
 from spinloom.common.errors import (
@@ -140,6 +141,10 @@ def show(error: click.ClickException) -> None:
     """Shows an error with its usage; that repeats words of the command line, which may be names of files."""
     from spinloom.common import output
 
+    if isinstance(error, click.BadParameter) and error.param is not None and error.ctx is not None:
+        source = error.ctx.get_parameter_source(error.param.name or "")
+        if source is ParameterSource.ENVIRONMENT:
+            error.param_hint = str(error.param.envvar)
     text = io.StringIO()
     error.show(text)
     output.echo(text.getvalue(), err=True, nl=False)

@@ -192,6 +192,15 @@ def test_info_says_where_a_value_comes_from(spinloom, monkeypatch):
     assert rows["SPINLOOM_NIC"]["origin"] == "default"
 
 
+def test_a_wrong_value_is_told_with_where_it_stands(spinloom, monkeypatch):
+    monkeypatch.setenv("SPINLOOM_SEED", "abc")
+    ran = spinloom("simulate", "MILC:8^4")
+    assert ran.code == 2
+    assert "Invalid value for SPINLOOM_SEED: 'abc'" in ran.err
+    ran = spinloom("simulate", "MILC:8^4", "--seed", "x")
+    assert "Invalid value for '--seed': 'x'" in ran.err
+
+
 def test_an_unknown_variable_gets_a_warning(spinloom, monkeypatch):
     monkeypatch.setenv("SPINLOOM_SEDE", "9")
     ran = spinloom("info")

@@ -57,7 +57,7 @@ int main(void) {
     MUST(PtlMDBind(ni, &back, &md));
     MUST(PtlGet(md, 0, MOST, rank_of(1), PT, PUTS, 0, NULL));
   }
-  PtlNIFini(ni);
+  EXPECT(PTL_OK, PtlNIFini(ni));
   const int got = is_whole(into, PUTS, MOST);
   memset(sent, 0, sizeof sent);
   memset(into, 0, sizeof into);

@@ -34,7 +34,7 @@ bool Farewell::update(Time now, nic::Rank peer, const Outstanding& left) {
   }
   const bool late = is_late(now, known);
   if (left != known.left) known = {left, now, known.fate == Fate::late ? Fate::late : Fate::waited_for, known.late_at};
-  if (left.packets == 0 && !left.may_write) {
+  if (left.packets == 0 && !left.may_write && left.replies == 0) {
     known.fate = Fate::waited_for;
     return false;
   }
@@ -51,9 +51,22 @@ bool Farewell::update(Time now, nic::Rank peer, const Outstanding& left) {
 
 bool Farewell::may_be_written() const {
   for (const Peer& peer : peers_) {
-    if (peer.fate == Fate::late && peer.left.may_write && !peer.left.is_lost) return true;
+    if (peer.left.is_lost || peer.fate == Fate::waited_for) continue;
+    if (peer.left.replies > 0 || (peer.left.may_write && peer.fate == Fate::late)) return true;
   }
   return false;
+}
+
+std::string Farewell::owing_text() const {
+  std::ostringstream line;
+  uint32_t named = 0;
+  for (uint32_t rank = 0; rank < peers_.size(); ++rank) {
+    const Peer& peer = peers_[rank];
+    if (peer.left.is_lost || peer.fate == Fate::waited_for || peer.left.replies == 0 || ++named > named_max) continue;
+    line << (named == 1 ? "" : "; ") << "rank " << rank << " has not replied";
+  }
+  if (named > named_max) line << "; and " << named - named_max << " more ranks";
+  return line.str();
 }
 
 std::string Farewell::late_text() const {
@@ -61,10 +74,11 @@ std::string Farewell::late_text() const {
   uint32_t named = 0;
   for (uint32_t rank = 0; rank < peers_.size(); ++rank) {
     const Peer& peer = peers_[rank];
-    if (peer.fate != Fate::late || peer.late_at < begun_ || ++named > named_max) continue;
+    const bool has_taken_all = peer.left.packets == 0 && !peer.left.may_write;
+    if (peer.fate != Fate::late || peer.late_at < begun_ || has_taken_all || ++named > named_max) continue;
     line << (named == 1 ? "" : "; ") << "rank " << rank;
     if (peer.left.may_write) {
-      line << " may still write to this process's memory, where a message or a reply of its lands";
+      line << " may still write to this process's memory, where a message of its lands";
     } else {
       line << " has not taken " << peer.left.packets - peer.left.control_packets << " packets with " << peer.left.bytes
            << " B";

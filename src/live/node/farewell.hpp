@@ -33,7 +33,9 @@ class Farewell {
   // Names the first eight peers that this farewell gave up at the limit, with what they have not taken; empty if there
   // are none.
   [[nodiscard]] std::string late_text() const;
-  // True if some peer that was given up may still write to this process's memory.
+  // Names the first eight peers that were given up although they owe a reply; empty if there are none.
+  [[nodiscard]] std::string owing_text() const;
+  // True if some peer that was given up may still write to this process's memory, or owes a reply.
   [[nodiscard]] bool may_be_written() const;
   // Says what is lost, for the first eight such peers; empty if nothing is lost.
   [[nodiscard]] std::string loss_text() const;

@@ -120,14 +120,30 @@ TEST(Farewell, SaysWhoMayStillWriteAtTheLimit) {
   EXPECT_FALSE(farewell.may_be_written());
   EXPECT_FALSE(farewell.update(ms * 10'000, one, writing));
   EXPECT_TRUE(farewell.may_be_written());
-  EXPECT_EQ(farewell.late_text(),
-            "rank 1 may still write to this process's memory, where a message or a reply of its lands");
+  EXPECT_EQ(farewell.late_text(), "rank 1 may still write to this process's memory, where a message of its lands");
   EXPECT_EQ(farewell.loss_text(), "");
   farewell.begin(ms * 11'000);
   EXPECT_TRUE(farewell.update(ms * 11'000, one, writing)) << "the call is made again, and waits again";
   EXPECT_FALSE(farewell.update(ms * 11'000, one, left(0, 1)));
   EXPECT_FALSE(farewell.may_be_written()) << "it has ended";
   EXPECT_EQ(farewell.late_text(), "");
+}
+
+TEST(Farewell, APeerThatDoesNotReplyIsGivenUpAndTold) {
+  Farewell farewell(2, ms * 100'000);
+  Outstanding owing = left(0, 0);
+  owing.replies = 1;
+  farewell.begin(Time{});
+  EXPECT_TRUE(farewell.update(Time{}, one, owing));
+  EXPECT_FALSE(farewell.may_be_written());
+  EXPECT_FALSE(farewell.update(Farewell::patience, one, owing));
+  EXPECT_TRUE(farewell.may_be_written());
+  EXPECT_EQ(farewell.owing_text(), "rank 1 has not replied");
+  EXPECT_EQ(farewell.late_text(), "");
+  EXPECT_EQ(farewell.loss_text(), "");
+  EXPECT_FALSE(farewell.update(Farewell::patience, one, left(0, 0)));
+  EXPECT_FALSE(farewell.may_be_written()) << "it has come";
+  EXPECT_EQ(farewell.owing_text(), "");
 }
 
 TEST(Farewell, AcknowledgementsAreNoLoss) {

@@ -151,7 +151,9 @@ Outstanding Node::outstanding(nic::Rank peer) const {
   own_work.packets = own_work.control_packets = follow_ups_.empty() ? 0 : 1;
   if (peer == rank_) return own_work;
   Outstanding left = routes_[peer.value] == nullptr ? Outstanding{} : routes_[peer.value]->outstanding(peer);
-  left.may_write = left.may_write || engine_.awaits_reply(peer);
+  const nic::AwaitedReplies awaited = engine_.awaited_replies(peer);
+  left.replies = awaited.count;
+  left.progress += awaited.bytes_in;
   return left;
 }
 

@@ -45,8 +45,9 @@ struct Outstanding {
   uint64_t packets = 0;
   uint64_t control_packets = 0;  // those among `packets` (such as acks) that nobody misses when their sender leaves
   uint64_t bytes = 0;
-  uint64_t progress = 0;  // changes whenever the peer has gone on with our packets
-  bool may_write = false;  // the peer may be writing to this process's memory, or a reply of its is still to come
+  uint64_t progress = 0;  // changes whenever the peer has gone on with our packets, or with a reply
+  uint64_t replies = 0;   // replies of the peer that are still to come
+  bool may_write = false;  // the peer may be writing to this process's memory
   bool is_awaited = false;  // the peer has not come yet
   bool is_lost = false;  // the peer is lost, and the other fields are as they were at that time
   bool operator==(const Outstanding&) const = default;

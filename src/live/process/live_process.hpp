@@ -168,6 +168,7 @@ class LiveProcess final : public calls::Host {
   std::unique_ptr<live::HpuPool> pool_;  // made when the first image is asked for
   std::unique_ptr<live::Progress> progress_;
   live::Farewell farewell_{0};
+  std::string told_owing_;  // the last such text of the farewell that was told
 };
 
 }  // namespace spinloom::process

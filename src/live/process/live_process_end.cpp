@@ -27,6 +27,12 @@ bool LiveProcess::drain() {
   }
   const bool may_be_written = farewell_.may_be_written();
   const std::string late = farewell_.late_text();
+  const std::string owing = farewell_.owing_text();
+  if (std::exchange(told_owing_, owing) != owing && !owing.empty()) {
+    log::emit(log::Level::warning, "live",
+              text("PtlNIFini or PtlFini: ", owing,
+                   "; until it does or ends, the memory for its reply must be neither freed nor used"));
+  }
   if (!late.empty()) {
     log::emit(
         log::Level::warning, "live",

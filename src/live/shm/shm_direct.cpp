@@ -46,11 +46,12 @@ struct ShmTransport::Access {
 
 // True if packets are quicker, because a caller of the peer waits for them. The word that tells is written whenever a
 // caller begins or ends to wait, so each look at it costs a cache miss then: a peer that has always waited lately, and
-// has sent something since our last message, is trusted to wait for some messages more.
-bool ShmTransport::takes_packets_at_once(Peer& peer) const {
+// has sent something since our last message, is trusted to wait for some messages more that need no answer. What the
+// helper of a peer answers says nothing of its callers.
+bool ShmTransport::takes_packets_at_once(Peer& peer, bool is_answered) const {
   if (options_.direct == DirectMode::always) return false;
   const bool answers = std::exchange(peer.cells_when_asked, peer.reader.released()) != peer.reader.released();
-  if (peer.trusted_messages > 0 && answers) {
+  if (peer.trusted_messages > 0 && answers && !is_answered) {
     --peer.trusted_messages;
     return true;
   }
@@ -65,9 +66,9 @@ bool ShmTransport::takes_packets_at_once(Peer& peer) const {
 }
 
 // Looks whether the peer has settled before it looks for packets: what the peer had sent by then is there.
-bool ShmTransport::may_access_directly(Peer& peer) const {
+bool ShmTransport::may_access_directly(Peer& peer, bool is_answered) const {
   return options_.direct != DirectMode::never && peer.attached && !peer.lost && !peer.loss_noted && !peer.waits() &&
-         peer.segment.header().direct.portals_used.load() > 0 && !takes_packets_at_once(peer) &&
+         peer.segment.header().direct.portals_used.load() > 0 && !takes_packets_at_once(peer, is_answered) &&
          peer.segment.header().closed.load() == 0 && peer.writer.is_settled() && peer.reader.empty();
 }
 
@@ -170,7 +171,7 @@ bool ShmTransport::move(Peer& peer, const PublishedPortal& portal, uint64_t addr
 
 bool ShmTransport::put_directly(const nic::QuickPut& put) {
   Peer& peer = *peers_[put.target.value];
-  if (!may_access_directly(peer)) return false;
+  if (!may_access_directly(peer, false)) return false;
   Access one;
   one.portal = put.portal.value;
   one.match_bits = put.match_bits;
@@ -185,9 +186,10 @@ bool ShmTransport::access_directly(const nic::Send& send, DirectEnd& end) {
   Peer& peer = *peers_[packet.target.value];
   const bool is_whole = packet.is_header() && send.last && packet.is_last() && send.pieces.empty();
   const bool is_host_memory = !send.from_device && !send.slot.exists();
-  if (!is_whole || !is_host_memory || packet.is_answer() || packet.missing != 0 || !may_access_directly(peer))
-    return false;
+  if (!is_whole || !is_host_memory || packet.is_answer() || packet.missing != 0) return false;
   const bool gets = packet.operation == nic::Operation::get || packet.operation == nic::Operation::fetch_atomic;
+  const bool is_answered = gets || packet.fields.ack_request != nic::AckRequest::none;
+  if (!may_access_directly(peer, is_answered)) return false;
   Access one;
   one.operation = packet.operation;
   one.portal = packet.fields.portal_index;
@@ -201,7 +203,7 @@ bool ShmTransport::access_directly(const nic::Send& send, DirectEnd& end) {
   nic::Packet& answer = end.answer;
   answer.source = packet.target;
   answer.target = packet.source;
-  end.has_answer = gets || packet.fields.ack_request != nic::AckRequest::none;
+  end.has_answer = is_answered;
   if (gets) {
     answer.operation = nic::Operation::reply;
     answer.answers = packet.fields.request.reply_to;

@@ -146,8 +146,8 @@ class ShmTransport final : public Transport {
   enum class WriteResult : uint8_t { all, lent, some };
 
   struct Access;
-  [[nodiscard]] bool may_access_directly(Peer& peer) const;
-  [[nodiscard]] bool takes_packets_at_once(Peer& peer) const;
+  [[nodiscard]] bool may_access_directly(Peer& peer, bool is_answered) const;
+  [[nodiscard]] bool takes_packets_at_once(Peer& peer, bool is_answered) const;
   [[nodiscard]] bool access(Peer& peer, Access& access);
   static void ring_for_counts(Peer& peer);
   [[nodiscard]] uint8_t* place_at(Peer& peer, uint64_t address, uint64_t length);

@@ -391,13 +391,17 @@ bool Initiator::is_quiescent(Rank peer) const {
   if (!is_lost(peer)) return false;
   bool open = false;
   outgoing_.for_each([&](uint32_t, const Outgoing& message) { open = open || message.put.target == peer; });
-  return !open && !awaits_reply(peer);
+  return !open && awaited_replies(peer).count == 0;
 }
 
-bool Initiator::awaits_reply(Rank peer) const {
-  bool awaits = false;
-  fetches_.for_each([&](uint32_t, const Fetch& fetch) { awaits = awaits || fetch.target == peer; });
-  return awaits;
+AwaitedReplies Initiator::awaited_replies(Rank peer) const {
+  AwaitedReplies awaited;
+  fetches_.for_each([&](uint32_t, const Fetch& fetch) {
+    if (fetch.target != peer) return;
+    ++awaited.count;
+    awaited.bytes_in += fetch.bytes_in;
+  });
+  return awaited;
 }
 
 }  // namespace spinloom::nic

@@ -138,7 +138,7 @@ class Initiator {
   void lose_peer(Rank peer, Actions& out);
   // True if lose_peer() has been called for this peer, readmit() has not, and no operation with the peer is left.
   [[nodiscard]] bool is_quiescent(Rank peer) const;
-  [[nodiscard]] bool awaits_reply(Rank peer) const;
+  [[nodiscard]] AwaitedReplies awaited_replies(Rank peer) const;
   void readmit(Rank peer) { std::erase(lost_, peer); }
 
   // Process-puts, as their handlers see them. `slot` is that of their owner.

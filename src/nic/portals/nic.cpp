@@ -137,7 +137,7 @@ void Nic::on_peer_lost(Rank peer, Actions& out) {
 
 bool Nic::is_quiescent(Rank peer) const { return impl_->is_quiescent(peer); }
 
-bool Nic::awaits_reply(Rank peer) const { return impl_->initiator.awaits_reply(peer); }
+AwaitedReplies Nic::awaited_replies(Rank peer) const { return impl_->initiator.awaited_replies(peer); }
 
 void Nic::on_peer_back(Rank peer, Actions& out) {
   impl_->readmit(peer, out);

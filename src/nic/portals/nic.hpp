@@ -125,8 +125,8 @@ class Nic {
   void on_peer_unreachable(Rank peer, Actions& out);
   // True if the peer is lost and nothing is left, at this NIC, of what was under way with it. Work: all that is open.
   [[nodiscard]] bool is_quiescent(Rank peer) const;
-  // True while a reply of the peer is still to come, or to be written to memory. Work: all that is open.
-  [[nodiscard]] bool awaits_reply(Rank peer) const;
+  // The replies of the peer that are still to come, or to be written to memory. Work: all that is open.
+  [[nodiscard]] AwaitedReplies awaited_replies(Rank peer) const;
   // A lost peer is there again. This NIC is_quiescent() with it, and the peer with this NIC. Work: all entries.
   void on_peer_back(Rank peer, Actions& out);
 

@@ -218,11 +218,12 @@ TEST(GetInitiator, ItsReplyIsHereWhenAllOfItHasLanded) {
   EXPECT_EQ(bench.nic.state().refused_packets, 1u) << "more bytes than it has";
   for (size_t i = 0; i < landing.size(); ++i) {
     EXPECT_TRUE(bench.kinds().empty());
-    EXPECT_TRUE(bench.nic.awaits_reply(request.target));
-    EXPECT_FALSE(bench.nic.awaits_reply(Rank{0}));
+    EXPECT_EQ(bench.nic.awaited_replies(request.target).count, 1u);
+    EXPECT_EQ(bench.nic.awaited_replies(request.target).bytes_in, 40u);
+    EXPECT_EQ(bench.nic.awaited_replies(Rank{0}).count, 0u);
     bench.dma_done(landing[i]);
   }
-  EXPECT_FALSE(bench.nic.awaits_reply(request.target));
+  EXPECT_EQ(bench.nic.awaited_replies(request.target).count, 0u);
   EXPECT_EQ(bench.kinds(), Kinds{EventKind::reply});
   EXPECT_EQ(bench.event(EventKind::reply).manipulated_bytes, 40u);
   EXPECT_EQ(bench.event(EventKind::reply).user_ptr, 55u);

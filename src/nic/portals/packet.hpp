@@ -64,6 +64,12 @@ struct MessageFields {
   Request request;
 };
 
+// The replies of one rank that a NIC waits for.
+struct AwaitedReplies {
+  uint64_t count = 0;
+  uint64_t bytes_in = 0;  // bytes of them that have come
+};
+
 // The result that an acknowledgement or a reply reports.
 struct Outcome {
   uint64_t manipulated_bytes = 0;

@@ -12,8 +12,8 @@ namespace {
 constexpr Time patience{1'000'000'000'000};  // 1 s: how long messages under way may take to end
 constexpr Time pause{1'000'000'000};         // 1 ms
 
-// Disables the portal table entries of an interface. False: a peer may still write by one of them, and all are as they
-// were.
+// Disables the portal table entries of an interface. False: a peer may still write by one of them, and those that were
+// enabled are so again. Messages that came meanwhile have been refused.
 bool disable_portals(portals::Interface& nic, const NetworkInterface& interface) {
   std::vector<nic::PortalIndex> disabled;
   for (ptl_pt_index_t index = 0; index < portals_each; ++index) {

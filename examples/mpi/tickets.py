@@ -15,6 +15,8 @@ from mpi4py import MPI
 
 rounds, busy_us = [*map(int, sys.argv[1:]), *[300, 0][len(sys.argv) - 1 :]]
 comm = MPI.COMM_WORLD
+if comm.size != 2:
+    sys.exit("tickets.py runs on two ranks")
 rows, columns = 512, 8
 window = MPI.Win.Allocate((1 + rows * columns) * 8, 8, comm=comm)
 memory = np.frombuffer(window.tomemory(), dtype="i8")

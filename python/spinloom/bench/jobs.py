@@ -105,6 +105,10 @@ def mpis(names: tuple[str, ...] = ()) -> list[Mpi]:
     return selected
 
 
+def is_error(line: str) -> bool:
+    return line.startswith("error")
+
+
 class Job:
     """`size` ranks, two if they are apart, ready for commands. `name` is the MPI's version.
 
@@ -149,7 +153,9 @@ class Job:
         self.name = short_name(self.answers()[0])
 
     def answers(self) -> list[str]:
-        """A line of each rank. An error that one of them answers is Trouble; all have answered then."""
+        """A line of each rank. An error among them is Trouble: 'mismatch' if bytes are wrong, and the job
+        goes on; 'environment', if a rank does not answer, and the job is over.
+        """
         lines: list[str] = []
         deadline = time.monotonic() + self.answer_s
         for rank, (_, out) in enumerate(self.channels):
@@ -159,21 +165,16 @@ class Job:
                     text += os.read(out, 1 << 16)
                 elif self.process.poll() is not None or time.monotonic() > deadline:
                     self.kill()
-                    self.refuse_errors(lines)
                     self.log.seek(0)
-                    log_tail = self.log.read()[-400:].strip()
+                    why = [*filter(is_error, lines), self.log.read()[-400:].strip()]
                     raise Trouble(
-                        "environment", f"{self.name or 'an MPI'}: rank {rank} does not answer. {log_tail}"
+                        "environment",
+                        f"{self.name or 'an MPI'}: rank {rank} does not answer. {'; '.join(why)}",
                     )
             lines.append(text.decode().strip())
-        self.refuse_errors(lines)
+        for line in filter(is_error, lines):
+            raise Trouble("mismatch" if WRONG_BYTES in line else "environment", f"{self.name}: {line}")
         return lines
-
-    def refuse_errors(self, lines: list[str]) -> None:
-        for line in lines:
-            if line.startswith("error"):
-                code = "mismatch" if WRONG_BYTES in line else "environment"
-                raise Trouble(code, f"{self.name}: {line}")
 
     def ask(self, line: str) -> list[str]:
         for channel, _ in self.channels:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,7 +26,7 @@ RETURN_CODES = (
     "FAIL",
 )
 EVENTS_SHOWN, LINES_SHOWN, RANGES_SHOWN, BYTES_SHOWN = 12, 20, 4, 16
-NO_STATE = "address 0x30"  # so begins an address of the state (spinloom/hpu_map.h)
+STATE = re.compile(r"address 0x30[0-9a-f]{6}\b")  # an address of the state (spinloom/hpu_map.h)
 
 
 def as_json(ran: HandlerRun, differences: list[str]) -> str:
@@ -162,7 +163,7 @@ def show_endings(image: Image, result: dict[str, Any], state_bytes: int, tell: A
     reasons = handler_build.with_source_lines(image, [decoded(reason) for *_, reason, _ in troubles])
     for (time_ps, hpu, kind, *_), reason in zip(troubles, reasons, strict=True):
         tell(f"trouble {units.format_time(time_ps)}  HPU {hpu}  {kind}: {reason}")
-    if state_bytes == 0 and any(NO_STATE in reason for reason in reasons):
+    if state_bytes == 0 and any(map(STATE.search, reasons)):
         tell("The context has no state. The size of its state is memory.state.")
     if len(result["troubles"]) > LINES_SHOWN:
         tell(f"... and {len(result['troubles']) - LINES_SHOWN:,} more troubles (--json has them)")

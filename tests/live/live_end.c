@@ -2,7 +2,7 @@
  *
  * Rank 1 helps to copy its message into rank 0's memory, and is stopped just before it does. Rank 0 prints "in use"
  * when PtlNIFini has given up, and calls it again once rank 1 goes on: whoever runs this program has to send SIGCONT
- * to rank 1.
+ * to rank 1. With the argument `reply`, rank 1 stops before rank 0 gets its memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -60,7 +60,52 @@ static int is_stopped(uint64_t process) {
   return behind != NULL && behind[1] == ' ' && behind[2] == 'T';
 }
 
-int main(void) {
+static int end_again(uint64_t process) {
+  ptl_process_t id;
+  EXPECT(PTL_IN_USE, PtlNIFini(ni));
+  EXPECT(PTL_OK, PtlGetId(ni, &id));
+  printf("in use, process %llu\n", (unsigned long long)process);
+  fflush(stdout);
+  int code;
+  while ((code = PtlNIFini(ni)) == PTL_IN_USE) {
+  }
+  return code;
+}
+
+static int without_a_reply(void) {
+  enum { ASKED = 3000 };
+  begin();
+  const ptl_handle_ct_t told = counter(), acked = counter();
+  unsigned char* const memory = some_memory(ASKED);
+  static uint64_t process;
+  ptl_handle_eq_t events;
+  MUST(PtlEQAlloc(ni, 16, &events));
+  open_portal(events, 0); /* its events need the NIC, so nobody reads the entry without it */
+  append_to(0, memory, ASKED, PTL_ME_OP_GET, PTL_CT_NONE, 1, PTL_PRIORITY_LIST);
+  append_to(0, &process, sizeof process, PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM, told, 2, PTL_PRIORITY_LIST);
+  if (my_rank == 1) fill(memory, 7, ASKED);
+  barrier();
+  if (my_rank == 1) {
+    process = (uint64_t)getpid();
+    const ptl_handle_md_t own = bind(&process, sizeof process, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acked);
+    MUST(PtlPut(own, 0, sizeof process, PTL_CT_ACK_REQ, rank_of(0), 0, 2, 0, NULL, 0));
+    WAIT_FOR(acked, 1);
+    kill(getpid(), SIGSTOP);
+  } else {
+    const ptl_handle_md_t md = bind(memory, ASKED, 0, PTL_EQ_NONE, PTL_CT_NONE);
+    WAIT_FOR(told, 1);
+    while (!is_stopped(process)) usleep(1000);
+    MUST(PtlGet(md, 0, ASKED, rank_of(1), 0, 1, 0, NULL));
+    EXPECT(PTL_OK, end_again(process));
+    CHECK_BYTES(memory, 7, ASKED);
+  }
+  PtlFini();
+  printf("rank %u: %d answers\n", my_rank, answers);
+  return wrong == 0 ? 0 : 1;
+}
+
+int main(int argc, char** argv) {
+  if (argc > 1 && strcmp(argv[1], "reply") == 0) return without_a_reply();
   begin();
   const ptl_handle_ct_t landed = counter(), told = counter(), acked = counter();
   unsigned char* const memory = some_memory(LARGE);
@@ -93,15 +138,7 @@ int main(void) {
   while (!is_stopped(process)) {
     if (PtlCTPoll(&landed, &all, 1, 10, &count, &which) == PTL_OK) exit(78); /* nobody helps to copy here */
   }
-  EXPECT(PTL_IN_USE, PtlNIFini(ni));
-  ptl_process_t id;
-  EXPECT(PTL_OK, PtlGetId(ni, &id));
-  printf("in use, process %llu\n", (unsigned long long)process);
-  fflush(stdout);
-  int code;
-  while ((code = PtlNIFini(ni)) == PTL_IN_USE) {
-  }
-  EXPECT(PTL_OK, code);
+  EXPECT(PTL_OK, end_again(process));
   CHECK_BYTES(memory, 7, LARGE);
   PtlFini();
   printf("rank 0: %d answers\n", answers);

@@ -30,6 +30,16 @@ def test_an_interface_stays_open_while_a_stopped_peer_may_write_to_its_memory(bu
         assert set(answers_of(job.said())) == {0, 1}, job.said()
 
 
+def test_an_interface_stays_open_while_a_reply_is_to_come(build):
+    with Job([str(build("live_end.c")), "reply"], 2) as job:
+        job.wait(LIMIT_S, until=lambda job: "in use" in job.ranks[0].text)
+        said = job.ranks[0].text
+        assert "PtlNIFini or PtlFini: rank 1 has not replied; until it does or ends" in said, said
+        job.ranks[1].process.send_signal(signal.SIGCONT)
+        assert job.wait(LIMIT_S) == [0, 0], job.said()
+        assert set(answers_of(job.said())) == {0, 1}, job.said()
+
+
 def test_a_peer_that_needs_longer_is_not_waited_for(build, tmp_path):
     """Its handlers need 12 s."""
     handler_folder()

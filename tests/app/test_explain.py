@@ -131,7 +131,7 @@ def test_an_object_of_a_python_file(spinloom, name, size):
         ("MLIC", "did you mean 'MILC'"),
         ("MILC", "say which: 'MILC:16^4'"),
         ("MILC:17^4", "did you mean"),
-        ("nowhere.py:x", "no Python file"),
+        ("nowhere.py:x", "there is no file 'nowhere.py'"),
         (f"{ROOT}/examples/explain_me.py:fase", "has no 'fase'"),
         (f"{ROOT}/examples/explain_me.py:np", "is a module"),
     ],

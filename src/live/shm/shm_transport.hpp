@@ -120,7 +120,7 @@ class ShmTransport final : public Transport {
     peer::PeerMemory memory;
     uint32_t found_waiting = 0;  // messages in a row that found a caller of the peer waiting, up to a limit
     uint32_t trusted_messages = 0;  // messages that will not look for that
-    uint32_t cells_when_asked = 0;  // the cells that we had taken from its channel at the last such look
+    uint32_t cells_when_asked = 0;  // the cells taken from its channel when the last message chose its way
     bool heap_tried = false;  // we have tried to map its heap
     bool kernel_refuses = false;  // the kernel has not let us put into its memory
     bool heap_announced = false;  // we have told it that we have a heap

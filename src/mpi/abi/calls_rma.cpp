@@ -184,11 +184,14 @@ int check_by_mpi(const RmaArguments::Call& call, const Ask& ask) {
 
 // True for a basic type of numbers, of which any MPI takes a put or a get of as many as there are at the other end.
 bool is_number(Datatype type) {
+  // The last of either kind. Handles of basic types are theirs as long as the process lives.
   static std::atomic<uint64_t> latest{0};
+  static std::atomic<uint64_t> latest_other{0};
   const uint64_t key = key_of(type);
   if (latest.load(std::memory_order_relaxed) == key) return true;
+  if (latest_other.load(std::memory_order_relaxed) == key) return false;
   const bool is_known = std::ranges::any_of(numbers(), [type](const auto& entry) { return entry.handle == type; });
-  if (is_known) latest.store(key, std::memory_order_relaxed);
+  (is_known ? latest : latest_other).store(key, std::memory_order_relaxed);
   return is_known;
 }
 

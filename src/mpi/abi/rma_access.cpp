@@ -5,10 +5,10 @@
 
 #include "mpi/abi/layer.hpp"
 #include "mpi/abi/rma_change.hpp"
-#include "mpi/abi/rma_few.hpp"
 #include "mpi/abi/rma_wait.hpp"
 #include "mpi/abi/rma_window.hpp"
 #include "mpi/messages/ends.hpp"
+#include "mpi/moving/combine.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -184,26 +184,48 @@ int RmaWindow::copy(const Buffer& own, const RemoteBuffer& remote, uint8_t* memo
   return copy_part(from, to, {0, bytes}).ok() ? success : error_other;
 }
 
-// Copies contiguous elements of one type. False: they are not, or something is wrong, and copy() must look closer.
+// Copies between two ends of one type and count. False: they are not alike, or something is wrong, and copy() must look
+// closer.
 bool RmaWindow::move_alike(const Buffer& own, const RemoteBuffer& remote, uint8_t* memory, bool is_put) {
   constexpr int64_t locked_bytes_max = 16 << 10;  // other threads wait meanwhile
+  constexpr int64_t listed_bytes_max = 256 << 10;  // what is longer may have to be written past the caches
   if (own.type != remote.type || own.count != remote.count || own.count <= 0) return false;
   const Lock lock;
   const RmaType* const type = layer.tally || !is_open_to(remote.target) ? nullptr : types_.of(remote.type);
-  if (type == nullptr || !type->form->is_contiguous(own.count)) return false;
+  if (type == nullptr) return false;
   const Form& form = *type->form;
   int64_t bytes = 0;
   if (__builtin_mul_overflow(form.size, own.count, &bytes) || (layer.is_threaded && bytes > locked_bytes_max))
     return false;
-  const Part& part = parts_[static_cast<size_t>(remote.target)];
-  int64_t offset = 0;
-  if (__builtin_mul_overflow(remote.target_disp, part.unit, &offset) ||
-      __builtin_add_overflow(offset, form.true_lb, &offset) || offset < 0 || bytes > part.bytes ||
-      offset > part.bytes - bytes) {
-    return false;
+  if (form.is_contiguous(own.count)) {
+    const Part& part = parts_[static_cast<size_t>(remote.target)];
+    int64_t offset = 0;
+    if (__builtin_mul_overflow(remote.target_disp, part.unit, &offset) ||
+        __builtin_add_overflow(offset, form.true_lb, &offset) || offset < 0 || bytes > part.bytes ||
+        offset > part.bytes - bytes) {
+      return false;
+    }
+    uint8_t* const here = static_cast<uint8_t*>(own.address) + form.true_lb;
+    std::memcpy(is_put ? memory + offset : here, is_put ? here : memory + offset, static_cast<size_t>(bytes));
+  } else {
+    uint8_t* const there = bytes == 0 ? nullptr : start_of(remote, form, memory);
+    if (there == nullptr) return false;
+    if (type->long_blocks != nullptr && bytes <= listed_bytes_max) {
+      auto* const here = static_cast<uint8_t*>(own.address);
+      for (int64_t i = 0; i < own.count; ++i) {
+        for (const MemoryBlock& block : *type->long_blocks) {
+          const int64_t offset = i * form.extent + block.offset;
+          std::memcpy((is_put ? there : here) + offset, (is_put ? here : there) + offset,
+                      static_cast<size_t>(block.bytes));
+        }
+      }
+    } else {
+      const CopyEnd theirs = end_of(Message(form, remote.count, there), remote.count);
+      const CopyEnd ours = end_of(Message(form, own.count, own.address), own.count);
+      if (!copy_part(is_put ? ours : theirs, is_put ? theirs : ours, {0, bytes}).ok()) return false;
+    }
+    layer.windows.count_copy();
   }
-  uint8_t* const here = static_cast<uint8_t*>(own.address) + form.true_lb;
-  std::memcpy(is_put ? memory + offset : here, is_put ? here : memory + offset, static_cast<size_t>(bytes));
   ++(is_put ? counts_.puts : counts_.gets);
   counts_.bytes += static_cast<uint64_t>(bytes);
   return true;
@@ -252,9 +274,9 @@ int RmaWindow::accumulate(const Buffer& from, const Buffer* result, const Remote
       if (sent != nullptr && op == op_replace()) {
         std::memcpy(there, sent->address, bytes);
       } else if (sent != nullptr) {
-        constexpr int64_t few_max = 16;
-        const std::optional<int> known = few->code && remote.count <= few_max ? RmaTypes::op_of(op) : std::nullopt;
-        if (!known || !combine_few(*known, *few->code, sent->address, there, remote.count))
+        const bool are_few = few->code && few_bytes <= combine_bytes_max;
+        const std::optional<int> known = are_few ? RmaTypes::op_of(op) : std::nullopt;
+        if (!known || !combine(*known, *few->code, sent->address, there, remote.count))
           code = real.Reduce_local(sent->address, there, static_cast<int>(remote.count), remote.type, op);
       }
       ++(result == nullptr ? counts_.accumulates : counts_.fetches);
@@ -292,20 +314,26 @@ int RmaWindow::describe(const Buffer* from, const Buffer* result, const RemoteBu
   const RmaType* type = types_.of(remote.type);
   if (type == nullptr) return error_other;
   change.theirs = type->form;
+  change.their_blocks = type->long_blocks;
   change.bytes = Place::capacity_of(*type->form, remote.count);
   const std::optional<Datatype> element = type->element;
+  const std::optional<ptl_datatype_t> type_code = type->code;
   change.element_form = type->element_form;
   const auto own_form = [&](const Buffer& own, FormPointer& form) {
     if (own.count == 0 && change.bytes == 0) return true;  // an access without bytes may name any type
     const RmaType* const own_type = own.count < 0 ? nullptr : types_.of(own.type);
     if (own_type == nullptr || Place::capacity_of(*own_type->form, own.count) != change.bytes) return false;
     form = own_type->form;
+    if (&form == &change.own) change.own_blocks = own_type->long_blocks;
     return &form == &change.into || change.bytes == 0 || own_type->element == element;
   };
   if (result != nullptr && !own_form(*result, change.into)) return error_other;
   if (from != nullptr && !own_form(*from, change.own)) return error_other;
   if (change.bytes != 0 && !element) return error_other;
-  if (element) change.element = *element;
+  if (element) {
+    change.element = *element;
+    change.code = type_code;
+  }
   return success;
 }
 

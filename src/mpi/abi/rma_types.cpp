@@ -25,6 +25,14 @@ std::optional<ptl_datatype_t> code_of(Datatype element) {
   return std::nullopt;
 }
 
+MemoryBlocks long_blocks_of(const Form& form) {
+  constexpr double least_bytes = 512;  // the mean length; shorter blocks are copied faster by the layout's kernels
+  constexpr double most_blocks = 4096;
+  const bool are_long = form.layout && form.block_bytes >= least_bytes &&
+                        static_cast<double>(form.size) <= most_blocks * form.block_bytes;
+  return are_long ? std::make_shared<const std::vector<MemoryBlock>>(RmaTypes::blocks_of(form, 1)) : nullptr;
+}
+
 // The type that was found last, of the process's RmaTypes. Under the lock.
 struct LatestType {
   uint64_t key = 0;
@@ -45,6 +53,7 @@ const RmaType* RmaTypes::of(Datatype type) {
   if (found == nullptr) {
     auto described = std::make_unique<RmaType>();
     described->form = form_of_all_bytes(type);
+    described->long_blocks = long_blocks_of(*described->form);
     described->element = element_of_type(type);
     if (described->element) {
       described->element_form = form_of_all_bytes(*described->element);

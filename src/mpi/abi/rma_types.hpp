@@ -18,17 +18,19 @@
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 
+// A piece of a message's memory, by its distance from the buffer.
+struct MemoryBlock {
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+using MemoryBlocks = std::shared_ptr<const std::vector<MemoryBlock>>;
+
 struct RmaType {
   FormPointer form;  // known
   std::optional<Datatype> element;  // the basic type that all of it is made of; nothing if there are several
   FormPointer element_form;
   std::optional<ptl_datatype_t> code;  // the NIC's number of the element; nothing: the NIC cannot change such elements
-};
-
-// A piece of a message's memory, by its distance from the buffer.
-struct MemoryBlock {
-  int64_t offset = 0;
-  int64_t bytes = 0;
+  MemoryBlocks long_blocks;  // the blocks of one element of the type, in packed order, if they are long and not many
 };
 
 class RmaTypes {

@@ -112,7 +112,9 @@ class RmaWindow {
   // elements.
   struct Accumulation {
     FormPointer own, into, theirs;
+    MemoryBlocks own_blocks, their_blocks;  // RmaType::long_blocks
     Datatype element{};
+    std::optional<ptl_datatype_t> code;  // RmaType::code
     FormPointer element_form;
     int64_t bytes = 0;
   };
@@ -140,6 +142,9 @@ class RmaWindow {
   // Changes elements where they lie, in memory that this process has mapped.
   [[nodiscard]] int change_in_place(const Buffer* from, const Buffer* result, const RemoteBuffer& remote,
                                     const Accumulation& change, Op op);
+  // change_in_place() without a copy, for elements that lie in long blocks. `there`: in this process.
+  [[nodiscard]] int change_where_they_lie(const Buffer& from, const Buffer& there, int target,
+                                          const Accumulation& change, Op op);
   [[nodiscard]] int swap_word(int target, uint64_t from, uint64_t to, uint64_t& was);
   [[nodiscard]] int move_packed(int target, const Access& access, uint8_t* packed, bool is_put);
   // Returns memory for packed bytes, which is kept until all accesses to the target have ended. Then settle() puts the

@@ -13,7 +13,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 template <class Test>
 int RmaWindow::wait_for(Test test, int lock_of) {
-  constexpr int yields_before_sleep = 50;
+  constexpr int yields_before_sleep = 2'000;  // milliseconds: to be woken takes longer than to wait for most accesses
   Spin spin;
   int yields = 0;
   int code = PTL_OK;

@@ -92,7 +92,7 @@ def test_the_transpose_is_the_same_with_the_layer(mpi, tmp_path):
 def test_tickets_and_columns_are_right_with_the_layer(mpi, busy_us, tmp_path):
     job = [mpi.launcher, *mpi.options, "-n", "2", *in_python(mpi, tmp_path, "tickets.py"), "30", str(busy_us)]
     report = tmp_path / "report"
-    for settings in ({}, preloads(report) | {"SPINLOOM_MPI_RMA": "mapped"}):
+    for settings in ({}, preloads(report)):
         ran = run(job, settings)
         assert ran.returncode == 0, ran.stderr[-2000:]
         assert ran.stdout.strip().endswith(" 0 wrong")

@@ -37,11 +37,6 @@ def job(mpi: Mpi, ranks: int, program: Path, *words: object) -> list[str]:
     return [mpi.launcher, *mpi.options, "-n", str(ranks), str(program), *map(str, words)]
 
 
-def asked_for(mpi: Mpi) -> dict[str, str]:
-    """What puts windows on mapped memory where that is not so without an option."""
-    return {"SPINLOOM_MPI_RMA": "mapped"} if mpi.compiler == "mpicc.openmpi" else {}
-
-
 def on_nic(words: list[str], folder: Path, *options: str, **settings: str) -> tuple[str, dict]:
     """What the program prints, and what the report says of windows."""
     report = folder / "report.json"
@@ -138,6 +133,15 @@ def test_types_of_which_the_mpi_says_other_bounds_are_put_as_by_the_mpi(mpi, bou
 
 @every_mpi
 @every_way
+def test_accesses_in_long_blocks(mpi, way, tmp_path):
+    program = programs_of(HERE / "window_blocks.c")(mpi)
+    said, told = on_nic(job(mpi, 2, program), tmp_path, SPINLOOM_MPI_RMA=way)
+    assert said.rstrip().endswith("accesses 1500 wrong 0"), said[-1000:]
+    assert told["accumulates"] == 5 * 25 * 4
+
+
+@every_mpi
+@every_way
 def test_beside_collective_calls(mpi, atomics, way, tmp_path):
     said, told = on_nic(job(mpi, 2, atomics(mpi), 9, 2), tmp_path, "--collectives", SPINLOOM_MPI_RMA=way)
     assert said.rstrip().endswith("wrong 0"), said[-1000:]
@@ -149,7 +153,7 @@ def test_windows_on_mapped_memory_need_no_option(mpi, tmp_path):
     """The report says why a window of static memory is the MPI's."""
     program = programs_of(HERE / "window_ways.c")(mpi)
     report = tmp_path / "report.json"
-    ran = run(["spinloom", "run", f"--report={report}", "--", *job(mpi, 2, program)], asked_for(mpi))
+    ran = run(["spinloom", "run", f"--report={report}", "--", *job(mpi, 2, program)], {})
     assert ran.returncode == 0, ran.stderr[-2000:]
     assert "wrong 0" in ran.stdout
     told = json.loads(report.read_text(encoding="utf-8"))["rma"]

@@ -169,10 +169,9 @@ def run(command: tuple[str, ...], path: str | None, collectives: bool, rma: bool
     (MPI_Allreduce_init, ...). Calls that a NIC cannot do stay with the MPI, such as reductions by an
     operation of the program's own.
 
-    Windows whose ranks all map their memory are accessed there by their origins (under Open MPI 4 only with
-    --rma or SPINLOOM_MPI_RMA=mapped), and the target's program takes part in nothing. With --rma, each
-    rank also gets such a NIC for the other windows. Windows that grow (MPI_Win_create_dynamic) stay with
-    the MPI.
+    Windows whose ranks all map their memory are accessed there by their origins, and the target's program
+    takes part in nothing. With --rma, each rank also gets such a NIC for the other windows. Windows that
+    grow (MPI_Win_create_dynamic) stay with the MPI.
 
     Examples: spinloom run --report -- mpiexec -n 2 ./app;
     spinloom run --report=app.html -- mpiexec -n 2 ./app

@@ -96,8 +96,7 @@ std::string Layer::begin() {
   } else if (settings.collectives || settings.rma) {
     begin_nic();
   }
-  const bool wants_mapped = settings.maps_windows() && (settings.windows_mapped || RmaWindows::gain_by_default());
-  if (!is_alone && !settings.rma && wants_mapped) rma.begin();
+  if (!is_alone && !settings.rma && settings.maps_windows()) rma.begin();
   return "";
 }
 

@@ -9,7 +9,6 @@
 #include "mpi/abi/layer.hpp"
 #include "mpi/abi/rma_mapped_way.hpp"
 #include "mpi/abi/rma_nic_way.hpp"
-#include "mpi/abi/version.hpp"
 
 namespace spinloom::mpi::SPINLOOM_ABI {
 namespace {
@@ -100,8 +99,6 @@ void RmaWindows::add(Win handle, Comm comm, void* base, int64_t bytes, int64_t u
   latest = {};
   windows_.put(key_of(handle), std::make_unique<RmaWindow>(std::move(way), types_, counts_, handle, std::move(shown)));
 }
-
-bool RmaWindows::gain_by_default() { return !version_has("Open MPI v4"); }
 
 // Null: some rank's memory or words cannot be mapped here. All ranks have posted their memory (windows.hpp) before.
 std::unique_ptr<RmaWay> RmaWindows::mapped_way(Win handle, const Members& members,

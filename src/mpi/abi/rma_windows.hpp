@@ -29,9 +29,6 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 class RmaWindows {
  public:
   explicit RmaWindows(Nic& nic) : nic_(nic) {}
-  // True if mapped windows gain under this MPI without being asked for: under Open MPI 4 some accumulates take longer
-  // than in its own windows (docs/rma.md).
-  [[nodiscard]] static bool gain_by_default();
   void begin() { why_off_.clear(); }
   void turn_off(std::string why);
   void end();

@@ -31,8 +31,7 @@ struct Settings {
   int64_t staging_bytes = 64 << 20;  // memory of this rank for messages under way
   bool collectives = false;  // non-blocking collective calls go by the live NIC
   bool gpu_by_host = false;  // buffers in a GPU's memory go by the host, even if the MPI can take them
-  // Windows stand on memory that all of their ranks map, where they do; none: unless the MPI's own are quicker.
-  std::optional<bool> windows_mapped;
+  bool windows_mapped = true;  // windows stand on memory that all of their ranks map, where they do
   bool rma = false;  // windows stand on memory of the live NIC, where they cannot be mapped
   bool memoised = true;  // layouts of peers are kept; false: they are read with each message
   Prices prices;  // the costs on this host, by which the ways are compared
@@ -44,7 +43,7 @@ struct Settings {
 
   // True if windows may stand on mapped memory: the path does not name another way for their bytes.
   [[nodiscard]] bool maps_windows() const {
-    return windows_mapped.value_or(true) && path != Path::pass && path != Path::cma;
+    return windows_mapped && path != Path::pass && path != Path::cma;
   }
   // True if contiguous messages are offered where they lie, too.
   [[nodiscard]] bool offers_contiguous() const {

@@ -3,9 +3,12 @@
 #include "live/launch/launcher.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -185,6 +188,45 @@ TEST(Launcher, Pmi1IsToldOfAFailure) {
   ASSERT_TRUE((*launcher)->exchange("mine", {}).ok());
   (*launcher)->abort(3);
   EXPECT_EQ(server.heard().back(), "cmd=abort exitcode=3");
+}
+
+// A launcher that is told to abort may read no more of what its processes have printed.
+TEST(Launcher, TheEndOfTheJobIsAskedForOnceItsOutputHasBeenRead) {
+  struct : Launcher {
+    int told = -1;
+    [[nodiscard]] const char* name() const override { return "test"; }
+    [[nodiscard]] uint32_t rank() const override { return 0; }
+    [[nodiscard]] uint32_t size() const override { return 2; }
+    [[nodiscard]] Result<std::vector<std::string>> exchange(const std::string&, const StartWait&) override {
+      return std::vector<std::string>{};
+    }
+    void abort(int code) override {
+      EXPECT_EQ(code, 3);
+      EXPECT_EQ(write(told, "a", 1), 1);
+    }
+  } launcher;
+  int output[2];
+  int told[2];
+  ASSERT_EQ(pipe(output), 0);
+  ASSERT_EQ(pipe(told), 0);
+  launcher.told = told[1];
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(output[1], STDERR_FILENO);
+    std::fputs("why", stderr);
+    note_failed_start(launcher);
+    std::exit(3);
+  }
+  pollfd asked{told[0], POLLIN, 0};
+  EXPECT_EQ(poll(&asked, 1, 100), 0) << "the job was ended before its output was read";
+  char said[4] = "";
+  EXPECT_EQ(read(output[0], said, 3), 3);
+  EXPECT_STREQ(said, "why");
+  EXPECT_EQ(poll(&asked, 1, -1), 1);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  for (const int file : {output[0], output[1], told[0], told[1]}) close(file);
 }
 
 TEST(Launcher, ARankThatDoesNotComeIsToldOfAndThenAnError) {

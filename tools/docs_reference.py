@@ -19,7 +19,7 @@ import man
 import rules
 from spinloom.cli import cli
 from spinloom.common import config
-from spinloom.nics.results import COLUMNS
+from spinloom.verbs import columns as result_columns
 from spinloom.verbs.jobs import JOBS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -297,8 +297,11 @@ def environment() -> Iterator[tuple[Path, str]]:
 
 def columns() -> Iterator[tuple[Path, str]]:
     text = ["# Columns of the results\n", "`spinloom info columns` prints the same table.\n"]
-    text += ["| column | meaning |", "|---|---|"]
-    text += [f"| `{name}` | {marked(meaning)} |" for name, meaning in COLUMNS.items()]
+    text += ["| command | column | meaning |", "|---|---|---|"]
+    text += [
+        f"| `spinloom {row['command']}` | `{row['column']}` | {marked(row['meaning'])} |"
+        for row in result_columns.rows()
+    ]
     yield Path("reference/columns.md"), "\n".join([*text, ""])
 
 

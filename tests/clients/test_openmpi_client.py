@@ -1,8 +1,8 @@
 """Open MPI 4 over our live NIC, built from its sources against an installed prefix; MPI programs of ours.
 
 Slow, because Open MPI is built (minutes, once: build/clients keeps it): make test-slow. The sources are what
-SPINLOOM_OPENMPI_SOURCE names, a tarball of Open MPI 4.1 or its unpacked folder, or what `apt-get source` gets
-where deb-src is configured. docs/clients.md says the same by hand.
+SPINLOOM_TEST_OPENMPI_SOURCE names, a tarball of Open MPI 4.1 or its unpacked folder, or what `apt-get
+source` gets where deb-src is configured. docs/clients.md says the same by hand.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def ran(*command: object, where: Path | None = None, log: Path | None = None) ->
 
 def sources() -> Path:
     """A tarball or folder of Open MPI 4, or a skip that says how to have one."""
-    advice = "set SPINLOOM_OPENMPI_SOURCE to a tarball of Open MPI 4.1, or configure deb-src"
-    if named := os.environ.get("SPINLOOM_OPENMPI_SOURCE"):
-        assert Path(named).exists(), f"SPINLOOM_OPENMPI_SOURCE={named} does not exist"
+    advice = "set SPINLOOM_TEST_OPENMPI_SOURCE to a tarball of Open MPI 4.1, or configure deb-src"
+    if named := os.environ.get("SPINLOOM_TEST_OPENMPI_SOURCE"):
+        assert Path(named).exists(), f"SPINLOOM_TEST_OPENMPI_SOURCE={named} does not exist"
         return Path(named).resolve()
     kept = CLIENTS / "source"
     if not list(kept.glob("openmpi_4.*.orig.tar.*")):

@@ -7,11 +7,10 @@ docs/gpu.md, over the rows that were measured. draw() gives a picture as SVG and
 from __future__ import annotations
 
 import datetime
-import io
 from typing import Any
 
 from spinloom import __version__
-from spinloom.common import csv_text
+from spinloom.common import csv_text, pictures
 from spinloom.layout import cuda
 
 Rows = list[dict[str, Any]]
@@ -96,11 +95,7 @@ LINES = {"ours": ("o-", "0.0"), "hand": ("s--", "0.35"), "cupy": ("^:", "0.35"),
 
 def draw(rows: Rows, head: dict[str, str]) -> dict[str, bytes]:
     """By ending: the picture. Left: large vectors by their blocks. Right: others' time over ours."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(10.0, 4.4), layout="constrained")
+    with pictures.canvas(10.0, 4.4) as figure:
         bandwidth_axes, ratio_axes = figure.subplots(1, 2)
         vectors = sorted(
             (row for row in rows if row["family"] == "vector" and row["bytes"] == LARGE_BYTES),
@@ -111,7 +106,7 @@ def draw(rows: Rows, head: dict[str, str]) -> dict[str, bytes]:
             points = [(row["block_bytes"], row["memcpy_us"] / row[key]) for row in vectors if row.get(key)]
             if points:
                 bandwidth_axes.plot(*zip(*points, strict=True), style, color=grey, label=name, markersize=4)
-        bandwidth_axes.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+        pictures.mark_level(bandwidth_axes)
         bandwidth_axes.set_xscale("log", base=2)
         bandwidth_axes.set_xlabel("block in bytes, every second one packed, 64 MiB")
         bandwidth_axes.set_ylabel("of the bandwidth of the driver's copy")
@@ -131,22 +126,13 @@ def draw(rows: Rows, head: dict[str, str]) -> dict[str, bytes]:
                     *zip(*points, strict=True), mark, markersize=3.5, markerfacecolor="none",
                     markeredgecolor="black", markeredgewidth=0.6, linestyle="none", label=name,
                 )  # fmt: skip
-        ratio_axes.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+        pictures.mark_level(ratio_axes)
         ratio_axes.set_yscale("log")
         ratio_axes.set_xticks(range(len(families)), families)
         ratio_axes.set_ylabel("device time of others / ours, pack and unpack")
         if rows:
             ratio_axes.legend(frameon=False)
         for axes in (bandwidth_axes, ratio_axes):
-            axes.spines[["top", "right"]].set_visible(False)
-        figure.supxlabel(
-            f"{head['device']}, driver {head['driver']}, {head['date']}", fontsize=7, x=0.01, ha="left"
-        )
-        pictures = {}
-        for ending in ("svg", "png"):
-            out = io.BytesIO()
-            figure.savefig(
-                out, format=ending, **({"metadata": {"Date": None}} if ending == "svg" else {"dpi": 150})
-            )
-            pictures[ending] = out.getvalue()
-    return pictures
+            pictures.hide_spines(axes)
+        pictures.foot(figure, f"{head['device']}, driver {head['driver']}, {head['date']}", 7)
+        return {"svg": pictures.encoded(figure), "png": pictures.encoded(figure, ".png", dpi=150)}

@@ -5,12 +5,11 @@ Ratios are other time over our time: above 1 we are faster.
 
 from __future__ import annotations
 
-import io
 import statistics
 from pathlib import Path
 from typing import Any
 
-from spinloom.common import files
+from spinloom.common import files, pictures
 
 HAND_GOAL = 0.95
 HAND_FLOOR = 0.85
@@ -132,17 +131,13 @@ def goal(title: str, rows: Rows, reached: float, wanted: float) -> dict[str, Any
 
 def write_svg(rows: Rows, path: Path) -> None:
     """Each row a mark: our speed over the hand loop's (left) and over the best MPI's (right), by family."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     families = list(dict.fromkeys(row["family"] for row in rows))
     marks = {"pack": "o", "unpack": "s", "copy": "^"}
     panels = [
         ("hand loop", "hand_over_ours", with_hand(rows), [HAND_FLOOR, 1.0]),
         ("best MPI", "mpi_over_ours", with_mpi(rows), [1.0, MPI_GOAL]),
     ]
-    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+    with pictures.canvas(9.0, 4.2) as figure:
         for axes, (title, key, chosen, lines) in zip(figure.subplots(1, 2), panels, strict=True):
             for operation, mark in marks.items():
                 places, heights = [], []
@@ -162,16 +157,14 @@ def write_svg(rows: Rows, path: Path) -> None:
                     markeredgewidth=0.6, label=operation, linestyle="none",
                 )  # fmt: skip
             for at in lines:
-                axes.axhline(at, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+                pictures.mark_level(axes, at)
             axes.set_yscale("log", base=2)
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axes.set_xticks(range(len(families)), families, rotation=30, ha="right", rotation_mode="anchor")
             axes.set_ylabel(f"time of the {title} / ours (host time)")
-            axes.spines[["top", "right"]].set_visible(False)
+            pictures.hide_spines(axes)
             axes.margins(x=0.02)
         figure.axes[0].legend(
             frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), title="each row, sorted"
         )
-        out = io.BytesIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
-    files.write(path, out.getvalue())
+        files.write(path, pictures.encoded(figure))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from pathlib import Path
 from typing import Any
 
-from spinloom.common import files
+from spinloom.common import files, pictures
 from spinloom.common.errors import Trouble
 from spinloom.nics.frame import Frame
 
@@ -16,9 +15,6 @@ GREYS = ("0.0", "0.35", "0.6")
 
 
 def draw(frame: Frame, x: str, y: str, by: str, path: Path | None) -> Any:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     names = list(dict.fromkeys(frame.column(by)))
     places = list(dict.fromkeys(value for value in frame.column(x) if value is not None))
     numbers = all(isinstance(place, int | float) for place in places)
@@ -27,8 +23,7 @@ def draw(frame: Frame, x: str, y: str, by: str, path: Path | None) -> Any:
     if not all(isinstance(value, int | float) for value in frame.column(y) if value is not None):
         raise Trouble("invalid", f"the column '{y}' has no numbers to plot")
     series = [series_of(frame, x, y, by, name) for name in names]
-    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(6.0, 3.6), layout="constrained")
+    with pictures.canvas(6.0, 3.6) as figure:
         axes = figure.add_subplot()
         for number, name in enumerate(names):
             line, marker = STYLES[number % len(STYLES)]
@@ -48,17 +43,14 @@ def draw(frame: Frame, x: str, y: str, by: str, path: Path | None) -> Any:
         if not numbers:
             axes.set_xticks(range(len(places)), [str(place) for place in places], rotation=30, ha="right")
         if y == "speedup":
-            axes.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+            pictures.mark_level(axes)
         axes.set_xlabel(x)
         axes.set_ylabel(f"{y} (modelled)")
         axes.set_title(machine_of(frame), fontsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
+        pictures.hide_spines(axes)
         axes.legend(frameon=False)
         if path is not None:
-            out = io.BytesIO()
-            form = path.suffix.removeprefix(".") or "svg"
-            figure.savefig(out, format=form, metadata={"Date": None} if form == "svg" else None)
-            files.write(path, out.getvalue())
+            files.write(path, pictures.encoded(figure, path.suffix))
     return figure
 
 

@@ -1,15 +1,14 @@
 """The one plot of a run: speed-up by datatype and strategy, legible in black and white.
 
-matplotlib is optional: available() says whether it is installed. The same table gives the same bytes.
+The same table gives the same bytes.
 """
 
 from __future__ import annotations
 
-import importlib
-import io
 from pathlib import Path
 from typing import Any
 
+from spinloom.common import pictures
 from spinloom.common.files import write as write_file
 from spinloom.nics.results import Table, speedups
 
@@ -46,15 +45,6 @@ GREYS = {
 CROWDED_FROM = 6  # more groups than these are drawn closer, with slanted names
 
 
-def available() -> bool:
-    """True if matplotlib is installed and can be imported."""
-    try:
-        importlib.import_module("matplotlib")
-    except ImportError:
-        return False
-    return True
-
-
 def machine_of(manifest: dict[str, Any]) -> str:
     """The machine that a run's manifest names, for the foot of a picture."""
     changes = "".join(f", {field}={value}" for field, value in manifest["profile_changes"].items())
@@ -63,19 +53,13 @@ def machine_of(manifest: dict[str, Any]) -> str:
 
 def write_speedup_svg(table: Table, path: Path, machine: str) -> None:
     """One group of bars for each datatype, one bar for each strategy; a line at 1 is the baseline."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     rows = speedups(table)
     groups = list(dict.fromkeys((row["application"], row["datatype"]) for row in rows))
     strategies = [name for name in HATCHES if any(row["strategy"] == name for row in rows)]
     width = 0.8 / max(1, len(strategies))
-    with mpl.rc_context(
-        {"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9, "hatch.linewidth": 0.6}
-    ):
-        crowded = len(groups) > CROWDED_FROM
-        size = (max(5.0, (0.75 if crowded else 1.3) * len(groups) + 1.5), 4.6 if crowded else 3.4)
-        figure = Figure(figsize=size, layout="constrained")
+    crowded = len(groups) > CROWDED_FROM
+    size = (max(5.0, (0.75 if crowded else 1.3) * len(groups) + 1.5), 4.6 if crowded else 3.4)
+    with pictures.canvas(*size) as figure:
         axes = figure.add_subplot()
         for number, strategy in enumerate(strategies):
             heights = [(table.get(*group, strategy) or {}).get("speedup") or 0 for group in groups]
@@ -102,7 +86,7 @@ def write_speedup_svg(table: Table, path: Path, machine: str) -> None:
                     xytext=(0, 2),
                     textcoords="offset points",
                 )
-        axes.axhline(1, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
+        pictures.mark_level(axes)
         axes.set_xticks(
             range(len(groups)),
             [f"{application}\n{datatype}" for application, datatype in groups],
@@ -110,10 +94,8 @@ def write_speedup_svg(table: Table, path: Path, machine: str) -> None:
         )
         axes.set_ylabel(f"speed-up over {table.baseline}\n(modelled time)")
         axes.margins(x=0.02, y=0.1)
-        axes.spines[["top", "right"]].set_visible(False)
+        pictures.hide_spines(axes)
         if strategies:
             axes.legend(frameon=False, ncols=len(strategies), loc="lower center", bbox_to_anchor=(0.5, 1.0))
-        figure.supxlabel(machine, fontsize=7, x=0.01, ha="left", color="0.25")
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
-    write_file(path, out.getvalue())
+        pictures.foot(figure, machine, 7)
+        write_file(path, pictures.encoded(figure))

@@ -8,11 +8,10 @@ give the same SVG. Legible in black and white. Raises Trouble for more than MOST
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spinloom.common import units
+from spinloom.common import pictures, units
 from spinloom.common.errors import Trouble
 from spinloom.common.files import write as write_file
 
@@ -65,22 +64,14 @@ def text(offloaded: Any, ranks: int) -> str | None:
 
 
 def draw(offloaded: Any, model: dict[str, Any], ranks: int, path: Path, title: str) -> None:
-    form = path.suffix[1:]
-    if form not in ("svg", "png"):
-        raise Trouble("invalid", f"--plot {path}: end the name in .svg or in .png")
     sent = messages(offloaded, model)
     if len(sent) > MOST:
         raise Trouble(
             "invalid",
             f"--plot {path}: a picture of {len(sent):,} messages cannot be read; take fewer ranks",
         )
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise Trouble("environment", "--plot needs matplotlib (pip install matplotlib)") from None
-    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(min(14, max(5, 0.45 * ranks)), 6.5), layout="constrained")
+    pictures.require("--plot")
+    with pictures.canvas(min(14, max(5, 0.45 * ranks)), 6.5) as figure:
         axes = figure.add_subplot()
         axes.set_title(title, loc="left")
         axes.set_ylabel("modelled time, us")
@@ -88,8 +79,7 @@ def draw(offloaded: Any, model: dict[str, Any], ranks: int, path: Path, title: s
         axes.set_xlim(-0.5, ranks - 0.5)
         last = max((message.landed_ps for message in sent), default=1) / 1e6
         axes.set_ylim(last * 1.02, 0)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        pictures.hide_spines(axes)
         if ranks <= NAMED:
             axes.set_xticks(range(ranks))
             axes.vlines(range(ranks), 0, last, color="0.85", linewidth=0.8, zorder=1)
@@ -98,9 +88,7 @@ def draw(offloaded: Any, model: dict[str, Any], ranks: int, path: Path, title: s
                 arrow(axes, message)
         else:
             lines(axes, sent)
-        out = io.BytesIO()
-        figure.savefig(out, format=form, dpi=120, metadata={"Date": None} if form == "svg" else None)
-    write_file(path, out.getvalue())
+        write_file(path, pictures.encoded(figure, path.suffix, dpi=120))
 
 
 def arrow(axes: Any, message: Message) -> None:

@@ -6,13 +6,13 @@ give the same bytes. Missing points are named under the plot.
 
 from __future__ import annotations
 
-import io
 import math
 import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from spinloom.common import pictures
 from spinloom.common.files import write as write_file
 from spinloom.common.units import format_time
 from spinloom.nics.plot import GREYS, HATCHES
@@ -20,13 +20,6 @@ from spinloom.nics.strategies import BASELINE, STRATEGIES
 from spinloom.papers.figure_tables import COPIES, Figure
 
 Rows = list[dict[str, Any]]
-STYLE = {
-    "svg.hashsalt": "spinloom",
-    "svg.fonttype": "none",
-    "font.size": 9,
-    "hatch.linewidth": 0.6,
-    "axes.titlesize": 9.5,
-}
 MARKS = {
     BASELINE: ("x", "0.35", (0, (5, 2))),
     "host-best": ("+", "0.35", (0, (1, 1.5))),
@@ -45,12 +38,8 @@ LANE = 24  # groups of bars side by side
 
 
 def draw(figure: Figure, rows: Rows, line: float | None, path: Path) -> None:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure as Canvas
-
     good = [row for row in rows if row["status"] == "ok"]
-    with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(7.2, 3.9), layout="constrained")
+    with pictures.canvas(7.2, 3.9) as canvas:
         if good:
             DRAWINGS[figure.plot](canvas, figure, good, line)
         notes = missing(rows)
@@ -59,12 +48,10 @@ def draw(figure: Figure, rows: Rows, line: float | None, path: Path) -> None:
 
 
 def finish(canvas: Any, title: str, source: str, path: Path) -> None:
-    """The title above, the source below, and the file; within rc_context(STYLE)."""
+    """The title above, the source below, and the file; within canvas()."""
     canvas.suptitle(title, fontsize=9.5, x=0.01, ha="left")
-    canvas.supxlabel(source, fontsize=6.5, x=0.01, ha="left", color="0.25")
-    out = io.StringIO()
-    canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": "spinloom"})
-    write_file(path, out.getvalue())
+    pictures.foot(canvas, source)
+    write_file(path, pictures.encoded(canvas))
 
 
 def missing(rows: Rows) -> list[str]:
@@ -96,10 +83,6 @@ def series_of(rows: Rows) -> dict[tuple[str, str], Rows]:
         by_series.setdefault((row.get("nic", ""), row["strategy"]), []).append(row)
     order = [COPIES, *STRATEGIES]
     return dict(sorted(by_series.items(), key=lambda item: (item[0][0], order.index(item[0][1]))))
-
-
-def hide_spines(axes: Any) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def legend(axes: Any, **more: Any) -> None:
@@ -156,7 +139,7 @@ def lines(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
             fontsize=7,
         )
     axes.grid(axis="y", color="0.9", linewidth=0.5)
-    hide_spines(axes)
+    pictures.hide_spines(axes)
     legend(axes, ncols=4 if len(nics) == 1 else 2)
 
 
@@ -183,7 +166,7 @@ def needed(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
     axes.grid(axis="y", color="0.9", linewidth=0.5)
-    hide_spines(axes)
+    pictures.hide_spines(axes)
     legend(axes, ncols=5)
 
 
@@ -223,7 +206,7 @@ def bar_group(canvas: Any, figure: Figure, rows: Rows, parts: list[tuple[str, st
     axes.set_xticks(range(len(values)), [str(value) for value in values])
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
-    hide_spines(axes)
+    pictures.hide_spines(axes)
     return axes
 
 
@@ -281,7 +264,7 @@ def series(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
         )
         axes.set_ylim(0, 1.15 * max(point[figure.measure] for point in rows))
         whole_numbers(axes)
-        hide_spines(axes)
+        pictures.hide_spines(axes)
     panels[-1].set_xlabel(figure.x_label)
     panels[len(panels) // 2].set_ylabel(figure.y_label)
 
@@ -367,7 +350,7 @@ def panel(axes: Any, figure: Figure, rows: Rows, names: list[str]) -> None:
     axes.axhline(1, color="black", linewidth=0.7, linestyle=(0, (4, 3)))
     axes.grid(axis="y", color="0.9", linewidth=0.5)
     axes.set_axisbelow(True)
-    hide_spines(axes)
+    pictures.hide_spines(axes)
 
 
 def in_two_lines(name: str) -> str:
@@ -428,7 +411,7 @@ def histogram(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> No
     axes.set_ylim(top=axes.get_ylim()[1] * 1.15)
     axes.set_xlabel(figure.x_label)
     axes.set_ylabel(figure.y_label)
-    hide_spines(axes)
+    pictures.hide_spines(axes)
     strategy_legend(axes, names)
 
 
@@ -470,7 +453,7 @@ def dots(canvas: Any, figure: Figure, rows: Rows, line: float | None) -> None:
     axes.set_xticks(range(len(names)), names, fontsize=7, rotation=30, ha="right")
     axes.set_ylabel(figure.y_label)
     axes.grid(axis="y", color="0.92", linewidth=0.5)
-    hide_spines(axes)
+    pictures.hide_spines(axes)
 
 
 DRAWINGS: dict[str, Callable[[Any, Figure, Rows, float | None], None]] = {

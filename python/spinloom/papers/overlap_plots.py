@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spinloom.common import units
-from spinloom.papers.figure_plots import STYLE, finish, hide_spines
+from spinloom.common import pictures, units
+from spinloom.papers.figure_plots import finish
 from spinloom.papers.overlap import CPU, LINEAR, NIC
 from spinloom.papers.studies import Study
 
@@ -20,11 +20,7 @@ SHOWN = {"time_ps": "latency (µs)", "overhead_ps": "overhead (µs)"}
 
 
 def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure as Canvas
-
-    with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(7.2, 4.6), layout="constrained")
+    with pictures.canvas(7.2, 4.6) as canvas:
         grid = canvas.subplots(len(SHOWN), len(study.operations), sharex=True, sharey="row", squeeze=False)
         for panels, (column, label) in zip(grid, SHOWN.items(), strict=True):
             for axes, operation in zip(panels, study.operations, strict=True):
@@ -65,4 +61,4 @@ def panel(axes: Any, study: Study, rows: list[dict[str, Any]], column: str) -> N
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())
-    hide_spines(axes)
+    pictures.hide_spines(axes)

@@ -6,18 +6,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spinloom.papers.figure_plots import STYLE, finish, hide_spines
+from spinloom.common import pictures
+from spinloom.papers.figure_plots import finish
 from spinloom.papers.studies import Study
 
 MARKS = (("x", "0.35", (0, (5, 2))), ("+", "0.35", (0, (1, 1.5))), ("o", "0.0", "-"))
 
 
 def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure as Canvas
-
-    with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(7.2, 3.6), layout="constrained")
+    with pictures.canvas(7.2, 3.6) as canvas:
         panels = canvas.subplots(1, 2, sharey=study.strategy == "", squeeze=False)[0]
         painter = over_ranks if study.strategy else of_traces if study.mixes else gains
         if study.recorded:
@@ -46,7 +43,7 @@ def gains(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
         )
         axes.set_xticks(places, [row["application"] for row in chosen])
         axes.set_xlabel(nic)
-        hide_spines(axes)
+        pictures.hide_spines(axes)
     panels[0].set_ylabel(f"modelled gain over {study.ways[0]} (%)")
     panels[0].set_ylim(top=1.3 * max(row["gain_percent"] for row in rows))
     panels[0].legend(frameon=False, loc="upper left", fontsize=8, markerscale=0.6, ncols=2)
@@ -76,7 +73,7 @@ def of_traces(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
         names = [f"{row['trace']}\n{row['writes_percent']:.3g} % writes" for row in chosen]
         axes.set_xticks(range(len(names)), names, fontsize=7.5)
         axes.set_xlabel(nic)
-        hide_spines(axes)
+        pictures.hide_spines(axes)
     panels[0].plot([], [], color="0.0", linewidth=0.9, linestyle=(0, (5, 3)), label="the paper's range")
     panels[0].set_ylabel(f"modelled gain over {study.ways[0]} (%)")
     most = max(row["gain_percent"] for row in rows)
@@ -109,7 +106,7 @@ def turns(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
         axes.yaxis.set_major_formatter("{x:g}")
         axes.set_xticks(study.ranks, [str(count) for count in study.ranks])
         axes.set_xlabel(f"ranks, {program}, {study.nics[0]}")
-        hide_spines(axes)
+        pictures.hide_spines(axes)
     panels[0].set_ylabel("modelled time (µs)")
     panels[0].set_ylim(top=3e4)
     panels[0].legend(frameon=False, loc="upper left", fontsize=7.5, handlelength=3, ncols=2)
@@ -135,5 +132,5 @@ def over_ranks(panels: Any, study: Study, rows: list[dict[str, Any]]) -> None:
         axes.set_xscale("log", base=2)
         axes.set_xticks(study.ranks, [str(count) for count in study.ranks])
         axes.set_xlabel(f"ranks, {study.nics[0]}")
-        hide_spines(axes)
+        pictures.hide_spines(axes)
     panels[0].legend(frameon=False, loc="lower left", fontsize=8, handlelength=3)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinloom.papers.figure_plots import STYLE, finish, hide_spines
+from spinloom.common import pictures
+from spinloom.papers.figure_plots import finish
 from spinloom.papers.observe_frames import TYPES
 from spinloom.papers.station_rows import PAPER_LONG_PERCENT, PAPER_OVERLAP_PERCENT
 from spinloom.papers.studies import Study
@@ -25,16 +26,12 @@ LEGEND = {"frameon": False, "fontsize": 8, "handlelength": 3}
 
 
 def draw(study: Study, rows: Rows, path: Path) -> None:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure as Canvas
-
     drawing = DRAWINGS[study.station]
-    with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(7.2, 3.6), layout="constrained")
+    with pictures.canvas(7.2, 3.6) as canvas:
         panels = canvas.subplots(1, drawing.panels, sharey=True, squeeze=False)[0]
         drawing.paint(panels, study, rows)
         for axes in panels:
-            hide_spines(axes)
+            pictures.hide_spines(axes)
         finish(canvas, study.title, f"{study.source}\nNIC {', '.join(study.nics)}", path)
 
 

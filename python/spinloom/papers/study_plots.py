@@ -6,9 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from spinloom.common import pictures
 from spinloom.common.units import format_bytes
 from spinloom.papers import overlap_plots, program_plots, station_plots
-from spinloom.papers.figure_plots import STYLE, finish, hide_spines
+from spinloom.papers.figure_plots import finish
 from spinloom.papers.studies import Study
 
 MARKS = {
@@ -31,12 +32,8 @@ def draw(study: Study, rows: list[dict[str, Any]], path: Path) -> None:
     if study.operations:
         overlap_plots.draw(study, rows, path)
         return
-    import matplotlib as mpl
-    from matplotlib.figure import Figure as Canvas
-
     panels = panels_of(study)
-    with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(7.2, 3.6), layout="constrained")
+    with pictures.canvas(7.2, 3.6) as canvas:
         all_axes = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (label, fixed) in zip(all_axes, panels, strict=True):
             chosen = [row for row in rows if all(row[name] == value for name, value in fixed.items())]
@@ -88,4 +85,4 @@ def panel(axes: Any, study: Study, rows: list[dict[str, Any]]) -> None:
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())
-    hide_spines(axes)
+    pictures.hide_spines(axes)

@@ -8,12 +8,12 @@ white.
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections import defaultdict, deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from spinloom.common import pictures
 from spinloom.common.errors import Trouble
 from spinloom.common.files import write as write_file
 
@@ -34,9 +34,6 @@ class Arrow(NamedTuple):
 
 
 def draw(schedule: Any, path: Path, title: str) -> None:
-    form = path.suffix[1:]
-    if form not in ("svg", "png"):
-        raise Trouble("invalid", f"--plot {path}: end the name in .svg or in .png")
     operations = schedule.count()["operations"]
     if operations > MOST:
         raise Trouble(
@@ -44,19 +41,14 @@ def draw(schedule: Any, path: Path, title: str) -> None:
             f"--plot {path}: the schedule has {operations:,} operations, and a drawing of more than {MOST} "
             "cannot be read; take fewer ranks",
         )
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise Trouble("environment", "--plot needs matplotlib (pip install matplotlib)") from None
-
+    pictures.require("--plot")
     graph = schedule.graph()
     arrows = waits(graph) + messages(graph)
     places = lay_out(graph, arrows)
     width = 1 + max((x for x, _ in places.values()), default=0)
     height = 1 + max((y for _, y in places.values()), default=0)
-    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 8}):
-        figure = Figure(figsize=(COLUMN * width + 0.4, ROW * (height + 1.2)))
+    size = (COLUMN * width + 0.4, ROW * (height + 1.2))
+    with pictures.canvas(*size, font_size=8, layout="none") as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
         axes.set_xlim(-0.6, width - 0.4)
@@ -67,9 +59,7 @@ def draw(schedule: Any, path: Path, title: str) -> None:
         boxes = {place: draw_box(axes, at, graph[place[0]][place[1]]) for place, at in places.items()}
         for arrow in arrows:
             draw_arrow(axes, places, boxes, arrow)
-        out = io.BytesIO()
-        figure.savefig(out, format=form, dpi=120, metadata={"Date": None} if form == "svg" else None)
-    write_file(path, out.getvalue())
+        write_file(path, pictures.encoded(figure, path.suffix, dpi=120))
 
 
 def draw_box(axes: Any, place: tuple[float, float], operation: tuple) -> Any:

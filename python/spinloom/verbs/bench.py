@@ -11,10 +11,10 @@ import click
 from spinloom.bench import measure, peers, report
 from spinloom.bench import rows as bench_rows
 from spinloom.bench.numpy_peer import numpy_ways
-from spinloom.common import core, csv_text, files, output, units
+from spinloom.common import core, csv_text, files, output, pictures, units
 from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
-from spinloom.nics import plot, results
+from spinloom.nics import results
 from spinloom.verbs.groups import Group
 from spinloom.verbs.options import form_options, out_option
 from spinloom.verbs.stopping import stoppable
@@ -106,7 +106,7 @@ def write(measured: list[dict[str, Any]], out: Path) -> None:
     columns = list(dict.fromkeys(name for row in measured for name in row))
     results.check_writable(out)
     files.write(out / "layout.csv", csv_text.as_csv(measured, columns))
-    if plot.available():
+    if pictures.available():
         report.write_svg(measured, out / "layout.svg")
     output.say(f"written: {out}")
 

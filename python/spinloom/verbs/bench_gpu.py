@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from spinloom.bench import gpu_measure, gpu_report, gpu_rows
-from spinloom.common import core, files, output
+from spinloom.common import core, files, output, pictures
 from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
 from spinloom.layout import cuda
-from spinloom.nics import plot, results
+from spinloom.nics import results
 from spinloom.verbs.options import form_options, out_option
 from spinloom.verbs.stopping import stoppable
 
@@ -101,7 +101,7 @@ def gpu(quick: bool, only: str, seconds: float | None, out: Path | None, form: s
 def write(measured: list[dict[str, Any]], head: dict[str, str], out: Path) -> None:
     results.check_writable(out)
     files.write(out / "gpu.csv", gpu_report.csv(measured, head))
-    if plot.available():
+    if pictures.available():
         for ending, image in gpu_report.draw(measured, head).items():
             files.write(out / f"gpu.{ending}", image)
     output.say(f"written: {out}")

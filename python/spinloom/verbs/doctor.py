@@ -19,10 +19,10 @@ from rich.table import Table
 
 from spinloom import gpu
 from spinloom.accelerate import mpi_doctor
-from spinloom.common import core, data, output
+from spinloom.common import core, data, output, pictures
 from spinloom.common.errors import EXIT_ENVIRONMENT, EXIT_OF_CODE, Trouble
 from spinloom.handlers import toolchain
-from spinloom.nics import jobs, plot
+from spinloom.nics import jobs
 from spinloom.traces import otf2_export
 from spinloom.verbs.options import form_options
 
@@ -113,7 +113,7 @@ PARTS = (
     ),
     Part("handler images", True, "spinloom simulate: the handlers that the NIC runs", handler_images),
     Part("handler compiler", False, "spinloom handler: handlers of your own", handler_compiler),
-    Part("matplotlib", False, "speedup.svg in --out", lambda: "present" if plot.available() else ""),
+    Part("matplotlib", False, "speedup.svg in --out", lambda: "present" if pictures.available() else ""),
     Part("NumPy", False, "layouts of arrays; FILE.py:OBJECT", package("numpy")),
     Part("Dask and Polars", False, "spinloom sweep", package("distributed", "cryptography", "polars")),
     Part("mpi4py", False, "datatypes of MPI programs in Python", package("mpi4py")),

@@ -11,7 +11,7 @@ import click
 from spinloom import __version__
 from spinloom.common import config, core, data, output
 from spinloom.handlers import toolchain
-from spinloom.nics import jobs, results, sending, sharing
+from spinloom.nics import jobs, results
 from spinloom.verbs.groups import Group
 from spinloom.verbs.options import form_options
 
@@ -60,10 +60,13 @@ def settings(form: str) -> None:
 @click.command(epilog="Example: spinloom info columns")
 @form_options
 def columns(form: str) -> None:
-    """Show what each column means that 'spinloom simulate' writes."""
-    meanings = {**results.COLUMNS, **sending.COLUMNS, **sharing.COLUMNS}
-    rows = [{"column": name, "meaning": meaning} for name, meaning in meanings.items()]
-    show(["column", "meaning"], rows, form)
+    """Show what the columns of results mean.
+
+    Those of 'spinloom simulate' and 'spinloom predict'.
+    """
+    from spinloom.verbs.columns import rows  # it needs the modules of all these results
+
+    show(["command", "column", "meaning"], rows(), form)
 
 
 @click.command(epilog="Examples: spinloom info live; mpiexec -n 4 spinloom info live")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from spinloom.common import csv_text, files, output
+from spinloom.common import csv_text, files, output, pictures
 from spinloom.common.progress import progress
-from spinloom.nics import plot, results
+from spinloom.nics import results
 from spinloom.papers import figure_plots, figure_tables
 from spinloom.papers.lab import Lab, Probe
 from spinloom.verbs.options import fixed_nic_option, out_option, quiet_option, workers_option
@@ -43,7 +43,7 @@ def figure(name: str, out: Path, quick: bool, workers: int, quiet: bool) -> None
     done = [each for each in wanted if laboratory.has(probes_of(each, quick))]
     for each in done:
         write(each, figure_tables.rows(each, quick, laboratory), out)
-    if not plot.available():
+    if not pictures.available():
         output.say("no SVG: matplotlib is not installed (pip install matplotlib)")
     output.echo(
         f"{len(done)} figures of {len(laboratory.readings)} cells in {out}; "
@@ -60,7 +60,7 @@ def probes_of(figure: figure_tables.Figure, quick: bool) -> list[Probe]:
 def write(figure: figure_tables.Figure, rows: list[dict], out: Path) -> None:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     files.write(out / f"fig{figure.name}.csv", csv_text.as_csv(rows, columns))
-    if plot.available():
+    if pictures.available():
         figure_plots.draw(figure, rows, figure_tables.line_of(figure), out / f"fig{figure.name}.svg")
     lost = sum(row["status"] != "ok" for row in rows)
     if lost:

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from spinloom.common import csv_text, files, output, units
+from spinloom.common import csv_text, files, output, pictures, units
 from spinloom.common.errors import Trouble
 from spinloom.common.progress import progress
-from spinloom.nics import plot, results
+from spinloom.nics import results
 from spinloom.papers import overlap, spc, station_studies, storage, studies, study_plots
 from spinloom.papers.lab import Lab
 from spinloom.verbs import options
@@ -288,9 +288,9 @@ def save(tables: dict[studies.Study, list[dict[str, Any]]], out: Path) -> None:
         files.write(out / f"{each.name}.csv", csv_text.as_csv(rows, each.columns))
         for mix in each.mixes if not each.files else ():
             files.write(out / f"{mix}{storage.GENERATED}", spc.trace_text(storage.generated(mix)))
-        if plot.available():
+        if pictures.available():
             draw(each, rows, out)
-    if not plot.available():
+    if not pictures.available():
         output.say("no SVG: matplotlib is not installed (pip install matplotlib)")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from spinloom.common import csv_text, files, output, units
+from spinloom.common import csv_text, files, output, pictures, units
 from spinloom.common.errors import EXIT_NEGATIVE, Trouble
 from spinloom.common.progress import progress
 from spinloom.nics import plot, results, seeds, sending, simulation, strategies, sweep, timeline, workloads
@@ -378,7 +378,7 @@ def folder_for(out: Path, table: results.Table) -> Path:
 
 def save(out: Path, table: results.Table, about: dict) -> None:
     results.write(out, table, about)
-    if not plot.available():
+    if not pictures.available():
         output.say("no speedup.svg: matplotlib is not installed (pip install matplotlib)")
     elif results.speedups(table):
         plot.write_speedup_svg(table, out / "speedup.svg", plot.machine_of(about))

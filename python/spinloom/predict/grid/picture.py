@@ -8,19 +8,16 @@ point.
 
 from __future__ import annotations
 
-import io
 import textwrap
 from pathlib import Path
 from typing import Any
 
-from spinloom.common import files, units
+from spinloom.common import files, pictures, units
 from spinloom.common.errors import Trouble, nearest
-from spinloom.nics.frame import optional
 from spinloom.predict.grid import table
 from spinloom.predict.grid.cells import Cell
 
 Rows = list[dict[str, Any]]
-FORMS = (".svg", ".png")
 LINES, MARKERS, GREYS = ("-", "--", ":", "-."), ("o", "s", "^", "x", "D", "+"), ("0.0", "0.35", "0.6")
 LINES_MAX = 8
 WIDE = 32  # a range is drawn in powers from here on
@@ -28,9 +25,9 @@ IN_PS = {"_ps": 1, "_ns": 1000}  # columns that are times
 
 
 def check(path: Path) -> None:
-    if path.suffix not in FORMS:
-        raise Trouble("invalid", f"--plot {path}: end the name in {' or '.join(FORMS)}")
-    optional("matplotlib")
+    if path.suffix not in pictures.ENDINGS:
+        raise Trouble("invalid", f"--plot {path}: end the name in {' or '.join(pictures.ENDINGS)}")
+    pictures.require("--plot")
 
 
 def axes_of(cells: list[Cell]) -> list[str]:
@@ -84,9 +81,6 @@ def lines_of(points: Rows, x: str, names: list[str], all_varied: list[str]) -> d
 
 
 def draw(cells: list[Cell], rows: Rows, x: str, y: str, by: list[str] | None, path: Path) -> None:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     points_rows = rows_with_points(rows, x, y, by or [])
     all_varied = varied(cells, points_rows)
     names = by if by is not None else [name for name in all_varied if name not in (x, y)]
@@ -94,8 +88,7 @@ def draw(cells: list[Cell], rows: Rows, x: str, y: str, by: list[str] | None, pa
     factor, label = axis_scale(points_rows, y, y not in axes_of(cells))
     places = list(dict.fromkeys(row[x] for row in points_rows))
     numeric = all(map(is_number, places))
-    with mpl.rc_context({"svg.hashsalt": "spinloom", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(6.4, 4.0), dpi=150, layout="constrained")
+    with pictures.canvas(6.4, 4.0, dpi=150) as figure:
         axes = figure.add_subplot()
         for index, (name, points) in enumerate(lines.items()):
             axes.plot(
@@ -119,19 +112,16 @@ def draw(cells: list[Cell], rows: Rows, x: str, y: str, by: list[str] | None, pa
         else:
             axes.set_ylim(bottom=min(0, *heights) * factor)
         if y == "speedup":
-            axes.axhline(1, color="black", linewidth=0.8, linestyle=(0, (1, 2)))
+            pictures.mark_level(axes)
         axes.set_xlabel(x)
         axes.set_ylabel(label)
-        axes.spines[["top", "right"]].set_visible(False)
+        pictures.hide_spines(axes)
         axes.grid(axis="y", linewidth=0.4, color="0.85")
         if names:
             axes.legend(frameon=False, title=", ".join(names), loc="upper left", bbox_to_anchor=(1.0, 1.0))
         foot = textwrap.fill(shared_values(cells, points_rows, x), 110)
-        figure.supxlabel(foot, fontsize=6.5, x=0.01, ha="left", color="0.25")
-        out = io.BytesIO()
-        form = path.suffix.removeprefix(".")
-        figure.savefig(out, format=form, metadata={"Date": None} if form == "svg" else None)
-    files.write(path, out.getvalue())
+        pictures.foot(figure, foot)
+        files.write(path, pictures.encoded(figure, path.suffix))
 
 
 def axis_scale(points: Rows, y: str, modelled: bool) -> tuple[float, str]:

@@ -57,12 +57,14 @@ int atomic(const char* name, const SendArguments& source, const AtomicArguments&
            const std::optional<TriggerArguments>& trigger_arguments) {
   return nic_call(name, [&](Process& process) -> int {
     nic::Atomic atomic;
-    int code = put_of(process, source, atomic.put, trigger_arguments.has_value());
+    CheckedSend send;
+    int code = check_send(process, source, send);
+    if (code == PTL_OK) code = put_of(process, send, source, atomic.put, trigger_arguments.has_value());
     if (code != PTL_OK) return code;
     if (!fits(arguments, family)) return PTL_ARG_INVALID;
     atomic.operation = static_cast<nic::AtomicOperation>(arguments.operation);
     atomic.datatype = static_cast<nic::Datatype>(arguments.datatype);
-    const NetworkInterface& interface = *process.owner_of(source.md, Kind::descriptor);
+    const NetworkInterface& interface = *send.interface;
     const ptl_size_t limit =
         arguments.get_md ? interface.limits.max_fetch_atomic_size : interface.limits.max_atomic_size;
     if (source.length > limit) return PTL_ARG_INVALID;

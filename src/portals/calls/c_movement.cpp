@@ -7,12 +7,15 @@ namespace {
 
 int put(const char* name, const SendArguments& arguments, const std::optional<TriggerArguments>& trigger_arguments) {
   return nic_call(name, [&](Process& process) -> int {
+    CheckedSend send;
+    int code = check_send(process, arguments, send);
+    if (code != PTL_OK) return code;
     nic::QuickPut quick;
-    if (!trigger_arguments && quick_of(process, arguments, quick) && process.portals().port().put_quickly(quick))
+    if (!trigger_arguments && quick_of(send, arguments, quick) && process.portals().port().put_quickly(quick))
       return PTL_OK;
     nic::Put put;
     std::optional<nic::Trigger> trigger;
-    int code = put_of(process, arguments, put, trigger_arguments.has_value());
+    code = put_of(process, send, arguments, put, trigger_arguments.has_value());
     if (code == PTL_OK) code = trigger_of(process, arguments.md, trigger_arguments, trigger);
     return code == PTL_OK ? return_code(process.portals().put(put, trigger)) : code;
   });

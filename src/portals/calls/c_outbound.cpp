@@ -10,10 +10,12 @@ namespace {
 // Fills in a put from a descriptor whose memory must be one range. `length` is that of the message, which may differ
 // from arguments.length.
 int put_from(Process& process, const SendArguments& arguments, ptl_size_t length, nic::Put& put) {
-  const int code = put_of(process, arguments, put, true);
+  CheckedSend send;
+  int code = check_send(process, arguments, send);
+  if (code == PTL_OK) code = put_of(process, send, arguments, put, true);
   if (code != PTL_OK) return code;
-  const Descriptor& md = *process.descriptor(arguments.md);
-  const NetworkInterface& interface = *process.owner_of(arguments.md, Kind::descriptor);
+  const Descriptor& md = *send.md;
+  const NetworkInterface& interface = *send.interface;
   if (md.shared->list().exists() || length > interface.limits.max_msg_size) return PTL_ARG_INVALID;
   put.local = static_cast<const uint8_t*>(md.description.start) + arguments.local_offset;
   put.length = length;

@@ -20,6 +20,12 @@ bool is_inside(const Descriptor& md, const NetworkInterface& interface, ptl_size
   return is_in_memory && length <= interface.limits.max_msg_size;
 }
 
+// True if an acknowledgement of this kind can be told of; false for a kind that does not exist, too.
+bool can_be_told(const Descriptor& md, ptl_ack_req_t request) {
+  if (request > PTL_OC_ACK_REQ || (md.description.options & PTL_MD_UNRELIABLE) != 0) return false;
+  return request == PTL_ACK_REQ ? md.queue.exists() : md.counter.exists();
+}
+
 // The descriptor's queue and counter. One that has been freed is none: nobody hears what it would be told.
 nic::QueueId queue_of(const Descriptor& md, const NetworkInterface& interface) {
   const Queue* const queue = interface.queues.find(md.description.eq_handle);
@@ -70,44 +76,39 @@ bool copy_now(Process& process, nic::Put& put, const nic::DescriptorRef& descrip
 
 }  // namespace
 
-bool quick_of(Process& process, const SendArguments& arguments, nic::QuickPut& put) {
-  if (arguments.ack_req != PTL_NO_ACK_REQ) return false;
-  const NetworkInterface* const interface = process.owner_of(arguments.md, Kind::descriptor);
-  if (interface == nullptr) return false;
-  const Descriptor* const md = interface->descriptors.find(arguments.md);
-  if (md == nullptr || !md->is_plain || (md->description.start == nullptr && arguments.length > 0)) return false;
-  if (arguments.local_offset > md->length || arguments.length > md->length - arguments.local_offset ||
-      arguments.length > interface->limits.max_msg_size) {
-    return false;
-  }
-  put.target = target_of(process, *interface, arguments.target);
-  if (put.target == nic::Rank::any()) return false;
-  put.bytes = static_cast<const uint8_t*>(md->description.start) + arguments.local_offset;
+int check_send(Process& process, const SendArguments& arguments, CheckedSend& send) {
+  send.interface = process.owner_of(arguments.md, Kind::descriptor);
+  send.md = send.interface == nullptr ? nullptr : send.interface->descriptors.find(arguments.md);
+  if (send.md == nullptr || !is_inside(*send.md, *send.interface, arguments.local_offset, arguments.length))
+    return PTL_ARG_INVALID;
+  if (arguments.ack_req != PTL_NO_ACK_REQ && !can_be_told(*send.md, arguments.ack_req)) return PTL_ARG_INVALID;
+  send.target = target_of(process, *send.interface, arguments.target);
+  return send.target == nic::Rank::any() ? PTL_ARG_INVALID : PTL_OK;
+}
+
+bool quick_of(const CheckedSend& send, const SendArguments& arguments, nic::QuickPut& put) {
+  const Descriptor& md = *send.md;
+  if (arguments.ack_req != PTL_NO_ACK_REQ || !md.is_plain) return false;
+  if (md.description.start == nullptr && arguments.length > 0) return false;
+  put.target = send.target;
+  put.bytes = static_cast<const uint8_t*>(md.description.start) + arguments.local_offset;
   put.length = arguments.length;
-  put.portal = portal_of(*interface, arguments.portal);
+  put.portal = portal_of(*send.interface, arguments.portal);
   put.match_bits = arguments.match_bits;
   put.remote_offset = arguments.remote_offset;
   put.hdr_data = arguments.hdr_data;
-  put.queue = md->queue;
-  put.counter = md->counter;
-  put.sparse = md->is_sparse;
-  const bool counts = (md->description.options & PTL_MD_EVENT_CT_SEND) != 0 && md->counter.exists();
-  if (counts) put.counted = (md->description.options & PTL_MD_EVENT_CT_BYTES) != 0 ? arguments.length : 1;
+  put.queue = md.queue;
+  put.counter = md.counter;
+  put.sparse = md.is_sparse;
+  const bool counts = (md.description.options & PTL_MD_EVENT_CT_SEND) != 0 && md.counter.exists();
+  if (counts) put.counted = (md.description.options & PTL_MD_EVENT_CT_BYTES) != 0 ? arguments.length : 1;
   return true;
 }
 
-int put_of(Process& process, const SendArguments& arguments, nic::Put& put, bool sends_later) {
-  const Descriptor* md = process.descriptor(arguments.md);
-  if (md == nullptr || arguments.ack_req > PTL_OC_ACK_REQ) return PTL_ARG_INVALID;
-  const NetworkInterface& interface = *process.owner_of(arguments.md, Kind::descriptor);
+int put_of(Process& process, const CheckedSend& send, const SendArguments& arguments, nic::Put& put, bool sends_later) {
+  const Descriptor* const md = send.md;
+  const NetworkInterface& interface = *send.interface;
   const unsigned int options = md->description.options;
-  if (!is_inside(*md, interface, arguments.local_offset, arguments.length)) return PTL_ARG_INVALID;
-  const bool wants_counted_ack = arguments.ack_req == PTL_CT_ACK_REQ || arguments.ack_req == PTL_OC_ACK_REQ;
-  if (arguments.ack_req == PTL_ACK_REQ && !md->queue.exists()) return PTL_ARG_INVALID;
-  if (wants_counted_ack && !md->counter.exists()) return PTL_ARG_INVALID;
-  if (arguments.ack_req != PTL_NO_ACK_REQ && (options & PTL_MD_UNRELIABLE) != 0) return PTL_ARG_INVALID;
-  const nic::Rank target = target_of(process, interface, arguments.target);
-  if (target == nic::Rank::any()) return PTL_ARG_INVALID;
   put.local = address_of(*md, arguments.local_offset, arguments.length);
   put.length = arguments.length;
   put.descriptor = md->shared;
@@ -116,7 +117,7 @@ int put_of(Process& process, const SendArguments& arguments, nic::Put& put, bool
   const bool copies_now =
       (options & PTL_MD_VOLATILE) != 0 && arguments.length <= interface.limits.max_volatile_size && !sends_later;
   if (copies_now && arguments.length > 0 && !copy_now(process, put, md->shared)) return PTL_NO_SPACE;
-  put.target = target;
+  put.target = send.target;
   put.portal = portal_of(interface, arguments.portal);
   put.match_bits = arguments.match_bits;
   put.remote_offset = arguments.remote_offset;

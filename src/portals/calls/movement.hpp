@@ -1,7 +1,8 @@
 // Movement - checks an operation on a memory descriptor as a program describes it, and translates it for the NIC.
 //
-// Contract: put_of() and reply_of() check their arguments and fill in what the NIC takes. trigger_of() finds the
-//   counter that a triggered operation waits for. They return PTL_OK or the error code for the program.
+// Contract: check_send() checks the arguments of all that sends; quick_of() and put_of() fill in what the NIC takes.
+//   reply_of() checks the place of a reply and fills it in. trigger_of() finds the counter that a triggered operation
+//   waits for. They return PTL_OK or the error code for the program.
 // Threads: the rank's. Time: none.
 #pragma once
 
@@ -29,12 +30,21 @@ struct TriggerArguments {
   ptl_size_t threshold;
 };
 
+// What checked arguments name.
+struct CheckedSend {
+  const NetworkInterface* interface = nullptr;
+  const Descriptor* md = nullptr;
+  nic::Rank target;
+};
+
+[[nodiscard]] int check_send(Process& process, const SendArguments& arguments, CheckedSend& send);
 // Fills in `put` and returns true if this is a put without acknowledgement and send event from one range of memory
-// (nic/portals/quick.hpp). Returns false for other puts, and if an argument is wrong.
-[[nodiscard]] bool quick_of(Process& process, const SendArguments& arguments, nic::QuickPut& put);
-// `sends_later`: the NIC reads the buffer when it sends (triggered operations, streaming puts, process-puts), so that
+// (nic/portals/quick.hpp).
+[[nodiscard]] bool quick_of(const CheckedSend& send, const SendArguments& arguments, nic::QuickPut& put);
+// Fails for lack of memory only. `sends_later`: the NIC reads the buffer when it sends (triggered operations, streaming puts, process-puts), so that
 // the bytes are not copied now even if the buffer is volatile.
-[[nodiscard]] int put_of(Process& process, const SendArguments& arguments, nic::Put& put, bool sends_later);
+[[nodiscard]] int put_of(Process& process, const CheckedSend& send, const SendArguments& arguments, nic::Put& put,
+                         bool sends_later);
 [[nodiscard]] int reply_of(Process& process, ptl_handle_md_t handle, ptl_size_t offset, ptl_size_t length,
                            void* user_ptr, nic::ReplyTo& reply);
 [[nodiscard]] int trigger_of(Process& process, ptl_handle_md_t md,

@@ -183,9 +183,18 @@ void count(const Access<N>& access, const Copy& copy) {
   layer.count(place, copy.memory.rank, copy.way, copy.why);
 }
 
+// True if both ends are contiguous, which is the MPI's, and no report is wanted.
+template <class N>
+bool passes_at_once(const Access<N>& access) {
+  const Lock lock;
+  if (layer.tally || !layer.types.form(access.type)->is_contiguous(access.count)) return false;
+  const bool are_alike = access.type == access.target_type && access.count == access.target_count;
+  return are_alike || layer.types.form(access.target_type)->is_contiguous(access.target_count);
+}
+
 template <class N>
 bool copy_if_quicker(const Access<N>& access, bool is_put, bool has_request = false) {
-  if (access.moves_nothing()) return false;
+  if (access.moves_nothing() || passes_at_once(access)) return false;
   Copy copy = copy_for(access, has_request);
   const bool done = copy.way != Way::pass && move_bytes(access, is_put, copy);
   if (done) layer.windows.count_copy();

@@ -18,7 +18,7 @@ template <class Step, class Combine>
 template <class Number, int bytes>
 using Vector [[gnu::vector_size(bytes)]] = Number;
 
-// By vectors of so many bytes.
+// Goes by vectors of so many bytes.
 template <class Number, int vector_bytes, class Combine>
 [[gnu::always_inline]] inline void combine_each(const void* operands, void* into, int64_t count, Combine combine) {
   constexpr int64_t lanes = vector_bytes / sizeof(Number);

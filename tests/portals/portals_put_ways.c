@@ -1,6 +1,6 @@
-/* A put is judged alike whichever way it goes: straight from one range of memory, from a list, or by a counter that has
- * been reached before the call. Each wrong argument is refused by all three with the same code, and nothing lands; right
- * ones land, and the sender's counter counts as much. Two ranks; rank 0 sends. */
+/* A put is judged alike whichever way it goes: straight from one range of memory, from a list, or by a counter that
+ * has been reached before the call. Each wrong argument is refused by all three with the same code, and nothing lands;
+ * right ones land, and the sender's counter counts as much. Two ranks; rank 0 sends. */
 #include "portals_common.h"
 
 enum { PT = 4, ROOM = 8192, LINE = 64, HALF = ROOM / 2, WAYS = 3 };

@@ -54,7 +54,7 @@ class Pieces {
   int64_t extent_;
   uint8_t* element_;
   size_t block_ = 0;
-  int64_t done_ = 0;  // of the block
+  int64_t done_ = 0;  // bytes of the block that next() has returned
 };
 
 // Elements of a message, part by part: where they lie, if they lie together, else packed.

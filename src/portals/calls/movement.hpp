@@ -30,7 +30,7 @@ struct TriggerArguments {
   ptl_size_t threshold;
 };
 
-// What checked arguments name.
+// The objects that the arguments of an operation name, once they are checked.
 struct CheckedSend {
   const NetworkInterface* interface = nullptr;
   const Descriptor* md = nullptr;
@@ -41,8 +41,8 @@ struct CheckedSend {
 // Fills in `put` and returns true if this is a put without acknowledgement and send event from one range of memory
 // (nic/portals/quick.hpp).
 [[nodiscard]] bool quick_of(const CheckedSend& send, const SendArguments& arguments, nic::QuickPut& put);
-// Fails for lack of memory only. `sends_later`: the NIC reads the buffer when it sends (triggered operations, streaming puts, process-puts), so that
-// the bytes are not copied now even if the buffer is volatile.
+// Fails for lack of memory only. `sends_later`: the NIC reads the buffer when it sends (triggered operations, streaming
+// puts, process-puts), so that the bytes are not copied now even if the buffer is volatile.
 [[nodiscard]] int put_of(Process& process, const CheckedSend& send, const SendArguments& arguments, nic::Put& put,
                          bool sends_later);
 [[nodiscard]] int reply_of(Process& process, ptl_handle_md_t handle, ptl_size_t offset, ptl_size_t length,

@@ -42,9 +42,7 @@ struct Settings {
   std::vector<std::string> complaints;
 
   // True if windows may stand on mapped memory: the path does not name another way for their bytes.
-  [[nodiscard]] bool maps_windows() const {
-    return windows_mapped && path != Path::pass && path != Path::cma;
-  }
+  [[nodiscard]] bool maps_windows() const { return windows_mapped && path != Path::pass && path != Path::cma; }
   // True if contiguous messages are offered where they lie, too.
   [[nodiscard]] bool offers_contiguous() const {
     return path == Path::mapped || path == Path::joint || path == Path::cma;

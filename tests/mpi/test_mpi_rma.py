@@ -131,13 +131,28 @@ def test_types_of_which_the_mpi_says_other_bounds_are_put_as_by_the_mpi(mpi, bou
     assert told["puts"] > 2 * 1_000
 
 
+BLOCK_PAIRS = 6 * 6  # of shapes, in window_blocks.c
+
+
 @every_mpi
 @every_way
 def test_accesses_in_long_blocks(mpi, way, tmp_path):
     program = programs_of(HERE / "window_blocks.c")(mpi)
     said, told = on_nic(job(mpi, 2, program), tmp_path, SPINLOOM_MPI_RMA=way)
-    assert said.rstrip().endswith("accesses 1500 wrong 0"), said[-1000:]
-    assert told["accumulates"] == 5 * 25 * 4
+    assert said.rstrip().endswith(f"accesses {5 * BLOCK_PAIRS * 12} wrong 0"), said[-1000:]
+    assert told["accumulates"] == 5 * BLOCK_PAIRS * 4
+    assert told["mapped"] == (told["windows"] if way == "on" else 0)
+
+
+@every_mpi
+@pytest.mark.parametrize("length", ["short", "long"])
+def test_accesses_in_long_blocks_without_a_report(mpi, length):
+    """Accesses that a report counts go another way."""
+    program = programs_of(HERE / "window_blocks.c")(mpi)
+    ran = run(["spinloom", "run", "--", *job(mpi, 2, program, length)], {})
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    kinds = 1 if length == "long" else 5
+    assert ran.stdout.rstrip().endswith(f"accesses {kinds * BLOCK_PAIRS * 12} wrong 0"), ran.stdout[-1000:]
 
 
 @every_mpi

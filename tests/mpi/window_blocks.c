@@ -1,31 +1,33 @@
 /* Accesses to windows in long blocks: puts, gets and accumulates of several element types and operations, from a type
  * with blocks of some lengths to a type with blocks of others, one and more of them, under locks. All bytes of the
  * window and of what was fetched, gaps included, are compared with what loops over elements say. Rank 0 accesses rank
- * 1; it says how many accesses there were, and in how many a byte was wrong. */
+ * 1; it says how many accesses there were, and in how many a byte was wrong. Messages of 12 KiB to 48 KiB; and with
+ * the argument "long" of 288 KiB, of doubles only. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { elements = 6144, room = 3 * elements, widest = 8 };
+enum { elements_max = 36864, room_max = 3 * elements_max, widest = 8, shapes = 6 };
 
 /* Where the elements of a message lie, in packed order. */
 typedef struct {
   MPI_Datatype type;
   int count;
-  int places[elements];
+  int places[elements_max];
 } message;
 
 static MPI_Win window;
 static unsigned char *part, *own, *into, *expected, *fetched;
-static int accesses, wrong;
+static int elements = 6144, room, accesses, wrong;
 
 /* Shapes: 0 contiguous; 1 blocks of 512 elements; 2 blocks of 300 to 724; 3 from the last block to the first, two in a
- * type; 4 blocks of 3, too short to be listed. */
+ * type; 4 blocks of 3, too short to be listed; 5 two of a type whose blocks lie between each other. */
 static message message_of(int shape, MPI_Datatype element, int size) {
   message made = {.count = 1};
-  int lengths[elements], displacements[elements], blocks = 0, at = 0;
+  static int lengths[elements_max], displacements[elements_max];
+  int blocks = 0, at = 0;
   for (int k = 0; at < elements; ++k) {
     const int wanted = shape == 0 ? elements : shape == 2 ? 300 + 424 * (k % 2) : shape == 4 ? 3 : 512;
     const int length = wanted < elements - at ? wanted : elements - at;
@@ -38,9 +40,14 @@ static message message_of(int shape, MPI_Datatype element, int size) {
     blocks /= 3;
     for (int k = 0; k < blocks; ++k) displacements[k] = 2 * 512 * (blocks - 1 - k);
   }
+  if (shape == 5) {
+    made.count = 2;
+    blocks /= 2;
+    for (int k = 0; k < blocks; ++k) displacements[k] = 2 * 512 * k;
+  }
   MPI_Datatype listed;
   MPI_Type_indexed(blocks, lengths, displacements, element, &listed);
-  const MPI_Aint extent = shape == 3 ? (MPI_Aint)2 * 512 * blocks * size : (MPI_Aint)room * size;
+  const MPI_Aint extent = (MPI_Aint)size * (shape == 3 ? 2 * 512 * blocks : shape == 5 ? 512 : room);
   MPI_Type_create_resized(listed, 0, extent, &made.type);
   MPI_Type_commit(&made.type);
   MPI_Type_free(&listed);
@@ -70,6 +77,7 @@ COMBINE(float)
 COMBINE(double)
 
 static void fill(unsigned char* memory, int kind, int start) {
+  memset(memory, start, (size_t)room * widest);
   for (int i = 0; i < room; ++i) {
     const int number = (i * 7 + start) % 11 - 5;
     if (kind == 0) ((int16_t*)memory)[i] = (int16_t)number;
@@ -80,9 +88,8 @@ static void fill(unsigned char* memory, int kind, int start) {
   }
 }
 
-static void look(const unsigned char* memory, const unsigned char* should, int size, const char* what, int kind,
-                 int op) {
-  if (memcmp(memory, should, (size_t)room * (size_t)size) == 0) return;
+static void look(const unsigned char* memory, const unsigned char* should, const char* what, int kind, int op) {
+  if (memcmp(memory, should, (size_t)room * widest) == 0) return;
   ++wrong;
   printf("%s of kind %d, operation %d: wrong bytes\n", what, kind, op);
 }
@@ -96,16 +103,21 @@ int main(int argc, char** argv) {
   int rank;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int is_long = argc > 1 && strcmp(argv[1], "long") == 0;
+  if (is_long) elements = elements_max;
+  room = 3 * elements;
   MPI_Win_allocate((MPI_Aint)room * widest, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &window);
   own = malloc((size_t)room * widest);
   into = malloc((size_t)room * widest);
   expected = malloc((size_t)room * widest);
   fetched = malloc((size_t)room * widest);
-  for (int kind = 0; kind < 5; ++kind) {
+  for (int kind = is_long ? 4 : 0; kind < 5; ++kind) {
     const int size = sizes[kind];
-    for (int pair = 0; pair < 25; ++pair) {
-      message here = message_of(pair / 5, types[kind], size), there = message_of(pair % 5, types[kind], size);
-      message back = message_of(pair % 3, types[kind], size);
+    for (int pair = 0; pair < shapes * shapes; ++pair) {
+      static message here, there, back;
+      here = message_of(pair / shapes, types[kind], size);
+      there = message_of(pair % shapes, types[kind], size);
+      back = message_of(pair % 3, types[kind], size);
       /* 0 to 3: accumulates; 4 to 7: those that fetch; 8: a put; 9: a get; 10, 11: with one type at both ends */
       for (int access = 0; access < 12; ++access) {
         const int op = access == 3 ? 0 : access < 8 ? access % 4 : 2, is_get = access == 9 || access == 11;
@@ -138,9 +150,9 @@ int main(int argc, char** argv) {
           if (!is_get) combine[kind](op, element, own + at_home->places[i] * size);
         }
         accesses += rank == 0;
-        if (rank == 0) look(into, fetched, size, "a fetch", kind, access);
+        if (rank == 0) look(into, fetched, "a fetch", kind, access);
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window);
-        if (rank == 1) look(part, expected, size, "an access", kind, access);
+        if (rank == 1) look(part, expected, "an access", kind, access);
         MPI_Win_unlock(rank, window);
         MPI_Barrier(MPI_COMM_WORLD);
       }

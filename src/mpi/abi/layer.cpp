@@ -84,8 +84,10 @@ std::string Layer::begin() {
     started_ns = now_ns();
     started_ticks = ticks();
   }
-  const spinloom::Status joined = pipeline.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks),
-                                                 is_alone ? 1 : local_ranks(ranks), settings);
+  const uint32_t ranks_here = is_alone ? 1 : local_ranks(ranks);  // 0: not known
+  has_processor_each = (ranks_here > 0 ? ranks_here : ranks) <= sysconf(_SC_NPROCESSORS_ONLN);
+  const spinloom::Status joined =
+      pipeline.begin(job, static_cast<uint32_t>(rank), static_cast<uint32_t>(ranks), ranks_here, settings);
   patience_.resize(static_cast<size_t>(ranks));
   if (!joined.ok()) return joined.error().message;
   pipeline.settle();

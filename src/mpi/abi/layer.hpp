@@ -181,6 +181,7 @@ struct Layer {
   bool is_pack_on =
       false;  // the calls for which the layer needs no peers, such as MPI_Pack (needs_no_peers in hooks.cpp)
   bool is_threaded = false;  // the MPI has granted MPI_THREAD_MULTIPLE
+  bool has_processor_each = false;  // the machine has a processor for each of the world's ranks on it
   bool is_plain = false;  // the layer is on, without threads, and without a report that counts every call
   std::recursive_mutex mutex;
   Library* library = nullptr;

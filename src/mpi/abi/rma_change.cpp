@@ -134,7 +134,8 @@ int RmaWindow::change_where_they_lie(const Buffer& from, const Buffer& there, in
   Pieces operands(*change.own, change.own_blocks, from.count, from.address);
   Pieces elements(*change.theirs, change.their_blocks, there.count, there.address);
   const int64_t size = change.element_form->size;
-  const int64_t most = std::max(size, change_bytes_max / size * size);
+  // Other threads wait meanwhile.
+  const int64_t most = std::max(size, (layer.is_threaded ? packed_bytes_max : change_bytes_max) / size * size);
   const std::optional<int> known = change.code ? RmaTypes::op_of(op) : std::nullopt;
   const bool leaves_cache = change.bytes >= (256 << 10);
   int code = success;

@@ -5,7 +5,7 @@
 // Contract: that of RmaWay. An access has ended when its call returns, so that flushes find nothing to wait for.
 // Invariants: (1) elements are changed by accumulating calls under the target's change lock alone, whatever their type
 //   and the operation, by the target itself, too: so they are atomic with each other. That lock is held for at most
-//   a piece of an access, or for an access to elements with gaps.
+//   64 KiB of an access.
 // Threads: the caller's lock. Time: none.
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "mpi/abi/rma_types.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "memory/layout/blocks.hpp"
 #include "mpi/abi/layer.hpp"
@@ -26,11 +27,17 @@ std::optional<ptl_datatype_t> code_of(Datatype element) {
 }
 
 MemoryBlocks long_blocks_of(const Form& form) {
-  constexpr double least_bytes = 512;  // the mean length; shorter blocks are copied faster by the layout's kernels
-  constexpr double most_blocks = 4096;
-  const bool are_long = form.layout && form.block_bytes >= least_bytes &&
-                        static_cast<double>(form.size) <= most_blocks * form.block_bytes;
-  return are_long ? std::make_shared<const std::vector<MemoryBlock>>(RmaTypes::blocks_of(form, 1)) : nullptr;
+  constexpr int64_t least_bytes = 512;  // the mean length; shorter blocks are copied faster by the layout's kernels
+  constexpr size_t most_blocks = 4096;
+  if (!form.layout || form.block_bytes < static_cast<double>(least_bytes)) return nullptr;
+  std::vector<MemoryBlock> blocks;
+  const auto add = [&blocks](const layout::Piece& piece) {
+    blocks.push_back({piece.offset, piece.bytes});
+    return blocks.size() <= most_blocks;
+  };
+  const bool are_all = layout::for_each_block(form.layout->blob(), 1, add).ok() && blocks.size() <= most_blocks;
+  const bool are_long = form.size >= least_bytes * static_cast<int64_t>(blocks.size());
+  return are_all && are_long ? std::make_shared<const std::vector<MemoryBlock>>(std::move(blocks)) : nullptr;
 }
 
 // The type that was found last, of the process's RmaTypes. Under the lock.

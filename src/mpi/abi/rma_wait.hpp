@@ -2,6 +2,8 @@
 //
 // Contract: wait_for() calls test(&done) under the lock until `done` is not 0; test() returns a code of Portals. In
 //   between the layer and the MPI make progress; who has waited for long sleeps between two looks, where the way can.
+//   Where the machine has a processor for each rank, that is after some milliseconds, because to be woken takes longer
+//   than most waits; elsewhere soon, because others need the processor.
 // Threads and time: see rma_window.hpp.
 #pragma once
 
@@ -13,7 +15,7 @@ namespace spinloom::mpi::SPINLOOM_ABI {
 
 template <class Test>
 int RmaWindow::wait_for(Test test, int lock_of) {
-  constexpr int yields_before_sleep = 2'000;  // milliseconds: to be woken takes longer than to wait for most accesses
+  const int yields_before_sleep = layer.has_processor_each ? 2'000 : 50;
   Spin spin;
   int yields = 0;
   int code = PTL_OK;

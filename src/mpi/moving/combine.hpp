@@ -2,8 +2,8 @@
 // up to combine_bytes_max.
 //
 // Contract: combine() makes each of `count` elements at `into` what the operation makes of it and of its operand, bit
-//   by bit as MPI_Reduce_local does. False: it does not know the type or the operation, and has changed nothing.
-//   Addresses may be any; operands and elements are the same or do not overlap.
+//   by bit as MPI_Reduce_local does, but for what is in a NaN. False: it does not know the type or the operation, and
+//   has changed nothing. Addresses may be any; operands and elements are the same or do not overlap.
 // Threads: pure. Time: none.
 #pragma once
 

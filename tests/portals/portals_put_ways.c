@@ -5,7 +5,7 @@
 
 enum { PT = 4, ROOM = 8192, LINE = 64, HALF = ROOM / 2, WAYS = 3 };
 static unsigned char sent[ROOM], landed[WAYS * ROOM];
-static ptl_handle_md_t descriptors[WAYS], unreliable[WAYS], released;
+static ptl_handle_md_t descriptors[WAYS], unreliable[WAYS], bare[WAYS], released;
 static ptl_handle_ct_t sends[WAYS], reached;
 static ptl_iovec_t halves[2];
 
@@ -52,6 +52,8 @@ static void refuse_wrong(int way) {
       {md, 0, 8, PTL_ACK_REQ, peer}, /* there is no queue */
       {unreliable[way], 0, 8, PTL_CT_ACK_REQ, peer},
       {unreliable[way], 0, 8, PTL_OC_ACK_REQ, peer},
+      {bare[way], 0, 8, PTL_CT_ACK_REQ, peer}, /* there is no counter */
+      {bare[way], 0, 8, PTL_OC_ACK_REQ, peer},
       {md, 0, 8, PTL_NO_ACK_REQ, rank_of(2)},
       {md, 0, 8, PTL_NO_ACK_REQ, rank_of(PTL_RANK_ANY)},
   };
@@ -84,6 +86,7 @@ int main(void) {
     MUST(PtlCTAlloc(ni, &sends[way]));
     descriptors[way] = descriptor_of(way, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_BYTES, sends[way]);
     unreliable[way] = descriptor_of(way, PTL_MD_UNRELIABLE, sends[way]);
+    bare[way] = descriptor_of(way, 0, PTL_CT_NONE);
   }
   released = descriptor_of(0, 0, PTL_CT_NONE);
   MUST(PtlMDRelease(released));

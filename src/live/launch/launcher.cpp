@@ -1,5 +1,6 @@
 #include "live/launch/launcher.hpp"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,32 +65,13 @@ struct ExitAction {
   bool has_failed = false;  // no rank of the process could start
 } exit_action;
 
-bool has_unread_output(int file) {
-  struct stat status{};
-  int bytes = 0;
-  return fstat(file, &status) == 0 && S_ISFIFO(status.st_mode) && ioctl(file, FIONREAD, &bytes) == 0 && bytes > 0;
-}
-
-// Waits until the other end has read all that this process has printed into pipes, at most a second: a launcher that is
-// told to abort may read no more.
-void hand_over_output() {
-  constexpr int looks_max = 1'000;
-  constexpr useconds_t between_looks_us = 1'000;
-  std::fflush(nullptr);
-  for (int look = 0; look < looks_max && (has_unread_output(STDOUT_FILENO) || has_unread_output(STDERR_FILENO)); ++look)
-    usleep(between_looks_us);
-}
-
 // A process that exits with a failure before it has left does not finish: the launcher ends the other processes. We
 // tell the launcher, because Hydra takes a process for one that has ended well if it sees the process end before its
 // connection.
 void end_with_process(int code, void*) {
   if (exit_action.launcher == nullptr || exit_action.process != getpid()) return;
   const bool is_in_job = exit_action.at_exit != nullptr || exit_action.has_failed;
-  if (is_in_job && code != 0) {
-    hand_over_output();
-    exit_action.launcher->abort(code);
-  }
+  if (is_in_job && code != 0) exit_action.launcher->abort(code);
   if (exit_action.has_failed || (is_in_job && code != 0)) return;
   if (const auto at_exit = std::exchange(exit_action.at_exit, nullptr)) at_exit();
   if (Launcher* const launcher = std::exchange(exit_action.launcher, nullptr)) launcher->finish();
@@ -108,6 +90,24 @@ Result<std::unique_ptr<Launcher>> find_launcher() {
   if (pmix) return pmix;
   SPL_TRY(check_for_others());
   return std::unique_ptr<Launcher>(std::make_unique<SingleProcess>());
+}
+
+void hand_over_output() {
+  constexpr int looks_max = 1'000;
+  constexpr useconds_t between_looks_us = 1'000;
+  for (FILE* const stream : {stdout, stderr}) {
+    pollfd room{fileno(stream), POLLOUT, 0};
+    if (poll(&room, 1, 0) != 1 || room.revents != POLLOUT || ftrylockfile(stream) != 0) continue;
+    fflush_unlocked(stream);
+    funlockfile(stream);
+  }
+  const auto is_unread = [](int file) {
+    struct stat status{};
+    int bytes = 0;
+    return fstat(file, &status) == 0 && S_ISFIFO(status.st_mode) && ioctl(file, FIONREAD, &bytes) == 0 && bytes > 0;
+  };
+  for (int look = 0; look < looks_max && (is_unread(STDOUT_FILENO) || is_unread(STDERR_FILENO)); ++look)
+    usleep(between_looks_us);
 }
 
 Status check_rank_count(uint32_t ranks) {

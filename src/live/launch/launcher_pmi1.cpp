@@ -114,7 +114,9 @@ class Pmi1 final : public Launcher {
   }
 
   void abort(int code) override {
-    if (!mpi_has_begun(mpi_beside())) std::ignore = send_line(text("cmd=abort exitcode=", code));
+    if (mpi_has_begun(mpi_beside())) return;
+    hand_over_output();
+    std::ignore = send_line(text("cmd=abort exitcode=", code));
   }
 
  private:

@@ -20,7 +20,8 @@ bool is_inside(const Descriptor& md, const NetworkInterface& interface, ptl_size
   return is_in_memory && length <= interface.limits.max_msg_size;
 }
 
-// True if an acknowledgement of this kind can be told of; false for a kind that does not exist, too.
+// True if an acknowledgement of this kind can be told of; false for a kind that does not exist, too. `request`: not
+// PTL_NO_ACK_REQ.
 bool can_be_told(const Descriptor& md, ptl_ack_req_t request) {
   if (request > PTL_OC_ACK_REQ || (md.description.options & PTL_MD_UNRELIABLE) != 0) return false;
   return request == PTL_ACK_REQ ? md.queue.exists() : md.counter.exists();

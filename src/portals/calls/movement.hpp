@@ -1,8 +1,9 @@
 // Movement - checks an operation on a memory descriptor as a program describes it, and translates it for the NIC.
 //
-// Contract: check_send() checks the arguments of all that sends; quick_of() and put_of() fill in what the NIC takes.
-//   reply_of() checks the place of a reply and fills it in. trigger_of() finds the counter that a triggered operation
-//   waits for. They return PTL_OK or the error code for the program.
+// Contract: check_send() checks the arguments of puts, atomics, streaming puts and process-puts. quick_of() says
+//   whether a put is quick; it and put_of() fill in what the NIC takes. reply_of() checks the place of a reply and
+//   fills it in. trigger_of() finds the counter that a triggered operation waits for. The others return PTL_OK or the
+//   error code for the program.
 // Threads: the rank's. Time: none.
 #pragma once
 

@@ -296,7 +296,11 @@ def environment() -> Iterator[tuple[Path, str]]:
 
 
 def columns() -> Iterator[tuple[Path, str]]:
-    text = ["# Columns of the results\n", "`spinloom info columns` prints the same table.\n"]
+    text = [
+        "# Columns of the results\n",
+        "`spinloom info columns` prints the same table.",
+        "With `--send` or `--together`, rows have columns of `simulate`, too.\n",
+    ]
     text += ["| command | column | meaning |", "|---|---|---|"]
     text += [
         f"| `spinloom {row['command']}` | `{row['column']}` | {marked(row['meaning'])} |"

@@ -199,7 +199,7 @@ def test_figure_writes_the_figures_that_are_complete(tmp_path, number, code):
 BENCH = """
 import sys
 from pathlib import Path
-from spinloom.nics import plot
+from spinloom.common import pictures
 from spinloom.bench import measure, peers
 from spinloom.cli import main
 from spinloom.common.errors import Terminated
@@ -208,7 +208,7 @@ def one_row(row, *more):
         raise {interrupt}
     Path({out!r}, "stop").touch()
     return [dict(row=row.name, operation="pack")]
-measure.measure, peers.hand_library, plot.available = one_row, lambda folder, rows: None, lambda: False
+measure.measure, peers.hand_library, pictures.available = one_row, lambda folder, rows: None, lambda: False
 main(["bench", "layout", "--quick", "--no-mpi", "--csv", "--out", {out!r}])
 """
 

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from conftest import fake_run_cell, needs_engine
-from spinloom.common import core, data
-from spinloom.nics import plot, profiles, timeline
+from spinloom.common import core, data, pictures
+from spinloom.nics import profiles, timeline
 from spinloom.nics.strategies import STRATEGIES
 from spinloom.papers import figure_tables
 
@@ -44,7 +44,7 @@ def test_a_figure_has_a_row_a_point_and_a_drawing(spinloom, tmp_path, name):
     for row in rows:
         assert (row["status"] == "ok") == (row[figure.measure] != "")
         assert row["status"] == "ok" or row["message"]
-    if plot.available():
+    if pictures.available():
         assert (tmp_path / f"fig{name}.svg").read_text().startswith("<?xml")
 
 

@@ -11,6 +11,7 @@ import importlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from spinloom.common.errors import Trouble
@@ -33,6 +34,11 @@ def require(what: str) -> None:
         raise Trouble("environment", f"{what} needs matplotlib (pip install matplotlib)")
 
 
+def ending_of(path: Path) -> str:
+    """One of ENDINGS; empty for a file of another name, such as a device."""
+    return path.suffix if path.suffix in ENDINGS else ""
+
+
 @contextmanager
 def canvas(width: float, height: float, *, font_size: float = 9, **more: Any) -> Iterator[Any]:
     """A figure of matplotlib, while STYLE holds."""
@@ -44,7 +50,7 @@ def canvas(width: float, height: float, *, font_size: float = 9, **more: Any) ->
 
 
 def encoded(figure: Any, ending: str = ".svg", **more: Any) -> bytes:
-    """The file, within canvas(); without an ending, as for a device, an SVG."""
+    """The file, within canvas(). Without an ending, as for a device, it is an SVG."""
     out = io.BytesIO()
     form = ending.removeprefix(".") or "svg"
     metadata = {"Date": None, "Creator": "spinloom"} if form == "svg" else None

@@ -29,7 +29,7 @@ COLUMNS = {
     "strategy": "what the commit of the type chose",
     "nic_memory_bytes": "the most that one receive of the type held",
     "expected_ps": "median, from the put until the program has it; other messages are under way, too",
-    "on_host_ps": "the same",
+    "on_host_ps": "the same for messages whose receive was there and that the host unpacked",
     "landing_ps": "median, from the put until an unexpected message has landed",
     "unexpected_ps": "median, from the post of its receive until the program has it",
     "host_ps": "one message alone without offloading",

@@ -88,7 +88,7 @@ def draw(offloaded: Any, model: dict[str, Any], ranks: int, path: Path, title: s
                 arrow(axes, message)
         else:
             lines(axes, sent)
-        write_file(path, pictures.encoded(figure, path.suffix, dpi=120))
+        write_file(path, pictures.encoded(figure, pictures.ending_of(path), dpi=120))
 
 
 def arrow(axes: Any, message: Message) -> None:

@@ -59,7 +59,7 @@ def draw(schedule: Any, path: Path, title: str) -> None:
         boxes = {place: draw_box(axes, at, graph[place[0]][place[1]]) for place, at in places.items()}
         for arrow in arrows:
             draw_arrow(axes, places, boxes, arrow)
-        write_file(path, pictures.encoded(figure, path.suffix, dpi=120))
+        write_file(path, pictures.encoded(figure, pictures.ending_of(path), dpi=120))
 
 
 def draw_box(axes: Any, place: tuple[float, float], operation: tuple) -> Any:

@@ -40,21 +40,21 @@ PARTS = ("compute", "overhead", "layouts", "nic", "wire", "waiting")
 COLUMNS = {
     "way": "who does what for a message",
     "times": "host or CPU (spinloom record --cpu-time): measured; modelled",
-    "ranks": "of the program",
+    "ranks": "the ranks of the program",
     "time_ps": "until the last rank ends, from the end of its MPI_Init",
     "of_measured": "over the measured time; empty where computation is scaled or ranks are more",
     "communication_share": "of the ranks' time, what is not computation",
     "speedup": f"time_ps of {BASELINE} over this row's",
     "limit": "the part that takes longest: " + ", ".join(PARTS),
-    "limit_share": "of the ranks' time",
+    "limit_share": "the limit's share of the ranks' time",
     **{f"{part}_ps": f"mean over the ranks: {part}" for part in PARTS},
     "communication_ps": "mean over the ranks: their time without computation",
     "collective_wait_ps": "mean over the ranks: in waits for non-blocking collective operations",
     "collectives": "non-blocking collective operations of a rank",
-    "messages": "that are sent, those of collective operations too",
-    "bytes": "of these",
+    "messages": "messages that are sent, those of collective operations too",
+    "bytes": "the bytes of the messages",
     "late_receives": "posted after their message or its request had come; only where that costs more",
-    "operations": "of the schedule",
+    "operations": "the operations of the schedule",
 }
 
 

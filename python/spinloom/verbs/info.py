@@ -62,7 +62,8 @@ def settings(form: str) -> None:
 def columns(form: str) -> None:
     """Show what the columns of results mean.
 
-    Those of 'spinloom simulate' and 'spinloom predict'.
+    Those of 'spinloom simulate' and 'spinloom predict'. With --send or --together, rows have columns of
+    'simulate', too.
     """
     from spinloom.verbs.columns import rows  # it needs the modules of all these results
 

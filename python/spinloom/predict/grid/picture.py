@@ -27,7 +27,7 @@ IN_PS = {"_ps": 1, "_ns": 1000}  # columns that are times
 def check(path: Path) -> None:
     if path.suffix not in pictures.ENDINGS:
         raise Trouble("invalid", f"--plot {path}: end the name in {' or '.join(pictures.ENDINGS)}")
-    pictures.require("--plot")
+    pictures.require("--axes")
 
 
 def axes_of(cells: list[Cell]) -> list[str]:

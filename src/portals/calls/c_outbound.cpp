@@ -98,8 +98,9 @@ int PtlProcessPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t
     if (code != PTL_OK) return code;
     const Spin* spin = process.owner_of(md_handle, Kind::descriptor)->contexts.find(context);
     if (spin == nullptr) return PTL_ARG_INVALID;
-    const Status sent = process.portals().process_put(put, memory_length, spin->context);
-    const bool is_for_entries = !sent && sent.error().code == Code::unsupported;  // the context has other handlers
+    const spinloom::Status sent = process.portals().process_put(put, memory_length, spin->context);
+    const bool is_for_entries =
+        !sent && sent.error().code == spinloom::Code::unsupported;  // the context has other handlers
     return is_for_entries ? static_cast<int>(PTL_ARG_INVALID) : return_code(sent);
   });
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { elements_max = 36864, room_max = 3 * elements_max, widest = 8, shapes = 6 };
+enum { elements_max = 36864, widest = 8, shapes = 6 };
 
 /* Where the elements of a message lie, in packed order. */
 typedef struct {
@@ -22,8 +22,9 @@ static MPI_Win window;
 static unsigned char *part, *own, *into, *expected, *fetched;
 static int elements = 6144, room, accesses, wrong;
 
-/* Shapes: 0 contiguous; 1 blocks of 512 elements; 2 blocks of 300 to 724; 3 from the last block to the first, two in a
- * type; 4 blocks of 3, too short to be listed; 5 two of a type whose blocks lie between each other. */
+/* Shapes: 0 contiguous; 1 blocks of 512 elements; 2 blocks of 300 and of 724; 3 three of a type that has its last block
+ * first; 4 blocks of 3, too short to be listed; 5 two of a type, where the blocks of one lie between those of the
+ * other. */
 static message message_of(int shape, MPI_Datatype element, int size) {
   message made = {.count = 1};
   static int lengths[elements_max], displacements[elements_max];

@@ -92,9 +92,7 @@ Result<std::unique_ptr<Launcher>> find_launcher() {
   return std::unique_ptr<Launcher>(std::make_unique<SingleProcess>());
 }
 
-void hand_over_output() {
-  constexpr int looks_max = 1'000;
-  constexpr useconds_t between_looks_us = 1'000;
+void hand_over_output(int limit_ms) {
   for (FILE* const stream : {stdout, stderr}) {
     pollfd room{fileno(stream), POLLOUT, 0};
     if (poll(&room, 1, 0) != 1 || room.revents != POLLOUT || ftrylockfile(stream) != 0) continue;
@@ -106,8 +104,7 @@ void hand_over_output() {
     int bytes = 0;
     return fstat(file, &status) == 0 && S_ISFIFO(status.st_mode) && ioctl(file, FIONREAD, &bytes) == 0 && bytes > 0;
   };
-  for (int look = 0; look < looks_max && (is_unread(STDOUT_FILENO) || is_unread(STDERR_FILENO)); ++look)
-    usleep(between_looks_us);
+  for (int ms = 0; ms < limit_ms && (is_unread(STDOUT_FILENO) || is_unread(STDERR_FILENO)); ++ms) usleep(1'000);
 }
 
 Status check_rank_count(uint32_t ranks) {

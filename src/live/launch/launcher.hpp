@@ -88,9 +88,10 @@ void withdraw(Launcher& launcher);
 // the launcher, when the process ends by exit() with any code.
 void leave(Launcher& launcher);
 
-// For launchers that end a job at once when they are told to: flushes the process's output, where that holds nobody up,
-// and waits until who reads its pipes has read all of it, at most a second.
-void hand_over_output();
+// For launchers that read no more of a job's output once they are told to end it. Flushes what this process has
+// printed, unless that would block, and waits until all of it has been read from its pipes, but no longer than the
+// limit.
+void hand_over_output(int limit_ms = 1'000);
 
 // The launchers by interface; null where the environment does not offer it.
 [[nodiscard]] Result<std::unique_ptr<Launcher>> find_pmi1();

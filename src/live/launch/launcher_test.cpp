@@ -190,7 +190,7 @@ TEST(Launcher, Pmi1IsToldOfAFailure) {
   EXPECT_EQ(server.heard().back(), "cmd=abort exitcode=3");
 }
 
-// The look of 100 ms finds nothing, however slow the machine is: the child waits for a second.
+// However slow the machine is, the child waits until it has been read: its limit is an hour.
 TEST(Launcher, OutputIsHandedOverOnceItHasBeenRead) {
   int output[2];
   int told[2];
@@ -200,7 +200,7 @@ TEST(Launcher, OutputIsHandedOverOnceItHasBeenRead) {
   if (child == 0) {
     dup2(output[1], STDERR_FILENO);
     std::fputs("why", stderr);
-    hand_over_output();
+    hand_over_output(3'600'000);
     _exit(write(told[1], "a", 1) == 1 ? 3 : 4);
   }
   close(output[1]);

@@ -184,7 +184,7 @@ int check_by_mpi(const RmaArguments::Call& call, const Ask& ask) {
 
 // True for a basic type of numbers, of which any MPI takes a put or a get of as many as there are at the other end.
 bool is_number(Datatype type) {
-  // The last of either kind. Handles of basic types are theirs as long as the process lives.
+  // The types asked about last: one of numbers, and one that is none. The handle of a basic type never names another.
   static std::atomic<uint64_t> latest{0};
   static std::atomic<uint64_t> latest_other{0};
   const uint64_t key = key_of(type);

@@ -188,7 +188,7 @@ int RmaWindow::copy(const Buffer& own, const RemoteBuffer& remote, uint8_t* memo
 // closer.
 bool RmaWindow::move_alike(const Buffer& own, const RemoteBuffer& remote, uint8_t* memory, bool is_put) {
   constexpr int64_t locked_bytes_max = 16 << 10;  // other threads wait meanwhile
-  constexpr int64_t listed_bytes_max = 256 << 10;  // longer ones may be written past the caches
+  constexpr int64_t listed_bytes_max = 256 << 10;  // longer messages may be written past the caches
   if (own.type != remote.type || own.count != remote.count || own.count <= 0) return false;
   const Lock lock;
   const RmaType* const type = layer.tally || !is_open_to(remote.target) ? nullptr : types_.of(remote.type);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t packed_bytes_max = 16 << 10;  // elements that do not lie together are packed in parts of this length
 
-// The pieces of a message's memory, in packed order: one, or those of `blocks` in each element.
+// The contiguous pieces of a message, in packed order: all of it, where it is contiguous, else the `blocks` of each
+// element of its type.
 class Pieces {
  public:
   Pieces(const Form& form, const MemoryBlocks& blocks, int64_t count, void* address)
@@ -41,7 +42,7 @@ class Pieces {
     done_ += bytes;
     return {start, static_cast<size_t>(bytes)};
   }
-  // Has the processor load the start of the next block of this element: what it loads by itself ends with a page.
+  // Loads the start of this element's next block into the caches: by itself the processor loads ahead within a page.
   void prefetch_next_block() const {
     if (block_ + 1 >= blocks_.size()) return;
     const uint8_t* const start = element_ + blocks_[block_ + 1].offset;
@@ -134,7 +135,7 @@ int RmaWindow::change_where_they_lie(const Buffer& from, const Buffer& there, in
   Pieces operands(*change.own, change.own_blocks, from.count, from.address);
   Pieces elements(*change.theirs, change.their_blocks, there.count, there.address);
   const int64_t size = change.element_form->size;
-  // Other threads wait meanwhile.
+  // The lock is given back after so many bytes, sooner where threads of this process wait for it, too.
   const int64_t most = std::max(size, (layer.is_threaded ? packed_bytes_max : change_bytes_max) / size * size);
   const std::optional<int> known = change.code ? RmaTypes::op_of(op) : std::nullopt;
   const bool leaves_cache = change.bytes >= (256 << 10);
